@@ -42,7 +42,8 @@ def situation_of(found: Found) -> str | None:
         return "tensor" if situation is None else f"tensor-{situation}"
     if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE):
         return situation
-    return f"global-{situation}" if int(event["flags"]) & FindingFlags.GLOBAL else situation
+    space = "outer" if int(event["flags"]) & FindingFlags.GRID else "global" if int(event["flags"]) & FindingFlags.GLOBAL else ""
+    return f"{space}-{situation}" if space else situation
 
 
 def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
@@ -58,7 +59,7 @@ def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
-    if int(found.event["flags"]) & FindingFlags.GRID and done is not None:
+    if int(found.event["flags"]) & FindingFlags.GRID and found.kind is not Kind.MISSING_WAIT and done is not None:
         for name, field in _GRID_PLACES.items():
             site = module.site(int(done[field]))
             facts[name] = place_of(site) if site is not None else None

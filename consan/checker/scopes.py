@@ -48,11 +48,14 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
     if not (exact.narrow and outer) and not inner:
         return exact
     wide = at(Level.SCOPES)
-    for record in _gone(outer, wide.records):
+    gone = _gone(outer, wide.records)
+    for record in (each for each in gone if each["expected"]):
         record["kind"], record["reason"], record["retired"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["expected"]
-    if gone := _gone(inner, wide.of_units):
-        waits = {_pair(record) for record in _unordered(at(Level.WAIT_SCOPES).of_units)}
-        for record in gone:
+    signals = [each for each in gone if each["kind"] == Kind.GLOBAL_RACE], _gone(inner, wide.of_units)
+    waited = at(Level.WAIT_SCOPES) if any(signals) else wide
+    for records, left in zip(signals, (waited.records, waited.of_units), strict=True):
+        waits = {_pair(record) for record in _unordered(left)}
+        for record in records:
             record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if _pair(record) in waits else Reason.WAIT_SCOPE
     stay = _stay(exact.of_units, wide.of_units)
     return replace(exact, of_units=[record for record, stays in zip(exact.of_units, stay, strict=True) if stays])

@@ -74,9 +74,6 @@ class Part {
     void asynchronous(u32 thread, const LaneLog &log) {
         if (grid_) sides_.handle(grid_->outer, unit_, thread, log);
     }
-    void finish() {
-        if (grid_) sides_.finish(grid_->outer);
-    }
 
     // Threads that wait no longer.
     std::vector<u32> awake() {

@@ -37,7 +37,7 @@ class LaunchReplay {
     // What must be known beforehand: the bytes that several threads touch, the strong accesses.
     void read() {
         grid_.footprints.resize(input_.count);
-        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE; };
+        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
         auto reads = [](const Event &event) { return event.kind == GLOBAL_READ || Sides::reads(event); };
         each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
@@ -62,8 +62,11 @@ class LaunchReplay {
         }
     }
 
+    static bool is_narrow_signal(const Event &event) { return (event.kind == MBARRIER_ARRIVE || event.kind == MBARRIER_WAIT) && event.flags & NARROW; }
+
     void note_write(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
+        if (is_narrow_signal(event)) return (void)(output_.narrow = true);
         if (event.kind == OBSERVE || event.kind == FENCE) output_.narrow |= scope_of(event) < GPU_SCOPE;
         if (event.kind == OBSERVE) {
             if (input_.synced) grid_.flags.add(log, unit, thread, grid_.views.scope(event));

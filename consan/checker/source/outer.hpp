@@ -17,7 +17,15 @@ struct OuterAccess {
     i32 flag;  // the number of a strong access that may synchronise, or -1
     u8 element, scope;
     bool reads, writes, strong, constant, has_value;
-    bool asynchronous, reduces, endless;  // the side of a copy; it is a reduction; nothing waits for it
+    bool asynchronous, reduces;  // the side of a copy; it is a reduction
+    u32 store;                   // the number of a copy that writes, from 1 on; else 0
+};
+
+// A copy that writes global memory: when its thread issued it, and when that thread knew it to be complete. Times are the thread's.
+struct OuterStore {
+    u32 group, commits, issued;  // the group, and how many there were when it was last looked at
+    u32 over = NOTHING, warp_over = NOTHING;
+    bool read = false;  // its source has been waited for
 };
 
 class Outer {
@@ -26,9 +34,25 @@ class Outer {
         items_.emplace_back();
     }
 
-    void add(const OuterAccess &access) { add(access, true); }
-    // Compare an access with those before it.
-    void meet(const OuterAccess &access) { add(access, false); }
+    // Compare an access with those before it, and keep it.
+    void add(const OuterAccess &access) {
+        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
+            u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
+            if (mask) add_to(cells_[cell], mask, access);
+            else ++pruned_;
+        }
+    }
+
+    // A copy that writes is issued; its number. Then its rows are added.
+    u32 issue(u32 unit, u32 thread, u32 group) {
+        stores_.push_back({group, group, views_.clocks(unit).time(thread)});
+        return (u32)stores_.size() - 1;
+    }
+    OuterStore &store(u32 number) { return stores_[number]; }
+    // Its thread knows it to be complete.
+    void complete(u32 number, u32 unit, u32 thread) {
+        stores_[number].over = views_.clocks(unit).time(thread), stores_[number].warp_over = views_.clocks(unit).warp_time(thread);
+    }
 
     // A copy whose bytes are not known.
     void skip() { unknown_ = true; }
@@ -49,25 +73,21 @@ class Outer {
         bool alike = true;  // all strong accesses are morally strong with each other
     };
 
-    void add(const OuterAccess &access, bool keeps) {
-        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
-            u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
-            if (mask) add_to(cells_[cell], mask, access, keeps);
-            else ++pruned_;
-        }
-    }
+    u32 time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].over : item.time; }
+    u32 warp_time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].warp_over : item.warp_time; }
+    bool before(const Item &item, u32 time, const OuterAccess &now) { return views_.before(item.access.unit, item.access.thread, time, now.unit, now.thread); }
 
     static u8 mask_of(const OuterAccess &access, u64 cell) {
         u64 low = access.address > cell * 4 ? access.address - cell * 4 : 0, high = std::min<u64>(access.address + access.bytes - cell * 4, 4);
         return (u8)((1u << high) - (1u << low));
     }
 
-    void add_to(Cell &cell, u8 mask, const OuterAccess &access, bool keeps) {
+    void add_to(Cell &cell, u8 mask, const OuterAccess &access) {
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
         if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope;
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
-        if (keeps) keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
+        keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
     }
 
     void compare(u32 head, u8 mask, const OuterAccess &access) {
@@ -89,7 +109,7 @@ class Outer {
 
     bool ordered(const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access;
-        if (morally_strong(old, now) || views_.before(old.unit, old.thread, item.time, now.unit, now.thread)) return true;
+        if (morally_strong(old, now) || before(item, time_of(item), now)) return true;
         return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);
     }
 
@@ -115,11 +135,19 @@ class Outer {
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
         if (constant) found.reason = constant;
+        else if (old.store && apart && before(item, stores_[old.store].issued, now)) in_flight(stores_[old.store], found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (apart) explain(item, now, found);
         else found.reason = knows_as_warp(item, now) ? NO_WARP_SYNC : NO_BARRIER;
-        if (apart) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
+        if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
         findings_.add(found);
+    }
+
+    // R-B3: a copy whose issue is before the access, but whose completion is not.
+    static void in_flight(const OuterStore &store, Record &found) {
+        found.kind = MISSING_WAIT, found.flags |= OTHER_ASYNC, found.operation = BULK_STORE_OPERATION;
+        found.reason = store.group >= store.commits ? NOT_COMMITTED : store.read ? READ_WAIT_ONLY : NOT_WAITED;
+        found.group = store.group, found.commits = store.commits;
     }
 
     // What lacks between two CTAs. The first accesses of a pair of sites tell.
@@ -139,13 +167,13 @@ class Outer {
 
     // R-W1: whether only a bar.warp.sync lacks.
     bool knows_as_warp(const Item &item, const OuterAccess &now) {
-        return views_.warps_before(item.access.unit, item.access.thread, item.time, item.warp_time, now.unit, now.thread);
+        return views_.warps_before(item.access.unit, item.access.thread, time_of(item), warp_time_of(item), now.unit, now.thread);
     }
 
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const OuterAccess &now) {
         for (u32 thread = 0; thread < threads_; ++thread)
-            if (views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
+            if (views_.before(item.access.unit, item.access.thread, time_of(item), now.unit, thread)) return true;
         return false;
     }
 
@@ -155,7 +183,8 @@ class Outer {
             Item &item = items_[at];
             const OuterAccess &old = item.access;
             if (old.unit != access.unit || old.site != access.site || item.mask != mask || old.flag >= 0) continue;
-            if (old.thread != access.thread && !views_.clocks(access.unit).before(old.thread, item.time, access.thread)) continue;
+            if (old.store && time_of(item) == NOTHING) continue;
+            if (old.thread != access.thread && !views_.clocks(access.unit).before(old.thread, time_of(item), access.thread)) continue;
             fill(item, mask, access);
             return;
         }
@@ -170,7 +199,7 @@ class Outer {
     }
 
     void fill(Item &item, u8 mask, const OuterAccess &access) {
-        item.time = access.endless ? NOTHING : views_.clocks(access.unit).time(access.thread);
+        item.time = views_.clocks(access.unit).time(access.thread);
         item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
         item.mask = mask;
         item.access = access;
@@ -189,6 +218,7 @@ class Outer {
     std::unordered_map<u64, Cell> cells_;
     std::unordered_map<u64, Told> told_;  // by pair of sites
     std::vector<Item> items_;
+    std::vector<OuterStore> stores_{1};
     u64 pruned_ = 0;
     bool full_ = false, unknown_ = false;
 };

@@ -70,7 +70,6 @@ class Replay {
     void end() {
         if (output_.status == OK && !undefined_) settle();
         initialised_.finish();
-        part_.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;

@@ -1,7 +1,7 @@
 // The sides of asynchronous copies in global memory, against what other units do (SEMANTICS 12, G11).
 //
-// A store writes from its issue on, and is over for its thread after wait_group without .read: so it is compared at both moments, and kept
-// with the second one. A load reads at its issue.
+// A store writes from its issue on, and is over for its thread after wait_group without .read: what comes between races with it (outer.hpp).
+// A load reads at its issue.
 //
 // Not detected: writes of other units between the issue of a load and its completion, if they are ordered behind the issue.
 #pragma once
@@ -19,18 +19,10 @@ class Sides {
         case TENSOR_LOAD:
         case BULK_STORE:
         case TENSOR_STORE: rows(outer, unit, thread, log); break;
-        case BULK_COMMIT: ++threads_[thread].commits; break;
-        case BULK_WAIT:
-            if (!(event.flags & READ_ONLY)) retire(outer, threads_[thread], log.a());
-            break;
+        case BULK_COMMIT: commit(outer, threads_[thread]); break;
+        case BULK_WAIT: wait(outer, unit, thread, log.a(), event.flags & READ_ONLY); break;
         default: break;
         }
-    }
-
-    // Copies that nothing has waited for.
-    void finish(Outer &outer) {
-        for (auto &each : threads_)
-            for (Store &store : each.second.stores) store.access.endless = true, outer.add(store.access);
     }
 
     static bool writes(const Event &event) { return event.kind == BULK_STORE || event.kind == TENSOR_STORE; }
@@ -48,13 +40,9 @@ class Sides {
     }
 
   private:
-    struct Store {
-        OuterAccess access;
-        u32 group;
-    };
     struct Thread {
         u32 commits = 0;
-        std::vector<Store> stores;
+        std::vector<u32> stores;  // the numbers of those in flight
     };
 
     static OuterAccess of(const Event &event, u32 unit, u32 thread, u64 address, u32 bytes, bool writes) {
@@ -66,21 +54,34 @@ class Sides {
     }
 
     void rows(Outer &outer, u32 unit, u32 thread, const LaneLog &log) {
-        bool stores = writes(log.event());
-        Thread &own = threads_[thread];
+        u32 store = 0;
+        if (writes(log.event())) {
+            store = outer.issue(unit, thread, threads_[thread].commits);
+            threads_[thread].stores.push_back(store);
+        }
         bool known = each_row(log, [&](u64 address, u32 bytes) {
-            OuterAccess made = of(log.event(), unit, thread, address, bytes, stores);
-            if (stores) outer.meet(made), own.stores.push_back({made, own.commits});
-            else outer.add(made);
+            OuterAccess made = of(log.event(), unit, thread, address, bytes, store != 0);
+            made.store = store;
+            outer.add(made);
         });
         if (!known) outer.skip();
     }
 
-    // `pending`: groups that may stay in flight.
-    void retire(Outer &outer, Thread &own, u32 pending) {
-        auto over = [&](const Store &store) { return (u64)store.group + pending < own.commits; };
-        for (const Store &store : own.stores)
-            if (over(store)) outer.add(store.access);
+    static void commit(Outer &outer, Thread &own) {
+        ++own.commits;
+        for (u32 number : own.stores) outer.store(number).commits = own.commits;
+    }
+
+    // `pending`: groups that may stay in flight. `read`: only sources are waited for.
+    void wait(Outer &outer, u32 unit, u32 thread, u32 pending, bool read) {
+        Thread &own = threads_[thread];
+        auto over = [&](u32 number) {
+            OuterStore &store = outer.store(number);
+            if ((u64)store.group + pending >= own.commits) return false;
+            store.read |= read;
+            if (!read) outer.complete(number, unit, thread);
+            return !read;
+        };
         own.stores.erase(std::remove_if(own.stores.begin(), own.stores.end(), over), own.stores.end());
     }
 

@@ -4,7 +4,7 @@
 // arg:    data f32[32]=zeros
 // arg:    flag u32[1]=zeros
 // arg:    out f32[32]=zeros
-// expect: global-race @copy @load severity=error
+// expect: missing-wait RAW @copy @load severity=error
 // result: out = np.arange(32, dtype=np.float32)
 #include "../hopper.cuh"
 extern "C" __global__ void kernel(float* data, u32* flag, float* out) {
