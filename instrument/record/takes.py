@@ -10,7 +10,7 @@ written down. With it, not taken are loops that poll shared memory by atomics ot
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from consan.instrument.isa import MemoryAccess, destinations, family_of, lookup, polls
 from consan.instrument.passes.context import FunctionPlan, Work
@@ -26,7 +26,7 @@ BARRIERS = frozenset({"barrier", "warp-barrier"})
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
 _TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
-_UNORDERED = ("weak", "relaxed", "volatile", "mmio")
+_MEMORIES = ("shared", "global", "generic")
 
 
 def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF, *, isa: bool = False) -> str:
@@ -44,7 +44,7 @@ def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bo
         yield "a tensor map may be in global memory, which the module writes"
     if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
-    if mode is not Mode.SYNCED and synchronises(module):
+    if mode is not Mode.SYNCED and global_memory.synchronises(plans, _MEMORIES):
         yield "threads may synchronise through memory"
 
 
@@ -119,21 +119,9 @@ def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
     return all(plan.names[name] < 2 for name in destinations(atomic))
 
 
-def synchronises(module: Module) -> bool:
-    """Whether a release pattern can meet an acquire pattern in any memory (ISA "Release and Acquire Patterns")."""
-    accesses = list(_strong(module))
-    fences = any(family_of(instruction) == "fence" for function in module.functions for instruction in function.instructions())
-    ordered = fences or any(access.sem not in _UNORDERED for access in accesses)
-    return ordered and _has(accesses, "write") and _has(accesses, "read")
-
-
 def _reads_flags(module: Module) -> bool:
     """Whether a strong load may be of a flag in global memory."""
     return any(access.access == "read" and access.space in ("global", "generic") for access in _strong(module))
-
-
-def _has(accesses: Iterable[MemoryAccess], other: str) -> bool:
-    return any(access.access in (other, "rmw") for access in accesses)
 
 
 def _strong(module: Module) -> Iterator[MemoryAccess]:

@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import GlobalLocator
-from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext
+from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext, is_of_hooks
 from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, RegisterVariable
 from consan.backends.cpu.decode.reach import HOOKS, RUNTIME, Reach
 from consan.backends.cpu.decode.special import SpecialRegisters
@@ -23,12 +23,13 @@ from consan.backends.cpu.semantics.dispatch import decode, refusal
 from consan.backends.cpu.state.barriers import CtaBarriers, WaitingLanes, WarpBarriers
 from consan.backends.cpu.state.copies import AsyncCopies
 from consan.backends.cpu.state.faults import UnsupportedInstruction
+from consan.backends.cpu.state.groups import MAY_WAIT, WRITES
 from consan.backends.cpu.state.mbarriers import MBarriers
 from consan.backends.cpu.state.queue import LaunchQueue
 from consan.backends.cpu.state.registers import Slots, storage
 from consan.backends.cpu.state.tensor_memory import TensorMemory
 from consan.backends.cpu.state.wave import Wave
-from consan.instrument.isa import family_of, polls
+from consan.instrument.isa import family_of, lookup, polls
 
 from . import control
 
@@ -41,11 +42,13 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
+_WRITES = frozenset({"store", "atomic", "reduction"})
+
 
 class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
-    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "size", "steps")
+    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes", "size", "steps")
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
         self.function = function
@@ -53,7 +56,8 @@ class BoundBlock:
         self.position = (function.code.ordinal << 32) + code.index
         self.size = code.end - code.start
         self.bound = False
-        self.polls = False
+        self.polls = 0  # MAY_WAIT, WRITES
+        self.publishes = False  # another CTA may wait for what it writes
         self.effects: Effects | None = None  # filled in by progress.py
         self.steps: list[Step] = []
         self.fulls: list[Any] = []
@@ -75,13 +79,24 @@ class BoundBlock:
                 self.steps.append(refusal(error))
             except MALFORMED as error:
                 self.steps.append(refusal(context.malformed(error)))
-            self.polls = self.polls or polls(instruction)
+            self._note(instruction)
         self.fulls = [step.full for step in self.steps]
         if code.collective and not straight and family_of(instructions[0]) == "tcgen05":
             self.members = control.member_masks(DecodeContext(function, instructions[0]))
         following = function.block(code.index + 1)
         self.end = control.decode_end(function, instructions[-1], following) if code.ends else control.Fall(following)
         self.bound = True
+
+    def _note(self, instruction: Instruction) -> None:
+        """What the scheduler must know of an instruction."""
+        self.polls |= MAY_WAIT * polls(instruction)
+        row = lookup(instruction.parts)
+        if row is None or row.family not in _WRITES or is_of_hooks(instruction):
+            return
+        access = row.describe(instruction)
+        if "cas" not in row.modifiers(instruction.parts).values():  # mostly one that fails
+            self.polls |= WRITES
+        self.publishes |= access.is_strong and access.space in ("global", "generic")
 
 
 def _is_hook(name: str) -> bool:

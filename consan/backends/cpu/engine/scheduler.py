@@ -17,7 +17,7 @@ import numpy as np
 
 from consan.backends.cpu.state.barriers import WaitingLanes
 from consan.backends.cpu.state.faults import Blocked, Fault, LaneError, LaunchStats
-from consan.backends.cpu.state.groups import Activation, LaneGroup, ReadyQueue, merge_lanes
+from consan.backends.cpu.state.groups import MAY_WAIT, Activation, LaneGroup, ReadyQueue, merge_lanes
 
 from .polling import poll_near
 from .progress import IDLE_SECONDS, WaveProgress
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
+EARLY = 4  # the same for a loop that does nothing else, while other groups can run
 TICKS = 64  # blocks between looks at the clock
 
 
@@ -118,6 +119,8 @@ class Scheduler:
             self.run_block(group, block)
             following = block.end(self, group)
             self.step += 1
+            if block.publishes and ready:
+                self._hand_over(group)
             if self.step % TICKS == 0 and self._tick():
                 if following is not None:
                     group.block = following
@@ -177,14 +180,33 @@ class Scheduler:
 
     def _spun(self, group: LaneGroup, block: BoundBlock) -> bool:
         group.spins += 1
-        if group.spins < (POLLS if group.polls else SPINS):
-            return False
-        if group.polls and not self.held:
+        polled = group.polls & MAY_WAIT
+        if group.spins < (POLLS if polled else SPINS):
+            return group.spins % EARLY == 0 and self._spun_early(group)
+        if polled and not self.held:
             self.plan.unblock(polled=True)
-        group.spins = 0
-        group.polls = False
+        group.spins = group.polls = 0
         group.round += 1
         return self.progress.turn(group) or bool(self.ready) or bool(self.held)
+
+    def _spun_early(self, group: LaneGroup) -> bool:
+        """Whether a group that only polls lets others run: turns that see nothing new cost as much as turns that do."""
+        idles = group.polls == MAY_WAIT and bool(self.ready)
+        group.round += idles
+        group.polls = 0
+        return idles
+
+    def _hand_over(self, group: LaneGroup) -> None:
+        """A group has written what others may poll: other CTAs go first. So each sees as little as it waits for, and knows no more than that."""
+        low, high = self._ctas(group)
+        for other in self.ready.groups():
+            first, last = self._ctas(other)
+            if last < low or high < first:
+                self.ready.prefer(other, group.round - 1)
+
+    def _ctas(self, group: LaneGroup) -> tuple[int, int]:
+        """The first and the last CTA of a group."""
+        return int(self.wave.cta_of[group.lanes[0]]), int(self.wave.cta_of[group.lanes[-1]])
 
     def _tick(self) -> bool:
         self.plan.copies.tick(self.step)

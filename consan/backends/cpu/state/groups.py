@@ -21,6 +21,8 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 
+MAY_WAIT, WRITES = 1, 2  # what a loop does: it may wait for another thread; it writes memory, so that it does more than wait
+
 
 class Activation:
     """An activation on the call stack of a group; one object per call site, so that equal stacks are identical."""
@@ -53,7 +55,7 @@ class LaneGroup:
         self.block = block
         self.round = turn
         self.spins = 0
-        self.polls = 0
+        self.polls = 0  # MAY_WAIT, WRITES: of the blocks since it last let others run
         self.set_lanes(lanes)
 
     def set_lanes(self, lanes: Lanes) -> None:
@@ -152,3 +154,10 @@ class ReadyQueue:
     def take(self, place: tuple[int, int]) -> LaneGroup | None:
         """Take the group at a place out of the queue."""
         return self._at.pop(place, None)
+
+    def prefer(self, group: LaneGroup, turn: int) -> None:
+        """Give a group in the queue another round."""
+        if group.round > turn:
+            self.take((id(group.stack), group.block.position))
+            group.round = turn
+            self.push(group)
