@@ -14,7 +14,7 @@ extern "C" __global__ void kernel(u32* sums, u32* count, u32* out) {
     fence_async_shared();
     __syncthreads();
     if (threadIdx.x == 0) {
-        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 128;" ::"l"(sums), "r"(shared_address(tile)) : "memory");  /*@copy*/
+        asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add.u32 [%0], [%1], 128;" ::"l"(sums), "r"(shared(tile)) : "memory");  /*@copy*/
         bulk_commit();
 #ifndef RACY
         bulk_wait<0>();
