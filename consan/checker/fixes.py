@@ -1,7 +1,8 @@
 """Verified fixes: the first repair of each finding with which the replay of the recorded launch no longer has it, and has no other.
 
 The number of repairs that are tried, and the lane events that are replayed for them, are bounded: a launch without findings costs nothing.
-Nothing is verified where a launch was not checked in full, and where the log may depend on values that a racing access has loaded.
+Nothing is verified where a launch was not checked in full. Where the log may depend on values that a racing access has loaded, only fences
+and wider scopes are tried: a run of the kernel is one of the kernel with them, too.
 """
 
 from __future__ import annotations
@@ -10,8 +11,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
-from consan.checker.changes import Change
-from consan.checker.forms import Repair, RepairStep
+from consan.checker.changes import Change, EventPlaces
+from consan.checker.forms import Repair, RepairStep, only_orders
 from consan.checker.questions import Answer, Questions
 from consan.checker.recorder import Checked
 from consan.checker.repairs import Repairs
@@ -23,6 +24,7 @@ MOST_TRIES = 320  # of a finding
 MORE_TRIES = 12  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 23  # lane events, of a launch
+_IN_GLOBAL = (Kind.GLOBAL_RACE, Kind.SCOPE)
 
 
 @dataclass(frozen=True)
@@ -49,16 +51,17 @@ def verified_fixes(questions: Questions, checked: Checked, depends: Callable[[se
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
     if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
         return {}
-    if depends(racing_lines(checked.keys, questions.places.sites)):
-        return {}
-    return _Search(questions, checked).fixes()
+    if not depends(racing_lines(checked.keys, questions.places.sites)):
+        return _Search(questions, checked).fixes()
+    # Values may follow from the races. More order for what has run in this way changes none of them.
+    return _Search(questions, checked, only=only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
 
 
 class _Search:
     """The search for the fixes of one launch."""
 
-    def __init__(self, questions: Questions, checked: Checked) -> None:
-        self._questions, self._checked = questions, checked
+    def __init__(self, questions: Questions, checked: Checked, only: Callable[[Change, EventPlaces], bool] = lambda *_: True) -> None:
+        self._questions, self._checked, self._only = questions, checked, only
         self._found = frozenset(checked.keys)
         self._good: list[tuple[Repair, Answer]] = []
 
@@ -89,7 +92,8 @@ class _Search:
         if any(self._removes(name, answer) for _, answer in self._good):
             return True
         tries, base = MOST_TRIES, self._base
-        for number, each in enumerate(Repairs(self._questions, record)):
+        repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, self._questions.places))
+        for number, each in enumerate(repairs):
             if self._questions.exhausted or number >= tries:
                 break
             repair = base + each if base else each

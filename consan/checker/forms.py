@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
-from consan.checker.changes import Change, Statement
+from consan.checker.changes import Change, EventPlaces, Statement
 from consan.checker.pieces import Piece, words_of
 from consan.checker.questions import Questions
 from consan.instrument.abi.events import Kind, Reason
@@ -19,6 +19,8 @@ from consan.instrument.record.templates import Event, Flag, TemplateEvent
 MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
 
 _REMOVABLE = (Event.BARRIER, Event.WARP_BARRIER, Event.CLUSTER_ARRIVE, Event.CLUSTER_WAIT, Event.MBARRIER_INIT, Event.MBARRIER_INVAL)
+
+_ORDERED = (Event.FENCE, Event.OBSERVE, Event.PUBLISH, Event.GLOBAL_READ, Event.GLOBAL_WRITE, Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT)
 
 Alter = Callable[[TemplateEvent], TemplateEvent]
 Holds = Callable[[TemplateEvent], bool]
@@ -47,6 +49,21 @@ class Repair:
         if self.change.keys() & other.change.keys():
             return None
         return Repair((*self.steps, *other.steps), {**self.change, **other.change})
+
+
+def only_orders(change: Change, places: EventPlaces) -> bool:
+    """Whether a change only adds fences, or widens or strengthens what is there: the recorded run is one of the changed kernel, too."""
+    return all(_ordered(places[spot], events) for spot, events in change.items())
+
+
+def _ordered(old: TemplateEvent, events: tuple[TemplateEvent, ...]) -> bool:
+    left = [event for event in events if event.site or event.kind != Event.FENCE]  # what is added has no site
+    return left == [old] or (old.kind in _ORDERED and list(map(_bare, left)) == [_bare(old)])
+
+
+def _bare(event: TemplateEvent) -> TemplateEvent:
+    """An event without its order and its scope."""
+    return replace(event, flags=0, offset=0)
 
 
 def is_arrival(event: TemplateEvent) -> bool:

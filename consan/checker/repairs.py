@@ -51,6 +51,7 @@ _WAIT_OF = {0: Event.COPY_WAIT, InFlight.BULK_STORE: Event.BULK_WAIT, InFlight.W
 _SCOPED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.ATOMIC, Event.READ, Event.WRITE, Event.FENCE)
 _RELAXED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.CLUSTER_ARRIVE)
 _FLAGS = (Event.OBSERVE, Event.PUBLISH, Event.FENCE)
+_PLAIN = (Event.GLOBAL_READ, Event.GLOBAL_WRITE)  # of a strong access, an event of its bytes
 _MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
 
 
@@ -59,6 +60,8 @@ def _tighter(pending: int, event: TemplateEvent) -> TemplateEvent:
 
 
 def _of_gpu_scope(event: TemplateEvent) -> TemplateEvent:
+    if event.kind in _PLAIN and not event.flags & Flag.STRONG:
+        return event
     return replace(event, offset=event.offset & ~_SCOPE_BITS | max(event.offset & _SCOPE_BITS, _GPU_SCOPE))
 
 
@@ -89,6 +92,9 @@ class Repairs(PhaseForms):
         yield from filter(None, (one + other for one, other in itertools.combinations(small, 2)))
 
     # -- kinds of findings ---------------------------------------------------------------------------------------------------
+
+    def _scope(self) -> Iterator[Repair]:
+        yield from self._global() if self.record["flags"] & FindingFlags.GLOBAL else self._race()
 
     def _race(self) -> Iterator[Repair]:
         if self.record["flags"] & FindingFlags.SAME_WARP:
@@ -239,13 +245,15 @@ class Repairs(PhaseForms):
         wider = "of a wider scope"
         yield from self.altered(_SCOPED, _without(Flag.NARROW), lambda event: f"{self.opcode(event)} {wider} (.cluster)")
         yield from self.altered(_RELAXED, _without(Flag.RELAXED), lambda event: self.opcode(event).replace(".relaxed", ""))
-        if self.kind is Kind.GLOBAL_RACE:
-            yield from self.altered(_FLAGS, _of_gpu_scope, lambda event: f"{self.opcode(event)} {wider} (.gpu)")
+        if self.record["flags"] & FindingFlags.GLOBAL:
+            wide = list(self.altered((*_FLAGS, *_PLAIN), _of_gpu_scope, lambda event: f"{self.opcode(event)} {wider} (.gpu)"))
+            yield from wide
+            yield from filter(None, (one + other for one, other in itertools.combinations(wide[:_MOST_SMALL], 2)))
 
 
 _BY_KIND: dict[Kind, Callable[[Repairs], Iterator[Repair]]] = {
     Kind.DATA_RACE: Repairs._race,
-    Kind.SCOPE: Repairs._race,
+    Kind.SCOPE: Repairs._scope,
     Kind.UNINITIALIZED_READ: Repairs._race,
     Kind.MISSING_WAIT: Repairs._wait,
     Kind.MISSING_PROXY_FENCE: Repairs._fence,

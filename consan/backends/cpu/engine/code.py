@@ -34,6 +34,7 @@ from consan.instrument.isa import family_of, lookup, polls
 from . import control
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Instruction
     from consan.backends.cpu.state.schedule import Schedule
 
     from .module import LoadedModule

@@ -30,6 +30,7 @@ if TYPE_CHECKING:
 SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
 EARLY = 4  # the same for a loop that does nothing else, while other groups can run
+HANDED = 3  # of so many writes that others may poll, one lets nobody go first; odd, so that each of two CTAs that take turns has its turn
 TICKS = 64  # blocks between looks at the clock
 
 
@@ -51,6 +52,7 @@ class Scheduler:
         self.held: list[tuple[int, LaneGroup]] = []  # groups delayed by the schedule, and until which step
         self.step = 0
         self.instructions = 0
+        self.published = 0
         self.run_block = self.plain_block
         self.progress = WaveProgress(self, IDLE_SECONDS if deadline is None else None)
 
@@ -197,7 +199,10 @@ class Scheduler:
         return idles
 
     def _hand_over(self, group: LaneGroup) -> None:
-        """A group has written what others may poll: other CTAs go first. So each sees as little as it waits for, and knows no more than that."""
+        """A group has written what others may poll: mostly other CTAs go first. So each sees as little as it waits for, and knows no more."""
+        self.published += 1
+        if self.published % HANDED == 0:
+            return
         low, high = self._ctas(group)
         for other in self.ready.groups():
             first, last = self._ctas(other)
