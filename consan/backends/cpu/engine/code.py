@@ -34,8 +34,8 @@ from consan.instrument.isa import family_of, lookup, polls
 from . import control
 
 if TYPE_CHECKING:
-    from consan.instrument.ptx import Instruction
     from consan.backends.cpu.state.schedule import Schedule
+    from consan.instrument.ptx import Instruction
 
     from .module import LoadedModule
     from .progress import Effects

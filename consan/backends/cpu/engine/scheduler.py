@@ -121,8 +121,6 @@ class Scheduler:
             self.run_block(group, block)
             following = block.end(self, group)
             self.step += 1
-            if block.publishes and ready:
-                self._hand_over(group)
             if self.step % TICKS == 0 and self._tick():
                 if following is not None:
                     group.block = following
@@ -155,6 +153,8 @@ class Scheduler:
             self.enter(group, block)
         self.instructions += count * block.size
         group.polls |= block.polls
+        if block.publishes and self.ready:
+            self._hand_over(group)
         if count == wave.lanes:
             for full in block.fulls:
                 full()
@@ -199,7 +199,7 @@ class Scheduler:
         return idles
 
     def _hand_over(self, group: LaneGroup) -> None:
-        """A group has written what others may poll: mostly other CTAs go first. So each sees as little as it waits for, and knows no more."""
+        """A group writes what others may poll: mostly other CTAs go first then. So each sees as little as it waits for, and knows no more."""
         self.published += 1
         if self.published % HANDED == 0:
             return
