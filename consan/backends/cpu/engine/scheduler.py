@@ -199,7 +199,7 @@ class Scheduler:
         return idles
 
     def _hand_over(self, group: LaneGroup) -> None:
-        """A group writes what others may poll: mostly other CTAs go first then. So each sees as little as it waits for, and knows no more."""
+        """A group writes what others may poll: mostly other CTAs go first. So each sees as little as it waits for, and knows no more."""
         self.published += 1
         if self.published % HANDED == 0:
             return
