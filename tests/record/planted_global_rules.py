@@ -85,7 +85,14 @@ RULES = {
         "flag_seen_by_another_flag",
         True,
     ),
-    "G11: when a store is over": ("sides.hpp", "if (over(store)) outer.add(store.access);", "", "bulk_store_read_too_early", True),
+    "G11: when a store is over": ("sides.hpp", "if (!read) outer.complete(number, unit, thread);", "", "bulk_store_read_too_early", False),
+    "G11: from its issue on": (
+        "outer.hpp",
+        "before(item, stores_[old.store].issued, now)",
+        "false",
+        "bulk_store_read_too_early",
+        True,
+    ),
     "G11: reductions": ("outer.hpp", " || (old.reduces && now.reduces)", "", "bulk_reductions_of_ctas", False),
     "G13: .nc": (
         "outer.hpp",

@@ -90,6 +90,9 @@ class BoundBlock:
 
     def _note(self, instruction: Instruction) -> None:
         """What the scheduler must know of an instruction."""
+        if not self.function.own:
+            self.polls |= (MAY_WAIT | WRITES) * polls(instruction)
+            return
         self.polls |= MAY_WAIT * polls(instruction)
         row = lookup(instruction.parts)
         if row is None or row.family not in _WRITES or is_of_hooks(instruction):
