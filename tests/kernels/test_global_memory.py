@@ -52,6 +52,12 @@ def test_the_fix_names_the_fence(name: str, marker: int) -> None:
     assert "__threadfence()" in finding.fix
 
 
+@pytest.mark.parametrize("name", ["scope_fence_cta", "scope_flag_cta", "mbarrier_arrive_cta_scope", "last_block_no_fence"])
+def test_the_fix_is_verified(name: str) -> None:
+    findings = _launch(HERE / "global" / f"{name}.cu", True)[0].findings
+    assert all(finding.verified and not finding.verified.left for finding in findings), findings
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
