@@ -61,6 +61,13 @@ def test_the_picture_is_what_the_page_shows_of_the_demo(tmp_path: Path) -> None:
     golden.check("finding.svg", _picture(stored.read_text()), folder=ROOT / "tutorials" / "guide")
 
 
+def test_the_advice_is_about_a_kernel_that_is_there() -> None:
+    (command,) = re.findall(r"^\$ consan (advise .*\\\n.*)$", README, re.MULTILINE)
+    done = _run(["-m", "consan", *shlex.split(command.replace("\\\n", " "))])
+    assert done.returncode == 0, done.stderr
+    assert "not needed, alone and together:\n  fence.proxy.async" in done.stdout
+
+
 @pytest.mark.parametrize("command", re.findall(r"^\$ (consan (?:check|stress|run --device cpu) (?:.*\\\n.*|.*))$", README, re.MULTILINE))
 def test_commands_find_the_planted_bug(command: str, tmp_path: Path) -> None:
     words = shlex.split(command.replace("\\\n", " "))[1:]
