@@ -44,7 +44,7 @@ class Collected:
 
     def __init__(self, launched: LaunchedKernel) -> None:
         self.launched = launched
-        self.records: list[Any] = []
+        self._places: list[tuple[int, History]] = []  # of each finding: its first CTA, and the history without its log
         self.rows: list[list[int]] = []  # count, units, low, high
         self.found: list[Any] = []  # as the checker gave them
         self._known: dict[Key, int] = {}
@@ -53,11 +53,12 @@ class Collected:
 
     def add(self, unit: int, units: int, found: Iterable[Any], history: History) -> None:
         """The findings of one history, which `units` units have; `unit` is the one that was replayed."""
+        geometry = history.without_log()
         for record in found:
             name, row = key(record), [int(record["count"]) * units, units, int(record["low"]), int(record["high"])]
-            number = self._known.setdefault(name, len(self.records))
-            if number == len(self.records):
-                self.records.append(self._record(record, int(self._units[unit, 0]), number, history))
+            number = self._known.setdefault(name, len(self.found))
+            if number == len(self.found):
+                self._places.append((int(self._units[unit, 0]), geometry))
                 self.rows.append(row)
                 self.found.append(record)
             else:
@@ -110,7 +111,9 @@ class Collected:
         for entry, (count, ctas, low, high) in zip(table, self.rows, strict=False):
             entry["count"], entry["ctas"] = min(count, 0xFFFFFFFF), ctas
             entry["low"], entry["high"] = ~low & 0xFFFFFFFF, high
-        return np.concatenate([np.zeros(0, dtype(FINDING)), *self.records]), table
+        places = zip(self.found, self._places, strict=True)
+        records = [self._record(found, cta, number, history) for number, (found, (cta, history)) in enumerate(places)]
+        return np.concatenate([np.zeros(0, dtype(FINDING)), *records]), table
 
 
 def _copy(found: Any, target: npt.NDArray[np.void]) -> None:

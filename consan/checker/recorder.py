@@ -41,7 +41,7 @@ _WHY = {
     Status.TOO_MANY: "had more findings than are kept",
     Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
-_DEADLOCKS = (Kind.DEADLOCK, Kind.WAITER)
+_DEADLOCKS = (int(Kind.DEADLOCK), int(Kind.WAITER))
 _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 
@@ -59,16 +59,23 @@ class Tally:
 class Checked:
     """The checker's findings in one launch, and what it could not check."""
 
-    records: npt.NDArray[np.void]
-    table: npt.NDArray[np.void]
+    collected: Collected
     tally: Tally
     gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
     unended: int = 0  # CTAs that did not end and were checked as far as they came
     deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
     stands: tuple[Stand, ...] = ()  # where they were
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
-    found: list[Any] = field(default_factory=list)  # the checker's records, one for each row of the table
     overtaken: bool = False  # see replay.py
+
+    @property
+    def found(self) -> list[Any]:
+        """The checker's records, one for each row of the table."""
+        return self.collected.found
+
+    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """The records and the table of their counts, as the device's runtime keeps them."""
+        return self.collected.tables()
 
     @property
     def keys(self) -> list[Key]:
@@ -167,9 +174,9 @@ def check(
     if checker.skipped:
         checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
     return Checked(
-        *checker.collected.tables(), tally, checker.gaps, len(unended) * ctas,
+        checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
-        outer=outer, found=checker.collected.found, overtaken=checker.overtaken,
+        outer=outer, overtaken=checker.overtaken,
     )  # fmt: skip
 
 

@@ -9,7 +9,10 @@ import numpy as np
 from consan.checker.replay import Replayed, Status
 from consan.instrument.abi.events import Kind, Reason
 
-_NO_WAIT = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
+# Numbers: a launch without one of its barriers has thousands of findings, and members of enumerations are slow to look up.
+_RACE, _WAIT, _FENCE = int(Kind.DATA_RACE), int(Kind.MISSING_WAIT), int(Kind.MISSING_PROXY_FENCE)
+_NO_WAIT = (int(Reason.NOT_COMMITTED), int(Reason.NOT_WAITED))
+_NO_BARRIER, _NO_WARP_SYNC = int(Reason.WAITED_NO_BARRIER), int(Reason.NO_WARP_SYNC)
 _UNORDERED = 32  # a flag of the checker: the issue of the operation is not ordered either
 
 Key = tuple[int, int, int, int, int]
@@ -30,9 +33,9 @@ def united(done: list[Replayed]) -> list[Any]:
     orders = [{key(record): record for record in each.records} for each in done]
     undefined = any(each.status is Status.UNDEFINED for each in done)
     found = {name: record for order in reversed(orders) for name, record in order.items()}
-    kept = [record for name, record in found.items() if not undefined or all(name in order for order in orders)]
+    kept = [name for name in found if not undefined or all(name in order for order in orders)]
     waited = _waited(orders)
-    return preferred([record for record in kept if key(record)[3:] not in waited or record["reason"] not in _NO_WAIT])
+    return preferred([found[name] for name in kept if name[3:] not in waited or name[2] not in _NO_WAIT])
 
 
 def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
@@ -41,9 +44,9 @@ def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
     for order in orders:
         reasons: dict[tuple[int, ...], set[int]] = {}
         for name in order:
-            if name[0] == Kind.MISSING_WAIT:
+            if name[0] == _WAIT:
                 reasons.setdefault(name[3:], set()).add(name[2])
-        found |= {pair for pair, those in reasons.items() if Reason.WAITED_NO_BARRIER in those and those.isdisjoint(_NO_WAIT)}
+        found |= {pair for pair, those in reasons.items() if _NO_BARRIER in those and those.isdisjoint(_NO_WAIT)}
     return found
 
 
@@ -58,14 +61,15 @@ def preferred(found: list[Any]) -> list[Any]:
     An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is
     reported. A missing proxy fence is reported rather than a missing `bar.warp.sync`.
     """
-    races = {key(record)[3:] for record in found if record["kind"] == Kind.DATA_RACE and _as_in_text(record)}
-    told = {key(record)[3:] for record in found if record["kind"] == Kind.MISSING_WAIT and not _is_unordered(record)}
-    found = [record for record in found if record["kind"] != Kind.MISSING_WAIT or key(record)[3:] in told or key(record)[3:] not in races]
-    for record in found:
+    named = [(key(record), record) for record in found]
+    races = {name[3:] for name, record in named if name[0] == _RACE and _as_in_text(record)}
+    told = {name[3:] for name, record in named if name[0] == _WAIT and not _is_unordered(record)}
+    named = [(name, record) for name, record in named if name[0] != _WAIT or name[3:] in told or name[3:] not in races]
+    for _, record in named:
         record["flags"] &= ~np.uint32(_UNORDERED)
-    waits, fences = (_pairs_of(found, kind) for kind in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE))
-    left = [record for record in found if record["kind"] != Kind.DATA_RACE or not _is_other(record, waits, fences)]
-    return sorted(left, key=lambda record: record["kind"] == Kind.MISSING_WAIT and int(record["reason"]))
+    waits, fences = ({name[3:] for name, _ in named if name[0] == kind} for kind in (_WAIT, _FENCE))
+    left = [(name, record) for name, record in named if name[0] != _RACE or not _is_other(name, waits, fences)]
+    return [record for _, record in sorted(left, key=lambda each: each[0][0] == _WAIT and each[0][2])]
 
 
 def _as_in_text(record: Any) -> bool:
@@ -78,11 +82,6 @@ def _is_unordered(wait: Any) -> bool:
     return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
 
 
-def _pairs_of(found: list[Any], kind: Kind) -> set[tuple[int, ...]]:
-    return {key(record)[3:] for record in found if record["kind"] == kind}
-
-
-def _is_other(race: Any, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
+def _is_other(race: Key, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
     """Whether the pair of a race has a finding of another kind that comes first."""
-    pair = key(race)[3:]
-    return pair in waits or (pair in fences and race["reason"] == Reason.NO_WARP_SYNC)
+    return race[3:] in waits or (race[3:] in fences and race[2] == _NO_WARP_SYNC)

@@ -140,7 +140,7 @@ class Recording:
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
-        self.findings.add(decode(checked.records, checked.table, {prepared.number: replace(sites, fixes=fixes)}))
+        self.findings.add(decode(*checked.tables(), {prepared.number: replace(sites, fixes=fixes)}))
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally

@@ -83,6 +83,7 @@ def size(record: Record, ctas: int = 1) -> int:
     return offsets(record, ctas)[""]
 
 
+@cache
 def dtype(record: Record, ctas: int = 1) -> np.dtype[np.void]:
     """The NumPy dtype of one record."""
     members: list[tuple[str, npt.DTypeLike] | tuple[str, npt.DTypeLike, tuple[int, ...]]] = []

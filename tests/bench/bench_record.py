@@ -181,7 +181,7 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
     yield f"{len(prepared.instrumented.ptx) / len(case.ptx):.1f}x"
     tally = checked.tally
     yield f"{tally.ctas:,}, {tally.histories}, {tally.events:,}" + (f"; gaps {checked.gaps}" if checked.gaps else "")
-    yield f"same bytes: {same}, findings: {len(checked.records)}"
+    yield f"same bytes: {same}, findings: {len(checked.found)}"
     started.free()
 
 
