@@ -17,7 +17,9 @@ from dataclasses import dataclass, replace
 from consan.checker.changes import Change, Spot, Statement
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
+from consan.checker.uniting import Key
 from consan.checker.weaker import weaker
+from consan.instrument.abi.events import FindingFlags, Kind
 from consan.instrument.record.reach import BarrierReach
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
@@ -57,7 +59,7 @@ def advise(
     """
     places, walked = questions.places, questions.walked
     found = statements_of(questions)
-    trouble = _trouble(checked)
+    trouble = _trouble(questions, checked)
     advised: dict[Statement, Advised] = {}
     for statement, spots in found.items():
         site, ran = places[spots[0]].site, sum(map(walked.executions, spots))
@@ -79,7 +81,7 @@ def statements_of(questions: Questions) -> dict[Statement, list[Spot]]:
 
 def notices(questions: Questions, checked: Checked, spots: list[Spot]) -> bool | None:
     """Whether the launch would show that a statement is gone; None if that cannot be told."""
-    if _trouble(checked) or questions.exhausted:
+    if _trouble(questions, checked) or questions.exhausted:
         return None
     answer = questions.ask(questions.places.left_out(spots))
     return bool(answer.found or answer.troubles)
@@ -89,11 +91,16 @@ def _is_arrival(event: TemplateEvent) -> bool:
     return event.kind == Event.BARRIER and not event.flags & Flag.WAITS
 
 
-def _trouble(checked: Checked) -> str:
+def notes_of(checked: Checked, *, isa: bool) -> frozenset[Key]:
+    """The findings that are no errors: threads store the same value. `isa`: the policy for which they are."""
+    return frozenset(key for key in checked.keys if not isa and key[0] == Kind.DATA_RACE and key[1] & FindingFlags.SAME_VALUE)
+
+
+def _trouble(questions: Questions, checked: Checked) -> str:
     """Why nothing can be said of a launch."""
     if checked.gaps or checked.outer or checked.unended:
         return "the launch was not checked in full"
-    return "the launch has findings: repair them first" if checked.found else ""
+    return "the launch has findings: repair them first" if not questions.known.issuperset(checked.keys) else ""
 
 
 def _obstacle(questions: Questions, spots: Iterable[Spot], reach: BarrierReach) -> str:

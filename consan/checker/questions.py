@@ -65,7 +65,9 @@ class Answer:
 
 @dataclass
 class Questions:
-    """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`: limit on the lane events of all answers."""
+    """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`: limit on the lane events of all answers.
+    `known`: findings that no answer has, since the launch may have them.
+    """
 
     launch: RecordedLaunch
     recorded: Recorded
@@ -73,6 +75,7 @@ class Questions:
     limit: int = 0
     exhaustive: bool = False
     most_events: int = 1 << 62
+    known: frozenset[Key] = frozenset()
     events: int = 0
     places: EventPlaces = field(init=False)
 
@@ -96,4 +99,4 @@ class Questions:
         recorded = replace(self.recorded, templates=applied(self.recorded.templates, change))
         answer = Answer.of(check(self.launch, recorded, self.launched, {}, limit=self.limit, exhaustive=self.exhaustive))
         self.events += answer.events
-        return answer
+        return replace(answer, found=answer.found - self.known)

@@ -82,6 +82,6 @@ def _is_unordered(wait: Any) -> bool:
     return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
 
 
-def _is_other(race: Key, waits: set[tuple[int, ...]], fences: set[tuple[int, ...]]) -> bool:
+def _is_other(race: Key, waits: set[tuple[int, int]], fences: set[tuple[int, int]]) -> bool:
     """Whether the pair of a race has a finding of another kind that comes first."""
     return race[3:] in waits or (race[3:] in fences and race[2] == _NO_WARP_SYNC)

@@ -6,7 +6,7 @@ import contextlib
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.checker.advice import Advised, Need, advise
+from consan.checker.advice import Advised, Need, advise, notes_of
 from consan.checker.changes import Change
 from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.questions import Questions
@@ -58,7 +58,8 @@ class Advice:
         recorded = started.recorded
         functions = {function.name: function for function in prepared.instrumented.module.functions}
         outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
-        questions = Questions(started.launch, recorded, started.launched, started.limit, most_events=MOST_EVENTS)
+        known = notes_of(checked, isa=recorded.isa)
+        questions = Questions(started.launch, recorded, started.launched, started.limit, most_events=MOST_EVENTS, known=known)
         module = prepared.instrumented.module
 
         def registers(change: Change) -> bool:

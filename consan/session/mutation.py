@@ -9,7 +9,7 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.checker.advice import notices, statements_of
+from consan.checker.advice import notes_of, notices, statements_of
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
 from consan.reports.places import located
@@ -40,7 +40,8 @@ class Mutation:
 
     def ask(self, prepared: Prepared, started: Started, checked: Checked) -> None:
         """Ask a launch that was just checked."""
-        questions = Questions(started.launch, started.recorded, started.launched, started.limit, most_events=MOST_EVENTS)
+        known = notes_of(checked, isa=started.recorded.isa)
+        questions = Questions(started.launch, started.recorded, started.launched, started.limit, most_events=MOST_EVENTS, known=known)
         entry = prepared.entries[started.launched.entry]
         for spots in statements_of(questions).values():
             place = _place(entry, questions.places.sites[questions.places[spots[0]].site])

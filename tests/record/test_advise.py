@@ -80,6 +80,21 @@ def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path, capsys:
     assert "This is evidence of these runs and sizes, not a proof." in capsys.readouterr().out
 
 
+def test_a_note_about_equal_values_is_no_reason_to_say_nothing(tmp_path: Path) -> None:
+    """All threads store the same bit: as in the kernels that Gluon makes."""
+    source = SUPERFLUOUS.replace("    a[t] = x[t];", "    __shared__ float flag; flag = x[0];\n    a[t] = x[t];").replace(
+        "] + v", "] + v + flag"
+    )
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
+    assert {line: each["need"] for line, each in found.items()} == {
+        7: "not needed",
+        8: "not needed",
+        10: "not needed",
+        12: "not needed",
+        13: "needed",
+    }
+
+
 def test_nothing_is_said_of_what_has_unrecorded_accesses_in_its_reach(tmp_path: Path) -> None:
     words = "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros", "--global", "off"
     found = _advise(tmp_path, SUPERFLUOUS, *words)
