@@ -1,6 +1,6 @@
 """Random kernels: consan and the oracle must agree on every pair of sites, in both directions.
 
-CI runs the same hundred programs each time, on which the two agree; `-m slow` runs ten thousand others, among which bounds of consan
+CI runs the same 88 programs each time, on which the two agree; `-m slow` runs ten thousand others, among which bounds of consan
 (README) come up: their rate is bounded. A difference leaves a reduced program in a file that belongs into regressions/. `measure.py`
 runs any number of programs, and makes the table.
 """

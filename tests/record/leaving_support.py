@@ -16,6 +16,8 @@ from consan.instrument.record import leaving
 from consan.session.device import Device
 from consan.session.session import Session
 
+SHADOW = 64 << 20  # bytes: the device clears all of it
+
 SOURCE = """
 typedef unsigned long long u64;
 __device__ unsigned shared(void* p) { return (unsigned)__cvta_generic_to_shared(p); }
@@ -116,7 +118,7 @@ def slow_clock(monkeypatch: pytest.MonkeyPatch) -> Background:
 
 def launched(backend: Background, entry: str, number: int, grid: int = 2, block: int = 96, *, owned: bool = True, **options: Any) -> Any:
     """The report of a launch of a kernel of SOURCE, and what it has stored."""
-    session = Session(on=Device(backend), engine="record", **options)
+    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record", **options)
     kernel = consan.Kernel(SOURCE, entry)
     prepared = session.prepare(kernel.module, name="k.cu")
     out = backend.alloc(4 * grid * block)
