@@ -15,10 +15,10 @@ from consan.reports.asynchronous import (
     MBARRIER_MISUSE,
     OPERATION_WAITS,
     OPERATIONS_AT_EXIT,
-    PROXY_FENCES,
 )
 from consan.reports.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
+from consan.reports.proxy_rows import PROXY_FENCES
 from consan.reports.races import DATA_RACE
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TCGEN05_FENCE, TCGEN05_MISUSE, TENSOR_AT_EXIT, TENSOR_PROXY_FENCES, TENSOR_READS, TENSOR_WAITS
