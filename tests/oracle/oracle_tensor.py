@@ -11,10 +11,13 @@ A program is a list of steps in an order in which it can run, so that no wait is
 from __future__ import annotations
 
 import random
-from collections.abc import Iterable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from consan.checker.replay import History
 from consan.instrument.record.templates import END, Event, Template, TemplateEvent
@@ -27,6 +30,7 @@ COLUMNS, AREAS = 64, 2
 PIPELINED = {("mma", "mma"), ("mma", "cp"), ("cp", "mma"), ("cp", "cp")}  # of one thread (T3)
 BETWEEN_THREADS = {("mma", "mma"), ("cp", "mma")}
 ASYNCHRONOUS = ("mma", "cp", "ld", "st", "request")
+SIGNALS = ("commit", "request", "expect")
 WAITED = {"wait_ld": ("ld",), "wait_st": ("st",)}
 
 
@@ -137,32 +141,43 @@ def program(seed: int) -> list[Step]:
 
 
 class Order:
-    """Which moment reaches which. Moments: 2 n is the issue of step n, 2 n + 1 its completion."""
+    """Which moment reaches which. Moments: 2 n is the issue of step n, 2 n + 1 its completion. Of a pair: PairOrder."""
 
-    def __init__(self, steps: list[Step]) -> None:
+    def __init__(self, steps: Sequence[Any]) -> None:
         self.steps = steps
         self.later: list[set[int]] = [set() for _ in range(2 * len(steps))]
         self._threads()
+        self._barriers()
         self._completions()
         self._phases()
         self.reached = [self._from(moment) for moment in range(2 * len(steps))]
 
+    def _next(self, n: int) -> int | None:
+        return next((k for k in range(n + 1, len(self.steps)) if self.steps[k].warp == self.steps[n].warp), None)
+
     def _threads(self) -> None:
-        last: dict[int, int] = {}
-        rounds: dict[int, list[int]] = {}
-        count = [0] * WARPS
-        for n, step in enumerate(self.steps):
-            if step.warp in last:
-                self.later[2 * last[step.warp]].add(2 * n)
-            last[step.warp] = n
+        for n in range(len(self.steps)):
             self.later[2 * n].add(2 * n + 1)
-            if step.what == "barrier":
-                rounds.setdefault(count[step.warp], []).append(n)
-                count[step.warp] += 1
+            following = self._next(n)
+            if following is not None:
+                self.later[2 * n].add(2 * following)
+
+    def _meeting(self, step: Any) -> tuple[str, int] | None:
+        """The kind of a barrier, and who takes part; None of other steps."""
+        return ("barrier", 0) if step.what == "barrier" else None
+
+    def _barriers(self) -> None:
+        """All members of a round come before what follows each of them."""
+        rounds: dict[tuple[tuple[str, int], int], list[int]] = {}
+        count: Counter[tuple[int, tuple[str, int]]] = Counter()
+        for n, step in enumerate(self.steps):
+            if meeting := self._meeting(step):
+                count[step.warp, meeting] += 1
+                rounds.setdefault((meeting, count[step.warp, meeting]), []).append(n)
         for members in rounds.values():
             for one in members:
                 self.later[2 * one] |= {2 * other + 1 for other in members}
-                following = next((k for k in range(one + 1, len(self.steps)) if self.steps[k].warp == self.steps[one].warp), None)
+                following = self._next(one)
                 if following is not None:
                     self.later[2 * one + 1].add(2 * following)
 
@@ -170,8 +185,7 @@ class Order:
         """What commits and waits of the own warp cover."""
         for n, step in enumerate(self.steps):
             covered = WAITED.get(step.what, ("mma", "cp") if step.what == "commit" else ())
-            earlier = (k for k in range(n) if self.steps[k].warp == step.warp and self.steps[k].what in covered)
-            for k in earlier:
+            for k in (k for k in range(n) if self.steps[k].warp == step.warp and self.steps[k].what in covered):
                 self.later[2 * k + 1].add(2 * n + (step.what == "commit"))
 
     def _phases(self) -> None:
@@ -180,10 +194,8 @@ class Order:
             if step.what != "wait" or step.phase < 0:
                 continue
             for k, other in enumerate(self.steps):
-                if other.what in ("commit", "request", "expect") and (other.bar, other.phase) == (step.bar, step.phase):
-                    self.later[2 * k + (other.what != "expect")].add(2 * n)
                 # A phase comes after those before it, and their arrivals are published too.
-                if other.what in ("commit", "request", "expect") and other.bar == step.bar and other.phase < step.phase:
+                if other.what in SIGNALS and other.bar == step.bar and other.phase <= step.phase:
                     self.later[2 * k + (other.what != "expect")].add(2 * n)
 
     def _from(self, moment: int) -> set[int]:
@@ -216,7 +228,12 @@ def places(step: Step) -> Iterator[tuple[object, bool]]:
 
 def races(steps: list[Step]) -> set[frozenset[int]]:
     """The sites of each pair of conflicting accesses that are not in order."""
-    order, found = Order(steps), set[frozenset[int]]()
+    return conflicts(Order(steps), places)
+
+
+def conflicts(order: Order, places: Callable[[Any], Iterator[tuple[object, bool]]]) -> set[frozenset[int]]:
+    """The same for an order; `places`: what a step touches, and whether it writes."""
+    steps, found = order.steps, set[frozenset[int]]()
     touched = [(n, place, writes) for n, step in enumerate(steps) for place, writes in places(step)]
     for i, (a, place, writes) in enumerate(touched):
         for b, other, too in touched[i + 1 :]:
@@ -234,9 +251,9 @@ def unfinished(steps: list[Step]) -> set[int]:
 
 # -- the log ------------------------------------------------------------------------------------------------------------
 
-_LOW, _HIGH = 0x00080000 | TILE >> 4, 0x00004010
-_ALONE = ("setup", "mma", "cp", "commit", "expect", "request", "read")  # by lane 0
-_EVENTS: dict[str, tuple[Event, dict[str, int]]] = {
+LOW, HIGH = 0x00080000 | TILE >> 4, 0x00004010
+ALONE = ("setup", "mma", "cp", "commit", "expect", "request", "read")  # by lane 0
+EVENTS: dict[str, tuple[Event, dict[str, int]]] = {
     "barrier": (Event.BARRIER, {"flags": 2, "b": -1}),
     "wait_ld": (Event.TENSOR_WAIT, {"a": 1}),
     "wait_st": (Event.TENSOR_WAIT, {"a": 2}),
@@ -253,12 +270,17 @@ _EVENTS: dict[str, tuple[Event, dict[str, int]]] = {
 
 
 def _words(step: Step) -> tuple[int, ...]:
-    area, bar = step.area * COLUMNS, BARRIERS[step.bar]
+    return words_of(step, BARRIERS[step.bar], F16_128_64)
+
+
+def words_of(step: Any, bar: int, shape: int) -> tuple[int, ...]:
+    """The words of a step in the log. `bar`: the address of its barrier; `shape`: the instruction descriptor of products."""
+    area = step.area * COLUMNS
     return {
         "ld": (area,),
         "st": (area,),
-        "mma": (area, F16_128_64, 0, _LOW, _HIGH, _LOW, _HIGH),
-        "cp": (area, _LOW, _HIGH),
+        "mma": (area, shape, 0, LOW, HIGH, LOW, HIGH),
+        "cp": (area, LOW, HIGH),
         "commit": (bar,),
         "wait": (bar, step.area),
         "expect": (bar,),
@@ -279,31 +301,47 @@ def log_of(steps: list[Step]) -> tuple[list[Template], History]:
                 for template, words in extra:
                     if lane == 0 or template.events[0].kind in (Event.TENSOR_ALLOC_REQUEST, Event.TENSOR_ALLOC):
                         lanes[lane] += [template.number, *words]
-            elif lane == 0 or step.what not in _ALONE:
+            elif lane == 0 or step.what not in ALONE:
                 lanes[step.warp * LANES + lane] += [step.site, *_words(step)]
-    log = np.zeros((WARPS, 8 + max(map(len, lanes)), LANES), np.uint32)
+    return templates, History(filled(lanes), WARPS * LANES, WINDOW, BYTES)
+
+
+def filled(lanes: list[list[int]]) -> npt.NDArray[np.uint32]:
+    """The log of all threads, shape [warps, words, lanes], from the words of each."""
+    log = np.zeros((len(lanes) // LANES, 8 + max(map(len, lanes)), LANES), np.uint32)
     for thread, words in enumerate(lanes):
         log[thread // LANES, : len(words) + 1, thread % LANES] = [*words, END]
-    return templates, History(log, WARPS * LANES, WINDOW, BYTES)
+    return log
 
 
 def _template(step: Step) -> Template:
     if step.what == "setup":
         return Template(step.site, 1, [])
-    kind, fields = _EVENTS[step.what]
+    kind, fields = EVENTS[step.what]
     return Template(step.site, 1 + len(_words(step)), [TemplateEvent(kind, site=step.site, **fields)])
 
 
-def _setup(last: int) -> list[tuple[Template, tuple[int, ...]]]:
+Made = list[tuple[Template, tuple[int, ...]]]
+EventRow = tuple[Event, dict[str, int], tuple[int, ...]]
+
+
+def _setup(last: int) -> Made:
     """Warp 0 initialises the mbarriers and operands, and allocates."""
-    events: Iterable[tuple[Event, dict[str, int], tuple[int, ...]]] = (
-        *((Event.MBARRIER_INIT, {"address_word": 1, "bytes": 8, "a": 1}, (bar,)) for bar in BARRIERS),
-        (Event.FILL, {"address_word": 1, "b_word": 2}, (TILE, 128 * 32)),
-        (Event.PROXY_FENCE, {"a": 1}, ()),
-        (Event.TENSOR_ALLOC_REQUEST, {"a_word": 1}, (AREAS * COLUMNS,)),
-        (Event.TENSOR_ALLOC, {"address_word": 1, "bytes": 4, "a_word": 2, "b_word": 3}, (WORD, AREAS * COLUMNS, 0)),
+    return made(
+        (
+            *((Event.MBARRIER_INIT, {"address_word": 1, "bytes": 8, "a": 1}, (bar,)) for bar in BARRIERS),
+            (Event.FILL, {"address_word": 1, "b_word": 2}, (TILE, 128 * 32)),
+            (Event.PROXY_FENCE, {"a": 1}, ()),
+            (Event.TENSOR_ALLOC_REQUEST, {"a_word": 1}, (AREAS * COLUMNS,)),
+            (Event.TENSOR_ALLOC, {"address_word": 1, "bytes": 4, "a_word": 2, "b_word": 3}, (WORD, AREAS * COLUMNS, 0)),
+        ),
+        last,
     )
-    made = []
-    for number, (kind, fields, words) in enumerate(events, last + 1):
-        made.append((Template(number, 1 + len(words), [TemplateEvent(kind, site=number, **fields)]), words))
-    return made
+
+
+def made(events: tuple[EventRow, ...], last: int) -> Made:
+    """A template and the words for each event, numbered from `last` + 1."""
+    return [
+        (Template(number, 1 + len(words), [TemplateEvent(kind, site=number, **fields)]), words)
+        for number, (kind, fields, words) in enumerate(events, last + 1)
+    ]

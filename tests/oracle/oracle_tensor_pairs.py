@@ -11,11 +11,27 @@ import random
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 
-import numpy as np
-from oracle_tensor import AREAS, ASYNCHRONOUS, BETWEEN_THREADS, BYTES, COLUMNS, LANES, PIPELINED, SLOT, TILE, WAITED, WINDOW, WORD
+from oracle_tensor import (
+    ALONE,
+    AREAS,
+    BYTES,
+    COLUMNS,
+    EVENTS,
+    LANES,
+    SIGNALS,
+    TILE,
+    WINDOW,
+    WORD,
+    Made,
+    Order,
+    conflicts,
+    filled,
+    made,
+    words_of,
+)
 
 from consan.checker.replay import History
-from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent
+from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 
 WARPS, CTAS = 4, 2  # of both CTAs: warps 0 and 1 are of the even one
 RESPONSES = WARPS  # the barrier of responses; the others are named after the warp that commits to them
@@ -169,76 +185,22 @@ def program(seed: int) -> list[PairStep]:
 # -- the order ----------------------------------------------------------------------------------------------------------
 
 
-class PairOrder:
-    """Which moment reaches which. Moments: 2 n is the issue of step n, 2 n + 1 its completion."""
+class PairOrder(Order):
+    """The order of a pair: barriers of a CTA or of both, and phases by CTA."""
 
-    def __init__(self, steps: list[PairStep]) -> None:
-        self.steps = steps
-        self.later: list[set[int]] = [set() for _ in range(2 * len(steps))]
-        self._threads()
-        self._barriers()
-        self._completions()
-        self._phases()
-        self.reached = [self._from(moment) for moment in range(2 * len(steps))]
-
-    def _next(self, n: int) -> int | None:
-        return next((k for k in range(n + 1, len(self.steps)) if self.steps[k].warp == self.steps[n].warp), None)
-
-    def _threads(self) -> None:
-        for n in range(len(self.steps)):
-            self.later[2 * n].add(2 * n + 1)
-            following = self._next(n)
-            if following is not None:
-                self.later[2 * n].add(2 * following)
-
-    def _barriers(self) -> None:
-        """All members of a round come before what follows each of them."""
-        rounds: dict[tuple[str, int, int], list[int]] = {}
-        count: dict[tuple[int, str], int] = {}
-        for n, step in enumerate(self.steps):
-            if step.what in ("barrier", "cluster"):
-                turn = count[step.warp, step.what] = count.get((step.warp, step.what), 0) + 1
-                group = cta_of(step.warp) if step.what == "barrier" else -1
-                rounds.setdefault((step.what, group, turn), []).append(n)
-        for members in rounds.values():
-            for one in members:
-                self.later[2 * one] |= {2 * other + 1 for other in members}
-                following = self._next(one)
-                if following is not None:
-                    self.later[2 * one + 1].add(2 * following)
-
-    def _completions(self) -> None:
-        """What commits and waits of the own warp cover."""
-        for n, step in enumerate(self.steps):
-            covered = WAITED.get(step.what, ("mma", "cp") if step.what == "commit" else ())
-            for k in (k for k in range(n) if self.steps[k].warp == step.warp and self.steps[k].what in covered):
-                self.later[2 * k + 1].add(2 * n + (step.what == "commit"))
+    def _meeting(self, step: PairStep) -> tuple[str, int] | None:
+        if step.what not in ("barrier", "cluster"):
+            return None
+        return step.what, cta_of(step.warp) if step.what == "barrier" else -1
 
     def _phases(self) -> None:
         """A phase of a barrier comes after what signals it, and after the phases before it."""
         for n, step in enumerate(self.steps):
             for cta, phase in step.phases if step.what == "wait" else ():
                 for k, other in enumerate(self.steps):
-                    signals = other.what in ("commit", "request", "expect") and other.bar == step.bar
+                    signals = other.what in SIGNALS and other.bar == step.bar
                     if signals and any(at == cta and number <= phase for at, number in other.phases):
                         self.later[2 * k + (other.what != "expect")].add(2 * n)
-
-    def _from(self, moment: int) -> set[int]:
-        found, waiting = set[int](), [moment]
-        while waiting:
-            for each in self.later[waiting.pop()] - found:
-                found.add(each)
-                waiting.append(each)
-        return found
-
-    def ordered(self, a: int, b: int) -> bool:
-        """Whether access `a` is before access `b`."""
-        one, other = self.steps[a], self.steps[b]
-        done = 2 * a + (one.what in ASYNCHRONOUS)
-        if 2 * b in self.reached[done] or done == 2 * b:
-            return True
-        pipelines = PIPELINED if one.warp == other.warp else BETWEEN_THREADS
-        return (one.what, other.what) in pipelines and 2 * b in self.reached[2 * a]
 
 
 def places(step: PairStep) -> Iterator[tuple[object, bool]]:
@@ -255,13 +217,7 @@ def places(step: PairStep) -> Iterator[tuple[object, bool]]:
 
 def races(steps: list[PairStep]) -> set[frozenset[int]]:
     """The sites of each pair of conflicting accesses that are not in order."""
-    order, found = PairOrder(steps), set[frozenset[int]]()
-    touched = [(n, place, writes) for n, step in enumerate(steps) for place, writes in places(step)]
-    for i, (a, place, writes) in enumerate(touched):
-        for b, other, too in touched[i + 1 :]:
-            if a != b and place == other and (writes or too) and not (order.ordered(a, b) or order.ordered(b, a)):
-                found.add(frozenset((steps[a].site, steps[b].site)))
-    return found
+    return conflicts(PairOrder(steps), places)
 
 
 def unfinished(steps: list[PairStep]) -> set[int]:
@@ -277,23 +233,13 @@ def unfinished(steps: list[PairStep]) -> set[int]:
 
 # -- the log ------------------------------------------------------------------------------------------------------------
 
-_LOW, _HIGH = 0x00080000 | TILE >> 4, 0x00004010
-_ALONE = ("setup", "mma", "cp", "commit", "expect", "request", "read")  # by lane 0
 _PAIR = int(Flag.PAIR)
-_EVENTS: dict[str, tuple[Event, dict[str, int]]] = {
-    "barrier": (Event.BARRIER, {"flags": 2, "b": -1}),
-    "wait_ld": (Event.TENSOR_WAIT, {"a": 1}),
-    "wait_st": (Event.TENSOR_WAIT, {"a": 2}),
-    "ld": (Event.TENSOR_LD, {"address_word": 1, "bytes": COLUMNS, "a": 32}),
-    "st": (Event.TENSOR_ST, {"address_word": 1, "bytes": COLUMNS, "a": 32}),
-    "mma": (Event.TENSOR_MMA, {"flags": _PAIR, "address_word": 1, "value_word": 2}),
-    "cp": (Event.TENSOR_CP, {"flags": _PAIR, "address_word": 1, "value_word": 2, "a": 128, "b": 16, "bytes": 4}),
+_OF_THE_PAIR = {
+    "mma": (Event.TENSOR_MMA, EVENTS["mma"][1] | {"flags": _PAIR}),
+    "cp": (Event.TENSOR_CP, EVENTS["cp"][1] | {"flags": _PAIR}),
     "commit": (Event.TENSOR_COMMIT, {"flags": _PAIR | int(Flag.MULTICAST), "address_word": 1, "bytes": 8, "a_word": 2}),
-    "wait": (Event.MBARRIER_WAIT, {"address_word": 1, "bytes": 8, "a_word": 2}),
-    "expect": (Event.MBARRIER_ARRIVE, {"address_word": 1, "bytes": 8, "a": 1, "b": 16}),
-    "request": (Event.LAUNCH_REQUEST, {"address_word": 1, "b_word": 2, "c": 0xFFFF}),
-    "read": (Event.READ, {"address_word": 1, "bytes": 16, "a": 16, "b": 32}),
 }
+_EVENTS = EVENTS | _OF_THE_PAIR
 
 
 def _place(bar: int) -> int:
@@ -301,18 +247,8 @@ def _place(bar: int) -> int:
 
 
 def _words(step: PairStep) -> tuple[int, ...]:
-    area, bar = step.area * COLUMNS, _place(step.bar)
-    return {
-        "ld": (area,),
-        "st": (area,),
-        "mma": (area, F16_256_64, 0, _LOW, _HIGH, _LOW, _HIGH),
-        "cp": (area, _LOW, _HIGH),
-        "commit": (bar, sum(1 << cta for cta, _ in step.phases)),
-        "wait": (bar, step.area),
-        "expect": (bar,),
-        "request": (SLOT, bar),
-        "read": (SLOT,),
-    }.get(step.what, ())
+    words = words_of(step, _place(step.bar), F16_256_64)
+    return (*words, sum(1 << cta for cta, _ in step.phases)) if step.what == "commit" else words
 
 
 def log_of(steps: list[PairStep]) -> tuple[list[Template], History]:
@@ -326,17 +262,11 @@ def log_of(steps: list[PairStep]) -> tuple[list[Template], History]:
     for number, step in enumerate(steps, 1):
         for lane in range(LANES):
             lanes[step.warp * LANES + lane] += _logged(number, step, lane, before, at_alloc)
-    log = np.zeros((WARPS, 8 + max(map(len, lanes)), LANES), np.uint32)
-    for thread, words in enumerate(lanes):
-        log[thread // LANES, : len(words) + 1, thread % LANES] = [*words, END]
-    return templates, History(log, WARPS // CTAS * LANES, WINDOW, BYTES, CTAS)
+    return templates, History(filled(lanes), WARPS // CTAS * LANES, WINDOW, BYTES, CTAS)
 
 
-_Made = list[tuple[Template, tuple[int, ...]]]
-
-
-def _logged(number: int, step: PairStep, lane: int, before: _Made, at_alloc: _Made) -> list[int]:
-    if step.unlogged or (step.what in _ALONE and lane):
+def _logged(number: int, step: PairStep, lane: int, before: Made, at_alloc: Made) -> list[int]:
+    if step.unlogged or (step.what in ALONE and lane):
         return []
     if step.what in ("setup", "alloc"):
         return [word for template, words in (before if step.what == "setup" else at_alloc) for word in (template.number, *words)]
@@ -355,29 +285,22 @@ def _template(number: int, step: PairStep) -> Template:
     return Template(number, 1 + len(_words(step)), [TemplateEvent(kind, site=step.site, **fields)])
 
 
-def _setup(last: int) -> _Made:
+def _setup(last: int) -> Made:
     """A warp of each CTA initialises the mbarriers and operands."""
-    events: tuple[tuple[Event, dict[str, int], tuple[int, ...]], ...] = (
+    events = (
         *((Event.MBARRIER_INIT, {"address_word": 1, "bytes": 8, "a": 1}, (_place(bar),)) for bar in range(RESPONSES + 1)),
         (Event.INITS_FENCE, {}, ()),
         (Event.FILL, {"address_word": 1, "b_word": 2}, (TILE, 128 * 32)),
         (Event.PROXY_FENCE, {"a": 1}, ()),
     )
-    return _made(events, last)
+    return made(events, last)
 
 
-def _allocation(last: int) -> _Made:
-    return _made(
+def _allocation(last: int) -> Made:
+    return made(
         (
             (Event.TENSOR_ALLOC_REQUEST, {"flags": _PAIR, "a_word": 1}, (AREAS * COLUMNS,)),
             (Event.TENSOR_ALLOC, {"flags": _PAIR, "address_word": 1, "bytes": 4, "a_word": 2, "b_word": 3}, (WORD, AREAS * COLUMNS, 0)),
         ),
         last,
     )
-
-
-def _made(events: tuple[tuple[Event, dict[str, int], tuple[int, ...]], ...], last: int) -> _Made:
-    return [
-        (Template(number, 1 + len(words), [TemplateEvent(kind, site=number, **fields)]), words)
-        for number, (kind, fields, words) in enumerate(events, last + 1)
-    ]
