@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from consan.instrument.isa import family_of, lookup
+from consan.instrument.isa import family_of, lookup, may_wait
 from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, symbols, tensormaps
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
@@ -194,7 +194,9 @@ class Places(Mapping[int, Place]):
         return place_of(self.module, chosen) if chosen is not None else None
 
     def __getitem__(self, line: int) -> Place:
-        return place_of(self.module, self._lines[line][-1])
+        """What a thread that stands at a line waits for; else the line's last instruction."""
+        there = self._lines[line]
+        return place_of(self.module, next(filter(may_wait, there), there[-1]))
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._lines)
