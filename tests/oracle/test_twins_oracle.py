@@ -23,8 +23,6 @@ NOT_SEEN = {
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
-    "bulk_store_last_of_pipeline": "the oracle says error: it does not know which stores shipped libraries leave behind (R-CP5)",
-    "cluster_own_stage_released_cta": "the oracle says error: it does not know which scopes shipped libraries leave out (R-SCOPE)",
     "cp_async_at_exit": "copies in flight at the end",
     "global_flag_no_proxy_fence": "policy isa",
     "mbarrier_arrive_cta_scope": "the oracle says global-race: it does not know the scopes of mbarriers for global memory",
@@ -43,6 +41,8 @@ NOT_SEEN = {
     "wgmma_promoted_before_wait": "registers",
     "wgmma_written_below_fence": "registers",
 }
+# Errors by the ISA, and of the same kind, that are warnings because shipped libraries leave the wait (R-CP5) or the scope (R-SCOPE) out.
+TOLERATED = {"bulk_store_last_of_pipeline", "cluster_own_stage_released_cta"}
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread. global_stores_fenced has threads that store one value.
 WARNINGS = {"cuda_pipeline", "global_stores_fenced"}
@@ -69,7 +69,8 @@ def test_racy_twin(path: Path) -> None:
     kinds |= {"barrier-misuse"} if verdict.divergences else set()
     for expectation in spec.expected:
         assert kinds & set(expectation.kinds), f"{expectation}: the oracle has {verdict}"
-    assert verdict.clean == all(expectation.severity != "error" for expectation in spec.expected)
+    errors = path.stem in TOLERATED or any(expectation.severity == "error" for expectation in spec.expected)
+    assert verdict.clean != errors
 
 
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
