@@ -122,7 +122,7 @@ def _asked(questions: Questions, spots: Iterable[Spot], registers: Callable[[Cha
     if questions.exhausted:
         return Need.NOT_ASSESSED, "too much was replayed already"
     change = questions.places.left_out(spots)
-    if _is_of_products(questions, spots) and registers(change):
+    if _too_early(questions, spots, change, registers):
         return Need.NEEDED, "registers of wgmma are used too early without it"
     answer = questions.ask(change)
     if answer.troubles:
@@ -130,8 +130,17 @@ def _asked(questions: Questions, spots: Iterable[Spot], registers: Callable[[Cha
     return (Need.NEEDED, f"findings without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
 
 
-def _is_of_products(questions: Questions, spots: Iterable[Spot]) -> bool:
-    return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots)
+def _too_early(questions: Questions, spots: Iterable[Spot], change: Change, registers: Callable[[Change], bool]) -> bool:
+    """Whether a change of waits for `wgmma` lets the text use its registers too early. The replay knows no registers."""
+    return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots) and registers(change)
+
+
+def _serves(questions: Questions, spots: Iterable[Spot], change: Change, registers: Callable[[Change], bool]) -> bool:
+    """Whether nothing is found with a change."""
+    if _too_early(questions, spots, change, registers):
+        return False
+    answer = questions.ask(change)
+    return not answer.found and not answer.troubles
 
 
 def _serving(questions: Questions, spots: list[Spot], registers: Callable[[Change], bool]) -> tuple[str, ...]:
@@ -140,10 +149,7 @@ def _serving(questions: Questions, spots: list[Spot], registers: Callable[[Chang
     for chain in weaker(questions, spots):
         best = ""
         for words, change in chain:
-            if not change or questions.exhausted or (_is_of_products(questions, spots) and registers(change)):
-                break
-            answer = questions.ask(change)
-            if answer.found or answer.troubles:
+            if not change or questions.exhausted or not _serves(questions, spots, change, registers):
                 break
             best = words
         found += [best] if best else []
@@ -157,11 +163,8 @@ def _together(questions: Questions, registers: Callable[[Change], bool], free: d
     for statement, spots in free.items():
         if questions.exhausted:
             break
-        change = questions.places.left_out([*gone, *spots])
-        if _is_of_products(questions, [*gone, *spots]) and registers(change):
-            continue
-        answer = questions.ask(change)
-        if not answer.found and not answer.troubles:
+        without = [*gone, *spots]
+        if _serves(questions, without, questions.places.left_out(without), registers):
             kept.append(statement)
-            gone += spots
+            gone = without
     return kept

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -91,15 +90,16 @@ class Collected:
         _copy(found, event)
         event["valid"], event["module"], event["entry"], event["table"] = 1, self.launched.module, self.launched.entry, number
         x, y, _ = self.launched.grid
-        if int(found["flags"]) & FindingFlags.GRID:
+        of_grid = bool(int(found["flags"]) & FindingFlags.GRID)
+        if of_grid:
             cta = int(found["thread"]) // history.threads
         event["ctaid"] = (cta % x, cta // x % y, cta // (x * y))
         event["ntid"], event["shared_bytes"] = self.launched.block, history.shared_bytes
         if history.ctas > 1:
             event["cluster"], event["cta_bytes"], event["cta_threads"] = self.launched.cluster, history.cta_bytes, history.cta_threads
-        if int(found["flags"]) & FindingFlags.GRID:
-            event["cluster"], event["cta_threads"], event["cta_bytes"] = self.launched.grid, math.prod(self.launched.block), 0
-            event["rank"] = int(found["thread"]) // math.prod(self.launched.block)
+        if of_grid:
+            event["cluster"], event["cta_threads"], event["cta_bytes"] = self.launched.grid, history.threads, 0
+            event["rank"] = cta
         _, own = TYPES[Kind(int(found["kind"]))]
         if own.fields:
             _fill(found, record["words"].view(np.uint8)[:, : size(own)].view(dtype(own))[:, 0])

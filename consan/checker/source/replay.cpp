@@ -423,8 +423,8 @@ class Replay {
         if (!input_.closed) return;
         for (u32 thread = 0; thread < shape_.threads(); ++thread)
             if (shape_.exists(thread) && !gone_[thread]) stand(thread);
-        if (!gave_up_) waiting_.report();
         output_.proven = !gave_up_ && waiting_.proven();
+        if (output_.proven) waiting_.report();
     }
 
     // Where a thread stands that cannot continue.

@@ -40,8 +40,8 @@ class Waiting {
         if (mark >= LEFT && mark < STOP) stand(thread, mark - LEFT);
     }
 
+    // Reports the deadlock that is proven.
     void report() {
-        if (free_) return;
         for (Record &each : waiters_) {
             each.kind = &each == &waiters_.front() ? DEADLOCK : WAITER;
             findings_.add(each);
