@@ -79,7 +79,7 @@ class _Search:
 
     @property
     def _base(self) -> Repair | None:
-        """What findings that were looked at before are repaired with: what the report names must fit together."""
+        """The repair of the findings that came before this one. A later repair is tried together with it, because the report names both."""
         return min(self._good, key=lambda good: len(good[1].found))[0] if self._good else None
 
     def _name(self, key: Key) -> tuple[Any, ...]:

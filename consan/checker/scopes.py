@@ -62,7 +62,7 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
 
 
 def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:
-    """Which records are told: where one tells of a scope, those of other kinds that wide scopes remove need not be."""
+    """Whether each record is reported. Beside a record of a scope, those of other kinds that wide scopes remove are left out."""
     kinds = [Kind(int(record["kind"])) for record in records]
     left = {(int(record["kind"]), _pair(record)) for record in wide} if Kind.SCOPE in kinds else None
     told = (Kind.SCOPE, *_RACES)

@@ -88,7 +88,7 @@ class _Walk:
                     self.found.sizes |= self._values(event.a_word, event.a, lanes[here], at[here])
 
     def _values(self, word: int, number: int, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
-        """What the sum of a word and a number was."""
+        """The sum of a word and a number."""
         if word < 0:
             return {number}
         return {int(each) + number for each in np.unique(self._words(lanes, at + word)) if each != _DID_NOT_HAPPEN}

@@ -66,7 +66,7 @@ def _of_fewer(questions: Questions, spots: list[Spot], event: TemplateEvent) -> 
 
 
 def _of_gpu_scope(questions: Questions, spots: list[Spot], event: TemplateEvent) -> Iterator[Weaker]:
-    """A fence for the system that could be one for the GPU. What the host or another GPU does at the same time is not recorded."""
+    """A fence for the system that could be one for the GPU. The record holds nothing of the host or of another GPU."""
     if event.offset & _SCOPES == _SYS:
         change = questions.places.altered(spots, lambda each: replace(each, offset=each.offset & ~_SCOPES | _GPU))
         yield "scope .gpu serves, if nothing outside the GPU takes part", change

@@ -81,7 +81,7 @@ def _text(advice: Advice, report: Report) -> list[str]:
 
 
 def _times(requested: RequestedLaunch, args: argparse.Namespace, advice: Advice) -> list[str]:
-    """What each superfluous statement costs, and all that may go together."""
+    """The cost of each superfluous statement, and of all that may go together."""
     assert requested.module is not None
     timer, plain = requested.timer(args), requested.module.text
     lines = [line for line in advice.lines if line.edits]

@@ -22,7 +22,7 @@ _ARCHIVE: Final = b"!<arch>\n"
 
 
 class Links:
-    """What machine code was made from, in all processes of a program."""
+    """The images that each machine code was linked from, in all processes of a program."""
 
     def __init__(self) -> None:
         self._inputs: dict[tuple[int, int], list[bytes]] = {}  # process, linker -> images so far

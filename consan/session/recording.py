@@ -130,7 +130,7 @@ class Recording:
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         most = self.most_bytes(backend, roomy=prepared.roomy)
         launch = start(backend, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
-        # Who names how much is to be checked, or keeps it, waits for it.
+        # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = LONGEST_CHECK if hurried else math.inf
         return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)

@@ -38,7 +38,7 @@ class SessionWatch:
 
     @property
     def _limit(self) -> float | None:
-        """How long a launch may take. One that leaves only when it is told to has a limit in any case."""
+        """The time limit of a launch. A launch whose threads leave only at a signal always has one."""
         if self._timeout is not None or self.recorded is None or not self.recorded.recorded.leaves:
             return self._timeout
         return LONGEST_ONCE if self.recorded.restore is None else LONGEST
