@@ -51,6 +51,9 @@ class Asynchronous {
         return true;
     }
 
+    // Whether a thread may let others go on: the products that its warp has committed have been issued by the whole warpgroup (SEMANTICS 4.3).
+    bool together(u32 thread) const { return groups_.together(thread); }
+
     // An event of a thread; returns whether words that are not hashed decide what is found.
     bool handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();

@@ -37,6 +37,14 @@ class Groups {
 
     void commit_products(u32 thread) { ++products_[thread].commits; }
 
+    // Whether the other warps of a thread's warpgroup have committed what it has.
+    bool together(u32 thread) const {
+        u32 own = products_[thread].commits, first = thread / WARPGROUP_THREADS * WARPGROUP_THREADS, end = std::min(first + WARPGROUP_THREADS, shape_.threads());
+        for (u32 each = own ? first : end; each < end; each += LANES)
+            if (shape_.exists(each) && products_[each].commits < own) return false;
+        return true;
+    }
+
     void wait_for_products(u32 thread, u32 pending) {
         Owner &own = products_[thread];
         if (own.commits <= pending || own.commits - pending <= own.retired) return;

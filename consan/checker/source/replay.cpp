@@ -183,9 +183,12 @@ class Replay {
         cluster_barrier_.exit(thread, released);
     }
 
+    static bool releases(i32 kind) { return kind == MBARRIER_ARRIVE || kind == BARRIER || kind == CLUSTER_ARRIVE; }
+
     // Returns whether the thread continues at once.
     bool handle(u32 thread, LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
+        if (releases(event.kind) && !forced_ && !asynchronous_.together(thread)) return park(thread);
         switch (event.kind) {
         case READ:
         case WRITE:
@@ -227,6 +230,7 @@ class Replay {
             barriers(thread).touch(thread);
             part_.asynchronous(thread, log);
             output_.by_address |= asynchronous_.handle(thread, log, released);
+            if (event.kind == PRODUCT_COMMIT) release_parked(released);
             return true;
         case MBARRIER_INIT:
         case MBARRIER_INVAL:

@@ -103,6 +103,11 @@ def is_aligned(instruction: Instruction) -> bool:
     return not ends_block(instruction) or row.action == "arrive" or row.family in ("cluster-barrier", "tcgen05")
 
 
+def waits_for_warpgroup(instruction: Instruction) -> bool:
+    """Whether a warp stays here until the other warps of its warpgroup have committed what it waits for."""
+    return has_action(instruction, "wgmma", "wait_group")
+
+
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:
     """Variables of a parameter list, laid out one after the other."""
     found: dict[str, ParamVariable | RegisterVariable] = {}
@@ -182,7 +187,7 @@ class FunctionCode:
             together = together and index not in leaders
             if ends_block(instruction):
                 leaders.add(index + 1)
-            if is_collective(instruction) or (is_aligned(instruction) and not together):
+            if is_collective(instruction) or waits_for_warpgroup(instruction) or (is_aligned(instruction) and not together):
                 leaders.add(index)
             together = is_aligned(instruction) or (together and index not in leaders)
         total = len(self.instructions)

@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import GlobalLocator
 from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext, is_of_hooks
-from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, RegisterVariable
+from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, RegisterVariable, waits_for_warpgroup
 from consan.backends.cpu.decode.reach import HOOKS, RUNTIME, Reach
 from consan.backends.cpu.decode.special import SpecialRegisters
 from consan.backends.cpu.decode.steps import Step
@@ -49,7 +49,7 @@ _WRITES = frozenset({"store", "atomic", "reduction"})
 class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
-    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes", "size", "steps")
+    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes", "size", "steps", "together")
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
         self.function = function
@@ -64,6 +64,7 @@ class BoundBlock:
         self.fulls: list[Any] = []
         self.end: control.End = control.fall_off
         self.members: Array | None = None  # member masks of a collective at the start of the block
+        self.together = False  # the collective is one of the whole warpgroup: wgmma.wait_group
 
     def bind(self) -> None:
         """Decode the block."""
@@ -75,7 +76,7 @@ class BoundBlock:
             try:
                 self.steps.append(decode(context))
                 if code.collective and instruction is instructions[0]:
-                    self.members = control.member_masks(context)
+                    self.members, self.together = control.member_masks(context), waits_for_warpgroup(instruction)
             except UnsupportedInstruction as error:
                 self.steps.append(refusal(error))
             except MALFORMED as error:

@@ -54,6 +54,7 @@ class Scheduler:
         self.instructions = 0
         self.published = 0
         self.run_block = self.plain_block
+        self.parted = False  # whether a warp goes on without the rest of its warpgroup
         self.progress = WaveProgress(self, IDLE_SECONDS if deadline is None else None)
 
     def run(self) -> bool:
@@ -105,9 +106,20 @@ class Scheduler:
         while (group := self.ready.pop()) is None:
             if self.held:
                 self._release_held(min(due for due, _ in self.held))
-            elif not self.plan.unblock():
+            elif not self.plan.unblock() and not self._part():
                 return None
         return group
+
+    def products_committed(self) -> None:
+        """Warps have committed products: those of their warpgroups that wait for them look again."""
+        for place in [place for place, parked in self.parked.items() if parked.block.together]:
+            self.ready.push(self.parked.pop(place))
+
+    def _part(self) -> bool:
+        """Nobody can run: warps no longer wait for the rest of their warpgroup. Returns whether any did."""
+        parted, self.parted = self.parted, True
+        self.products_committed()
+        return not parted and bool(self.ready)
 
     def _run_group(self, group: LaneGroup) -> bool:
         """Run a group until it stops or another one goes first. Returns whether the wave must end."""
@@ -270,7 +282,7 @@ class Scheduler:
         self.parked.clear()
 
     def _converge(self, group: LaneGroup, block: BoundBlock) -> bool:
-        """At a collective: park the lanes of incomplete warps. Returns whether any lanes can continue."""
+        """At a collective: park the lanes of incomplete warps, and of incomplete warpgroups. Returns whether any lanes can continue."""
         place = (id(group.stack), block.position)
         parked = self.parked.pop(place, None)
         if parked is not None:
@@ -279,6 +291,8 @@ class Scheduler:
         assert members is not None
         missing = wave.live_masks() & ~wave.warp_masks(lanes)
         alone = ((members[lanes] if members.ndim else members) & missing[wave.warp_of[lanes]]) != 0
+        if block.together and not self.parted:
+            alone |= self.plan.copies.ahead("wgmma")[wave.warp_of[lanes]]
         if not alone.any():
             return True
         self.parked[place] = LaneGroup(lanes[alone], group.stack, block, group.round)

@@ -4,6 +4,7 @@ The product of a warpgroup is that of its four warps: each owns 16 rows of D and
 operation lands warp by warp, when a wait of that warp covers it or at any other moment that the seed picks (copies.py). It
 reads all of its operands and the accumulators when it lands, and lands after the earlier products of its warp: a program that
 does not wait computes with old values, and reads old values. A write to an accumulator in flight is lost when the product lands.
+A wait of one warp ends when all warps of its warpgroup have issued what it waits for: all of them have to execute each wgmma.
 
 One exception makes compiled code work: `mov` between registers. A compiler renames accumulators at will (copies around
 `asm` operands and at the ends of loops), and the assembler removes such copies or waits for their source. A `mov` from a
@@ -103,8 +104,14 @@ def gather(registers: list[Array], lanes: Lanes) -> Array:
 
 
 def _commit(context: DecodeContext) -> Step:
-    copies = context.function.plan.copies
-    return selective(lambda sel: copies.commit(sel, FAMILY))
+    plan = context.function.plan
+
+    def commit(sel: Selection) -> None:
+        plan.copies.commit(sel, FAMILY)
+        assert plan.scheduler is not None
+        plan.scheduler.products_committed()
+
+    return selective(commit)
 
 
 def _wait(context: DecodeContext) -> Step:

@@ -197,6 +197,16 @@ class AsyncCopies:
         """cp.async.commit_group and the other commits."""
         self.committed(family)[lanes] += 1
 
+    def ahead(self, family: str) -> Bools:
+        """Per warp, whether it has committed more groups than another live warp of its warpgroup."""
+        wave, commits = self.wave, self.committed(family)
+        own, live = commits[wave.slots[:, 0]], wave.warp_live > 0
+        warps = np.arange(wave.warps)
+        group = warps // wave.warps_per_cta * wave.warps_per_cta + warps % wave.warps_per_cta // 4 * 4  # its first warp
+        least = np.full(wave.warps, NEVER)
+        np.minimum.at(least, group[live], own[live])
+        return np.asarray(own > least[group])
+
     def tick(self, step: int) -> None:
         """Land what the schedule makes due by `step`."""
         self.step = step
