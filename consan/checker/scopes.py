@@ -23,13 +23,14 @@ if TYPE_CHECKING:
 
 _Pair = tuple[int, int]
 _UNORDERED = (Kind.DATA_RACE, Kind.MISSING_TENSOR_FENCE)  # what a narrow scope looks like, of shared and of tensor memory
+_CONFLICTS = (*_UNORDERED, Kind.MISSING_WAIT)
 _RACES = (*_UNORDERED, Kind.GLOBAL_RACE)
 
 
 def named(at: Callable[[Level], Replayed]) -> Replayed:
     """A replay at the exact level, whose races have the kind `scope` where that explains them. `at`: replays at a level."""
     exact = at(Level.EXACT)
-    if not _counts(exact.records, _UNORDERED):
+    if not _counts(exact.records, _CONFLICTS):
         return exact
     records, waits, scopes = exact.records.copy(), at(Level.WAIT_SCOPES).records, at(Level.SCOPES).records
     for kind in _UNORDERED:
@@ -38,6 +39,11 @@ def named(at: Callable[[Level], Replayed]) -> Replayed:
             pair = _pair(record)
             if record["kind"] == kind and by_scopes[pair] < counts[pair]:
                 record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if by_waits[pair] else Reason.WAIT_SCOPE
+    waited, left = _counts(waits, (Kind.MISSING_WAIT,)), _counts(scopes, _CONFLICTS)
+    for record in records:
+        pair = _pair(record)
+        if record["kind"] == Kind.MISSING_WAIT and not left[pair]:
+            record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if waited[pair] else Reason.WAIT_SCOPE
     return replace(exact, records=records[_stay(records, scopes)])
 
 

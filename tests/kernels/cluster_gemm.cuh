@@ -2,6 +2,11 @@
 // both and sends it to all that share it, and all that it sends to hand their stages back to it. One warp loads, four multiply.
 #include "hopper.cuh"
 #include "cluster.cuh"
+#ifdef RACY
+#define RELEASE ARRIVE_THERE_CTA
+#else
+#define RELEASE ARRIVE_THERE
+#endif
 enum { STAGES = 2, STEPS = 4, SENDERS = M + N - 1 };
 
 INLINE void wait_cluster(u64& barrier, u32 parity) {
@@ -55,7 +60,7 @@ extern "C" __global__ void __cluster_dims__(M, N) kernel(const __grid_constant__
             wgmma_wait<0>();
             if (t % 32 == 0)
                 for (u32 r = 0; r < M * N; r++)
-                    if ((row | column) >> r & 1) ARRIVE_THERE(peer(&empty[s], r));
+                    if ((row | column) >> r & 1) RELEASE(peer(&empty[s], r));
         }
         write_result(out + (blockIdx.x * N + n) * 64 * 8, d);
     }

@@ -42,7 +42,7 @@ NOT_SEEN = {
     "wgmma_written_below_fence": "registers",
 }
 # Errors by the ISA, and of the same kind, that are warnings because shipped libraries leave the wait (R-CP5) or the scope (R-SCOPE) out.
-TOLERATED = {"bulk_store_last_of_pipeline", "cluster_own_stage_released_cta"}
+TOLERATED = {"bulk_store_last_of_pipeline", "cluster_own_stage_released_cta", "cluster_product_released_cta"}
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread. global_stores_fenced has threads that store one value.
 WARNINGS = {"cuda_pipeline", "global_stores_fenced"}

@@ -49,7 +49,10 @@ _WRITES = frozenset({"store", "atomic", "reduction"})
 class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
-    __slots__ = ("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes", "size", "steps", "together")
+    __slots__ = (
+        *("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes"),
+        *("size", "steps", "together"),
+    )
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
         self.function = function
