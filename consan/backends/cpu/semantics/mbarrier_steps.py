@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import Locator
 from consan.backends.cpu.decode.operands import DecodeContext, Steps
-from consan.backends.cpu.decode.steps import Step, selective
+from consan.backends.cpu.decode.steps import Selection, Step, selective
 from consan.backends.cpu.state.barriers import WaitingLanes
 from consan.backends.cpu.state.copies import PendingOperation
 from consan.backends.cpu.state.faults import LaneError, StepSite
@@ -88,9 +88,13 @@ def _init(context: DecodeContext) -> Step:
 
 
 def _inval(context: DecodeContext) -> Step:
-    barriers = context.function.plan.mbarriers
+    """The word stays: what a later operation on it meets is undefined."""
     found = barrier_locator(context, context.instruction.operands[0])
-    return selective(lambda sel: barriers.inval(local_units_of(found, sel, "remote-init")))
+
+    def inval(sel: Selection) -> None:
+        local_units_of(found, sel, "remote-init")
+
+    return selective(inval)
 
 
 def _transactions(context: DecodeContext) -> Step:

@@ -9,7 +9,8 @@ The highest bit of a token is where the H200 has the parity, and the instrumenta
 A phase completes as soon as pending and tx-count are both zero, after whichever operation made them so; pending then becomes the
 expected count, which arrive_drop has reduced. Nothing here traps: a count that leaves its range wraps within its field, so
 one arrival too many leaves 2**20 - 1 pending and the phase does not complete; memory that was never initialised acts as an object
-whose counts are zero; inval clears the word. The instrumented code decides whether any of that is misuse.
+whose counts are zero; inval leaves the word as it is, so that a wait which comes late for it ends, and is in the record. The instrumented
+code decides whether any of that is misuse.
 
 An object is named by the number of its 8-byte item in the arena ("unit"), which is unique over all CTAs of the wave.
 
@@ -91,10 +92,6 @@ class MBarriers:
         self.words[units] = (count << np.uint64(EXPECTED)) | (count << np.uint64(PENDING))
         for unit in units.tolist():
             self.phases.pop(unit, None)
-
-    def inval(self, units: Array) -> None:
-        """mbarrier.inval."""
-        self.words[units] = 0
 
     # Signals -------------------------------------------------------------------------------------------------------
 
