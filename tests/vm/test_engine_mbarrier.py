@@ -102,7 +102,8 @@ def test_transactions_and_arrivals_complete_a_phase_together(steps: str, complet
 def test_a_wait_that_comes_after_inval_ends() -> None:
     """So that it is in the record of the launch, where it is a misuse; it hangs if the word is cleared."""
     body = f"""{FIRST} @!%p9 exit; mbarrier.init.shared.b64 [bar], 1; mbarrier.arrive.shared.b64 _, [bar];
-    mbarrier.inval.shared::cta.b64 [bar]; mbarrier.test_wait.parity.shared.b64 %p1, [bar], 0; selp.u32 %r5, 1, 0, %p1; st.global.u32 [%rd0], %r5;"""
+    mbarrier.inval.shared::cta.b64 [bar]; mbarrier.test_wait.parity.shared.b64 %p1, [bar], 0;
+    selp.u32 %r5, 1, 0, %p1; st.global.u32 [%rd0], %r5;"""
     assert run(kernel(body, BAR), out=1)[0] == 1
 
 
