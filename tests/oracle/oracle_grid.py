@@ -23,6 +23,7 @@ from oracle_clusters import ClusterBarrier
 from oracle_global_rows import Accesses, GlobalRows
 from oracle_pairs import Shape
 from oracle_rows import BULK, COPY
+from oracle_scopes import EXACT, SCOPES
 from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Launch, Ranges, Trace, cut
 from oracle_verdict import GLOBAL, PROXY, RACE, SCOPE, Found, Verdict
 from oracle_words import CTA, DEVICE, LEVELS, Where, Words
@@ -47,7 +48,7 @@ class Grid(Cluster):
     def __init__(
         self, shape: Shape, cluster_size: int, *, proxies: bool, by_warp: bool = False, wide: bool = False, lenient: bool = False
     ) -> None:
-        super().__init__(shape, by_warp=by_warp, proxies=False, homes=_HOMES)
+        super().__init__(shape, by_warp=by_warp, proxies=False, homes=_HOMES, level=SCOPES if wide else EXACT)
         self.cluster_of, self.wide = self.home_of // cluster_size, wide
         self.cluster_barriers = [
             ClusterBarrier(self.scopes, self.actor_of, self.home_of, self.exists & (self.cluster_of == number))

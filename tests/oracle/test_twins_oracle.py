@@ -25,7 +25,6 @@ NOT_SEEN = {
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",
     "global_flag_no_proxy_fence": "policy isa",
-    "mbarrier_arrive_cta_scope": "the oracle says global-race: it does not know the scopes of mbarriers for global memory",
     "mbarrier_result_ignored": "the result of a wait is a register",
     "tensormap_changed_in_flight": "tensor maps in global memory",
     "tensormap_not_acquired": "tensor maps in global memory",

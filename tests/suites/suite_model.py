@@ -2,9 +2,8 @@
 
 A case is one launch of one kernel: `label` is what its suite says of it ("racy" or "clean"), `about` what the label speaks of. A racy
 kernel of which that is reported is a true positive (TP), one of which it is not a false negative (FN); a clean one that is reported
-for anything is a false positive (FP), else a true negative (TN). Reported means a finding of severity error or warning. Labels about
-what consan does not check (plain data races in global memory) are `outside`, whatever is found; a launch without findings that is
-`incomplete`, or that failed, is `not judged`.
+for anything is a false positive (FP), else a true negative (TN). Reported means a finding of severity error or warning. A launch without
+findings that is `incomplete`, or that failed, is `not judged`.
 
 The oracle (`tests/oracle`) judges the plain kernel too where it is asked: it knows nothing of labels nor of consan's shadow memory, and
 says who is right where the two differ. It does not see clusters.
@@ -33,13 +32,14 @@ sys.path.append(str(Path(__file__).parents[1] / "oracle"))
 from oracle_run import oracle
 
 RACY, CLEAN = "racy", "clean"
-OUTSIDE = ("global memory",)  # what labels may also be about, and consan does not judge
+RACES = ("data-race", "global-race", "scope", "missing-wait")
 # What labels may be about -> whether a kind of finding bears the label "racy" out.
 BEARS_OUT: dict[str, Callable[[str], bool]] = {
     "shared memory": lambda kind: kind != "uninitialized-read",
+    "global memory": lambda kind: kind in RACES,
     "bounds": lambda kind: kind == "out-of-bounds",
 }
-COLUMNS = ("TP", "FN", "FP", "TN", "outside", "not judged")
+COLUMNS = ("TP", "FN", "FP", "TN", "not judged")
 VERDICTS = (CLEAN, "incomplete", "violations")  # the worst one last
 TIMEOUT = 60.0  # seconds: kernels of the suites may spin
 
@@ -72,7 +72,7 @@ class Case:
 
     def __post_init__(self) -> None:
         assert self.label in (RACY, CLEAN), self
-        assert self.about in (*OUTSIDE, *BEARS_OUT), self
+        assert self.about in BEARS_OUT, self
 
     def kernel(self) -> consan.Kernel:
         """The kernel, compiled."""
@@ -97,8 +97,6 @@ class Outcome:
     @property
     def column(self) -> str:
         """Where the case counts."""
-        if self.case.about in OUTSIDE:
-            return "outside"
         if not self.findings and self.verdict != CLEAN:
             return "not judged"
         if self.case.label == CLEAN:
@@ -107,9 +105,9 @@ class Outcome:
 
     @property
     def strange(self) -> bool:
-        """Whether a person has to look: consan and the label differ, or consan and the oracle, or something was found outside."""
+        """Whether a person has to look: consan and the label differ, or consan and the oracle."""
         differs = self.oracle not in ("", "racy" if self.findings else "clean")
-        return differs or self.column in ("FN", "FP", "not judged") or (self.column == "outside" and bool(self.findings))
+        return differs or self.column in ("FN", "FP", "not judged")
 
     def line(self) -> str:
         """The case as a row of the long table."""
@@ -134,7 +132,8 @@ def judge(case: Case, *, with_oracle: bool = False) -> Outcome:
             arguments = case.parameters()
             outcome.add(consan.launch(kernel, case.grid, case.block, arguments, smem=case.smem, device="cpu", seed=seed, timeout=TIMEOUT))
         if with_oracle:
-            verdicts = [oracle(kernel, case.grid, case.block, case.parameters(), smem=case.smem, seed=seed) for seed in range(case.seeds)]
+            options = {"smem": case.smem, "global_memory": case.about == "global memory"}
+            verdicts = [oracle(kernel, case.grid, case.block, case.parameters(), seed=seed, **options) for seed in range(case.seeds)]
             outcome.oracle = CLEAN if all(verdict.clean and not verdict.pairs for verdict in verdicts) else RACY
     except ConsanError as error:
         outcome.verdict, outcome.why = "failed", " ".join(str(error).split()[:30])
