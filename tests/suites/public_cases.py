@@ -99,6 +99,7 @@ def graph(made: Path) -> tuple[str, ...]:
         "data1": rng.integers(0, _VERTICES, edges),
         "data2": rng.integers(0, edges, edges),
     }
+    arrays["nlist"][_DEGREE - 1 :: _DEGREE] = _VERTICES - 1  # the last neighbours meet the patterns' conditions: else nothing races
     for name, array in arrays.items():
         np.save(made / f"{name}.npy", array.astype(np.int32))
     return (*(f"i32[{len(array)}]={made / name}.npy" for name, array in arrays.items()), f"i32={_VERTICES}")

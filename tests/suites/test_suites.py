@@ -41,8 +41,9 @@ def _outcome(
         (_outcome(CLEAN, kind="uninitialized-read error", verdict="violations", found=1), "FP", True),
         (_outcome(about="bounds", verdict="violations", found=1), "FN", True),
         (_outcome(about="bounds", kind="out-of-bounds error", verdict="violations", found=1), "TP", False),
-        (_outcome(about="global memory"), "outside", False),
-        (_outcome(about="global memory", verdict="violations", found=1), "outside", True),
+        (_outcome(about="global memory"), "FN", True),
+        (_outcome(about="global memory", verdict="violations", found=1), "TP", False),
+        (_outcome(about="global memory", kind="out-of-bounds error", verdict="violations", found=1), "FN", True),
     ],
 )
 def test_where_a_case_counts(outcome: Outcome, column: str, strange: bool) -> None:
@@ -53,9 +54,9 @@ def test_summary_counts_by_group() -> None:
     other = dataclasses.replace(CASE, group="scans", label=CLEAN)
     lines = summary([_outcome(), _outcome(verdict="violations", found=1), Outcome(other, "clean")]).splitlines()
     assert lines[2:] == [
-        "| reductions | 2 | 1 | 1 | 0 | 0 | 0 | 0 |",
-        "| scans | 1 | 0 | 0 | 0 | 1 | 0 | 0 |",
-        "| all | 3 | 1 | 1 | 0 | 1 | 0 | 0 |",
+        "| reductions | 2 | 1 | 1 | 0 | 0 | 0 |",
+        "| scans | 1 | 0 | 0 | 0 | 1 | 0 |",
+        "| all | 3 | 1 | 1 | 0 | 1 | 0 |",
     ]
 
 

@@ -104,6 +104,15 @@ def test_a_lower_spinner_does_not_starve_the_one_it_waits_for(seed: int) -> None
     np.testing.assert_array_equal(found, [3] * 40 + [0] + [3] * 23)
 
 
+@pytest.mark.timeout(20)
+def test_a_loop_that_meets_at_a_barrier_does_not_starve_the_cta_that_it_waits_for() -> None:
+    """Triton polls so: one thread loads, and the CTA meets to hear of it."""
+    body = """mov.u32 %r5, %ctaid.x; setp.eq.u32 %p1, %r5, 0; @%p1 bra SET;
+    WAIT: bar.sync 0; ld.volatile.global.u32 %r5, [%rd1]; bar.sync 0; setp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT;
+    st.global.u32 [%rd3], %r5; bra END; SET: st.volatile.global.u32 [%rd1], 3; END:"""
+    assert set(run(kernel(body), grid=2, block=64)[64:].tolist()) == {3}
+
+
 def test_cooperative_launch_has_all_ctas_at_once() -> None:
     source = """extern "C" __global__ void k(unsigned* out, unsigned* count) {
       if (threadIdx.x == 0) { atomicAdd(count, 1u); while (*(volatile unsigned*)count < gridDim.x); }

@@ -174,7 +174,7 @@ class Barrier:
             if barrier >= 16 or (count != ALL and (count % 32 or not count)):
                 raise LaneError("trap", int(lanes[0]), self.site, message=f"barrier {barrier} with a thread count of {count}")
             where = (group.stack, self.following, group.round, self.site)
-            waiter = WaitingLanes(lanes, *where, barrier, self.reduction) if self.waits else None
+            waiter = WaitingLanes(lanes, *where, barrier, self.reduction, group.spins, group.polls) if self.waits else None
             released += self.barriers.arrive(barrier, lanes, count, waiter, vote)
         scheduler.resume(released)
         return None if self.waits else self.following
@@ -200,7 +200,7 @@ class WarpBarrier:
         if group.count == self.wave.alive:
             return self.following
         members = self.members[group.lanes] if self.members.ndim else np.broadcast_to(self.members, group.count)
-        waiter = WaitingLanes(group.lanes, group.stack, self.following, group.round, self.site, None)
+        waiter = WaitingLanes(group.lanes, group.stack, self.following, group.round, self.site, None, None, group.spins, group.polls)
         released = self.barriers.arrive(waiter, members)
         if len(released) == 1 and len(released[0].lanes) == group.count and not self.barriers.waiters:
             return self.following

@@ -265,7 +265,9 @@ class Scheduler:
     def resume(self, waiters: list[WaitingLanes]) -> None:
         """Queue threads that a barrier has released."""
         for waiter in waiters:
-            self.ready.push(LaneGroup(waiter.lanes, waiter.stack, waiter.resume, waiter.turn))
+            group = LaneGroup(waiter.lanes, waiter.stack, waiter.resume, waiter.turn)
+            group.spins, group.polls = waiter.spins, waiter.polls
+            self.ready.push(group)
 
     def exit(self, group: LaneGroup) -> None:
         """The threads of the group end."""

@@ -8,7 +8,7 @@ It decides who is released; the scheduler decides who runs next. Not handled: mb
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -38,6 +38,8 @@ class WaitingLanes:
     site: StepSite
     barrier: int | None
     reduction: Any = None  # (kind, Target) of barrier.red
+    spins: int = 0  # of the group, which goes on counting: a loop that polls may meet at barriers
+    polls: int = 0
 
 
 class CtaBarriers:
@@ -76,8 +78,7 @@ class CtaBarriers:
         released: list[WaitingLanes] = []
         for chunk in self._chunks(lanes, count):
             if waiter is not None:
-                part = WaitingLanes(chunk, waiter.stack, waiter.resume, waiter.turn, waiter.site, barrier, waiter.reduction)
-                self.waiters[barrier].append(part)
+                self.waiters[barrier].append(replace(waiter, lanes=chunk))
             released += self._arrive(barrier, chunk, count, predicate)
         return released
 
@@ -118,8 +119,7 @@ class CtaBarriers:
             free = done[self.wave.cta_of[waiter.lanes]]
             for chosen, target in ((free, released), (~free, kept)):
                 if chosen.any():
-                    lanes = waiter.lanes[chosen]
-                    target.append(WaitingLanes(lanes, waiter.stack, waiter.resume, waiter.turn, waiter.site, barrier, waiter.reduction))
+                    target.append(replace(waiter, lanes=waiter.lanes[chosen]))
         self._reduce(barrier, released)
         self.waiters[barrier] = kept
         for table, empty in ((self.arrived, 0), (self.expected, ALL), (self.votes, 0), (self.voters, 0)):
@@ -179,6 +179,6 @@ class WarpBarriers:
                 free |= (self.members[waiter.lanes] == mask) & ((np.uint32(mask) & absent[wave.warp_of[waiter.lanes]]) == 0)
             for chosen, target in ((free, released), (~free, kept)):
                 if chosen.any():
-                    target.append(WaitingLanes(waiter.lanes[chosen], waiter.stack, waiter.resume, waiter.turn, waiter.site, None))
+                    target.append(replace(waiter, lanes=waiter.lanes[chosen]))
         self.waiters = kept
         return released

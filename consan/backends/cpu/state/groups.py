@@ -125,6 +125,7 @@ class ReadyQueue:
             group.set_lanes(merge_lanes(there.lanes, group.lanes))
             group.round = min(group.round, there.round)
             group.spins = max(group.spins, there.spins)
+            group.polls |= there.polls
         self._at[place] = group
         self._serial += 1
         heapq.heappush(self._heap, (self.key(group), self._serial, group))

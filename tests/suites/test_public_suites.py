@@ -1,0 +1,62 @@
+"""ScoR's microbenchmarks and Indigo's patterns against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from public_cases import FOLDER, checkout, choices, chosen, indigo, scor
+from suite_model import Case, judge_all
+
+PATTERN = """int /*@float@*/ float
+a(); /*@persistent@*/ b(); /*@boundsBug@*/ c();
+/*@cond@*/ d();
+e(); /*@atomicBug@*/ f();"""
+_VOLATILE = "volatile data is strong, so that it does not race (8.4.2, 8.7.1)"
+_NO_FENCE = "the flag is read and no fence follows, which is no acquire pattern (8.8)"
+_TURN = "the write after the unlock races only if its CTA takes the lock first"
+# The cases that differ from their labels, and why.
+AS_THEY_ARE = {
+    "norace_interwarp-block_fence-atom_hrd-indirect": ".cta atomics of two CTAs on one word",
+    "race_interblock_none-lock_rtraw": _TURN,
+    **dict.fromkeys(
+        (
+            *("race_interblock_blkfence_raw", "race_interblock_fence_rtraw", "race_interblock_lock-blkfence_waw"),
+            *("race_interblock_lock-no-stf_waw", "race_interblock_lock-no-tf_waw", "race_interblock_none-atom_waw"),
+            *("race_interblock_none-lock_waw", "race_interwarp_blklock-no-stf_waw", "race_interwarp_blklock-no-tf_waw"),
+            *("race_interwarp_dev-blklock-no-stf_waw", "race_interwarp_dev-blklock-no-tf_waw", "race_interwarp_none-atom_waw"),
+            *("race_interwarp_none-blkatom_waw", "race_interwarp_none-blklock_waw", "race_interwarp_none-lock_waw"),
+        ),
+        _VOLATILE,
+    ),
+}
+PLAIN = {
+    "race_interblock_none-lock_rtraw": _TURN,
+    **dict.fromkeys(("norace_interblock_fence_raw", "norace_interwarp-block_fence_hrf-indirect"), _NO_FENCE),
+    **dict.fromkeys(("norace_interwarp_blkfence_raw", "norace_interwarp_fence_raw"), _NO_FENCE),
+}
+
+
+def test_a_pattern_with_some_of_its_tags() -> None:
+    sets = list(choices(PATTERN))
+    assert len(sets) == 3 * 2 * 2
+    assert frozenset(("persistent", "atomicBug")) in sets
+    text = chosen(PATTERN, frozenset(("persistent", "atomicBug")))
+    assert [line.strip() for line in text.splitlines()] == ["int", "b();", "", "f();"]
+
+
+def _cases(suite: str, made: Path) -> list[Case]:
+    name = {"scor": "ScoR", "scor_plain": "ScoR", "indigo": "IndigoSuite"}[suite]
+    if (folder := checkout(name)) is None:
+        pytest.skip(f"{FOLDER} names no folder with a checkout of {name}")
+    if suite == "indigo":
+        return [case for case in indigo(folder, made) if "boundsBug" not in case.name]
+    return list(scor(folder, made, volatile=suite == "scor"))
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(4 * 3600)
+@pytest.mark.parametrize(("suite", "known"), [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("indigo", {})])
+def test_verdicts_agree_with_labels(suite: str, known: dict[str, str], tmp_path: Path) -> None:
+    outcomes = list(judge_all(_cases(suite, tmp_path)))
+    assert {outcome.case.name for outcome in outcomes if outcome.strange} == known.keys(), [o.line() for o in outcomes if o.strange]
