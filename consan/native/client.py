@@ -61,6 +61,7 @@ class Client:
         self._context = 0
         self._prepared: list[Prepared] = []
         self._owners: set[int] = set()  # handles of modules that are instrumented
+        self._entries: set[str] = set()  # names of their kernels
         self._known: dict[int, tuple[int, str]] = {}  # handle -> the handle it was looked up from, and a kernel's name
         self._seen: Counter[int] = Counter()  # launches that are counted already, by handle
         self._launched: Counter[str] = Counter()  # of instrumented kernels, since the last report
@@ -169,7 +170,9 @@ class Client:
         (label, ptx), wanted = found, self._options.kernel_name
         if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
             return None
-        return session.instrument(ptx, name=label or name, cluster=cluster_of(ptx))
+        prepared = session.instrument(ptx, name=label or name, cluster=cluster_of(ptx))
+        self._entries.update(_ENTRY.findall(ptx))
+        return prepared
 
     def _loaded(self, message: Message) -> Message:
         """An exchanged image was loaded: write its control block."""
@@ -213,7 +216,9 @@ class Client:
         return Message(MessageKind.ANSWER)
 
     def _found(self, message: Message) -> Message:
-        self._known[message.a] = message.b, message.data.decode(errors="replace")
+        """A handle was looked up from another one (`b`), or is in a graph (0) and may be known already."""
+        if message.b or not self._known.get(message.a, (0, ""))[0]:
+            self._known[message.a] = message.b, message.data.decode(errors="replace")
         return Message(MessageKind.ANSWER)
 
     def _collect(self, message: Message) -> Message:
@@ -236,7 +241,8 @@ class Client:
             new, self._seen[handle] = total - self._seen[handle], total
             if new and handle:
                 name, owners = self._whose(handle)
-                (self._launched if self._owners & owners else self._listed)[name] += new
+                hooked = bool(self._owners & owners) or (0 in owners and name in self._entries)
+                (self._launched if hooked else self._listed)[name] += new
 
     def _whose(self, handle: int) -> tuple[str, set[int]]:
         """A kernel's name, and the handles that it was looked up from: a function from a kernel, a kernel from a library."""

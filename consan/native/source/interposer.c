@@ -40,7 +40,7 @@ typedef void *Handle;
 #define LONGEST (1ull << 31)  // bytes of a message; a longer one is an error
 #define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
 
-// -- functions of the driver, of NVRTC and of nvJitLink that are replaced --------------------------------------------------------------
+// -- functions of the driver, of NVRTC, nvJitLink and nvPTXCompiler that are replaced ---------------------------------------------------
 
 #define ENTRIES(X) \
     X(cuGetProcAddress) X(cuGetProcAddress_v2) \
@@ -50,10 +50,14 @@ typedef void *Handle;
     X(cuLibraryGetKernel) X(cuLibraryEnumerateKernels) X(cuLibraryGetModule) X(cuKernelGetFunction) \
     X(cuLaunchKernel) X(cuLaunchKernel_ptsz) X(cuLaunchKernelEx) X(cuLaunchKernelEx_ptsz) \
     X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernel_ptsz) X(cuLaunchCooperativeKernelMultiDevice) \
+    X(cuGraphInstantiate) X(cuGraphInstantiate_v2) X(cuGraphInstantiateWithFlags) \
+    X(cuGraphInstantiateWithParams) X(cuGraphInstantiateWithParams_ptsz) \
+    X(cuGraphLaunch) X(cuGraphLaunch_ptsz) X(cuGraphExecDestroy) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
     X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
     X(nvrtcCompileProgram) X(nvrtcGetCUBINSize) X(nvrtcGetCUBIN) \
+    X(nvPTXCompilerCreate) X(nvPTXCompilerGetCompiledProgram) X(nvPTXCompilerDestroy) \
     X(nvJitLinkAddData) X(nvJitLinkAddFile) X(nvJitLinkGetLinkedCubin) X(nvJitLinkDestroy) JIT_LINK_VERSIONS(JIT_LINK, X)
 
 // nvJitLink's header gives each function the name of its version.
@@ -106,7 +110,20 @@ static void *original(enum Entry at) {
     return found;
 }
 
-#define ORIGINAL(name, ...) (original(AT_##name) ? ((Result(*)())original(AT_##name))(__VA_ARGS__) : NOT_FOUND)
+#define CALLED(function, ...) (function ? ((Result(*)())function)(__VA_ARGS__) : NOT_FOUND)
+#define ORIGINAL(name, ...) CALLED(original(AT_##name), __VA_ARGS__)
+
+// The function that a library's own call would reach: in itself (a compiler that is linked statically), or in what it is linked with. A
+// library that the program has opened for itself (RTLD_LOCAL) is not where RTLD_NEXT looks, and a process may have several versions.
+static void *callers(enum Entry at, void *caller) {
+    Dl_info about;
+    void *library = dladdr(caller, &about) ? dlopen(about.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    void *found = library ? finder()(library, names[at]) : NULL;
+    if (library) dlclose(library);
+    return found && found != replacements[at] ? found : original(at);
+}
+
+#define CALLERS(name) void *own = callers(AT_##name, __builtin_return_address(0))
 
 static int entry_of(const char *name) {
     if (name == NULL || (strncmp(name, "cu", 2) != 0 && strncmp(name, "nv", 2) != 0 && strncmp(name, "__nv", 4) != 0)) return -1;
@@ -665,11 +682,10 @@ static bool captured(Handle stream) {
     return query && query(stream, &status) == 0 && status != 0;
 }
 
-static Result counted(Result result, Handle function, Handle stream) {
+static void count(Handle function) {
     struct Launches *entries = atomic_load(&table);
     uint64_t handle = (uintptr_t)function, at = handle >> 4;
-    if (result != 0 || handle == 0 || entries == NULL || captured(stream)) return result;
-    for (unsigned tried = 0; tried < TABLE_ENTRIES; tried++, at++) {
+    for (unsigned tried = 0; handle && entries && tried < TABLE_ENTRIES; tried++, at++) {
         struct Launches *entry = &entries[at % TABLE_ENTRIES];
         uint64_t expected = 0;
         if (atomic_compare_exchange_strong(&entry->handle, &expected, handle) || expected == handle) {
@@ -677,6 +693,10 @@ static Result counted(Result result, Handle function, Handle stream) {
             break;
         }
     }
+}
+
+static Result counted(Result result, Handle function, Handle stream) {
+    if (result == 0 && !captured(stream)) count(function);
     return result;
 }
 
@@ -720,6 +740,128 @@ EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, un
     Result result = ORIGINAL(cuLaunchCooperativeKernelMultiDevice, launches, count, flags);
     for (unsigned i = 0; launches && i < count; i++) counted(result, launches[i].function, launches[i].stream);
     return result;
+}
+
+// -- graphs: what each is made of is looked up when it is instantiated, and counted at its launches --------------------------------
+
+enum { KERNEL_NODE = 0, CHILD_NODE = 4, CONDITIONAL_NODE = 13 };
+static const char conditional[] = "kernels in a conditional node of a graph";  // its address stands for them as a handle
+
+struct KernelNode {  // CUDA_KERNEL_NODE_PARAMS_v2
+    Handle function;
+    unsigned grid[3], block[3], shared;
+    void **arguments, **extra;
+    Handle kernel, context;
+};
+
+struct Graph {
+    struct Graph *next;
+    Handle handle;
+    size_t count;
+    Handle kernels[];
+};
+static pthread_mutex_t graphs_turn = PTHREAD_MUTEX_INITIALIZER;
+static struct Graph *graphs;
+
+static Handle name_of_node(Handle handle, const char *function) {
+    const char *name = NULL;
+    Result (*get)(const char **, Handle) = of_driver(function);
+    if (handle && get && get(&name, handle) == 0) report(FOUND, (uintptr_t)handle, 0, name, name ? strnlen(name, LONGEST) : 0);
+    return handle;
+}
+
+static Handle kernel_of(Handle node) {
+    struct KernelNode about = {0};
+    Result (*get)(Handle, struct KernelNode *) = of_driver("cuGraphKernelNodeGetParams_v2");
+    if (get == NULL || get(node, &about) != 0) return NULL;
+    return about.function ? name_of_node(about.function, "cuFuncGetName") : name_of_node(about.kernel, "cuKernelGetName");
+}
+
+static Handle *nodes_of(Handle graph, size_t *count) {
+    Result (*list)(Handle, Handle *, size_t *) = of_driver("cuGraphGetNodes");
+    *count = 0;
+    Handle *nodes = list && list(graph, NULL, count) == 0 ? calloc(*count + 1, sizeof *nodes) : NULL;
+    if (nodes && list(graph, nodes, count) == 0) return nodes;
+    free(nodes);
+    *count = 0;
+    return NULL;
+}
+
+static struct Graph *with_kernel(struct Graph *graph, Handle kernel) {
+    struct Graph *larger = kernel && graph ? realloc(graph, sizeof *graph + (graph->count + 1) * sizeof kernel) : NULL;
+    if (larger == NULL) return graph;
+    larger->kernels[larger->count++] = kernel;
+    return larger;
+}
+
+static struct Graph *with_nodes(struct Graph *graph, Handle from) {
+    Result (*type_of)(Handle, int *) = of_driver("cuGraphNodeGetType"), (*child_of)(Handle, Handle *) = of_driver("cuGraphChildGraphNodeGetGraph");
+    size_t count;
+    Handle *nodes = nodes_of(from, &count), child;
+    for (size_t i = 0; i < count; i++) {
+        int type = -1;
+        if (type_of == NULL || type_of(nodes[i], &type) != 0) continue;
+        if (type == KERNEL_NODE) graph = with_kernel(graph, kernel_of(nodes[i]));
+        if (type == CHILD_NODE && child_of && child_of(nodes[i], &child) == 0) graph = with_nodes(graph, child);
+        if (type != CONDITIONAL_NODE) continue;
+        report(FOUND, (uintptr_t)conditional, 0, conditional, strlen(conditional));
+        graph = with_kernel(graph, (Handle)conditional);
+    }
+    free(nodes);
+    return graph;
+}
+
+static void forget_graph(Handle handle) {
+    pthread_mutex_lock(&graphs_turn);
+    for (struct Graph **at = &graphs; *at; at = &(*at)->next) {
+        if ((*at)->handle != handle) continue;
+        struct Graph *gone = *at;
+        *at = gone->next;
+        free(gone);
+        break;
+    }
+    pthread_mutex_unlock(&graphs_turn);
+}
+
+static Result instantiated(Result result, Handle *made, Handle from) {
+    struct Graph *graph = result == 0 && made && socket_path() ? calloc(1, sizeof *graph) : NULL;
+    if (graph == NULL) return result;
+    graph = with_nodes(graph, from);
+    graph->handle = *made;
+    pthread_mutex_lock(&graphs_turn);
+    graph->next = graphs;
+    graphs = graph;
+    pthread_mutex_unlock(&graphs_turn);
+    return result;
+}
+
+static Result graph_launched(Result result, Handle handle) {
+    pthread_mutex_lock(&graphs_turn);
+    for (struct Graph *graph = graphs; graph; graph = graph->next)
+        for (size_t i = 0; result == 0 && graph->handle == handle && i < graph->count; i++) count(graph->kernels[i]);
+    pthread_mutex_unlock(&graphs_turn);
+    return result;
+}
+
+// The forms differ in what follows the graph.
+#define INSTANTIATE(name) \
+    EXPORTED Result name(Handle *made, Handle from, uint64_t a, uint64_t b, uint64_t c) { \
+        return instantiated(ORIGINAL(name, made, from, a, b, c), made, from); \
+    }
+#define GRAPH_LAUNCH(name) \
+    EXPORTED Result name(Handle graph, Handle stream) { return graph_launched(ORIGINAL(name, graph, stream), graph); }
+
+INSTANTIATE(cuGraphInstantiate)
+INSTANTIATE(cuGraphInstantiate_v2)
+INSTANTIATE(cuGraphInstantiateWithFlags)
+INSTANTIATE(cuGraphInstantiateWithParams)
+INSTANTIATE(cuGraphInstantiateWithParams_ptsz)
+GRAPH_LAUNCH(cuGraphLaunch)
+GRAPH_LAUNCH(cuGraphLaunch_ptsz)
+
+EXPORTED Result cuGraphExecDestroy(Handle graph) {
+    forget_graph(graph);
+    return ORIGINAL(cuGraphExecDestroy, graph);
 }
 
 // -- ends of a context ------------------------------------------------------------------------------------------------------------
@@ -788,22 +930,45 @@ EXPORTED Result cuLinkDestroy(Handle linker) {
 
 #define LIBRARYS_LINKER(prefix, version) \
     EXPORTED Result prefix##AddData##version(Handle linker, int type, const void *data, size_t bytes, const char *name) { \
-        return input(ORIGINAL(prefix##AddData##version, linker, type, data, bytes, name), linker, data, bytes); \
+        CALLERS(prefix##AddData##version); \
+        return input(CALLED(own, linker, type, data, bytes, name), linker, data, bytes); \
     } \
     EXPORTED Result prefix##AddFile##version(Handle linker, int type, const char *path) { \
-        return input_file(ORIGINAL(prefix##AddFile##version, linker, type, path), linker, path); \
+        CALLERS(prefix##AddFile##version); \
+        return input_file(CALLED(own, linker, type, path), linker, path); \
     } \
     EXPORTED Result prefix##GetLinkedCubin##version(Handle linker, void *code) { \
-        return made(ORIGINAL(prefix##GetLinkedCubin##version, linker, code), linker, code); \
+        CALLERS(prefix##GetLinkedCubin##version); \
+        return made(CALLED(own, linker, code), linker, code); \
     } \
     EXPORTED Result prefix##Destroy##version(Handle *linker) { \
+        CALLERS(prefix##Destroy##version); \
         if (linker) forget(*linker); \
-        return ORIGINAL(prefix##Destroy##version, linker); \
+        return CALLED(own, linker); \
     }
 #define LIBRARYS_VERSION(prefix, version) LIBRARYS_LINKER(prefix, _##version)
 
 LIBRARYS_LINKER(nvJitLink, )
 JIT_LINK_VERSIONS(LIBRARYS_VERSION, __nvJitLink)
+
+// nvPTXCompiler has no shared form. A library that it is linked into calls it as any function, unless its symbols are hidden there.
+
+EXPORTED Result nvPTXCompilerCreate(Handle *compiler, size_t bytes, const char *ptx) {
+    CALLERS(nvPTXCompilerCreate);
+    Result result = CALLED(own, compiler, bytes, ptx);
+    return input(result, result == 0 && compiler ? *compiler : NULL, ptx, bytes);
+}
+
+EXPORTED Result nvPTXCompilerGetCompiledProgram(Handle compiler, void *code) {
+    CALLERS(nvPTXCompilerGetCompiledProgram);
+    return made(CALLED(own, compiler, code), compiler, code);
+}
+
+EXPORTED Result nvPTXCompilerDestroy(Handle *compiler) {
+    CALLERS(nvPTXCompilerDestroy);
+    if (compiler) forget(*compiler);
+    return CALLED(own, compiler);
+}
 
 // -- NVRTC: a program that asks for machine code gets PTX, which the driver takes in its place ---------------------------------------
 
@@ -825,41 +990,44 @@ static bool any_option(int count, const char *const *options, const char *const 
 EXPORTED Result nvrtcCompileProgram(Handle program, int count, const char *const *options) {
     static const char *const lines[] = {"-lineinfo", "--generate-line-info", "-G", "--device-debug", NULL};
     static const char *const linker[] = {"-dc", "--device-c", "-rdc=true", "--relocatable-device-code=true", "-dlto", "--dlink-time-opt", NULL};
+    CALLERS(nvrtcCompileProgram);
     const char **more = socket_path() && count >= 0 ? calloc((size_t)count + 1, sizeof *more) : NULL;
-    if (more == NULL) return ORIGINAL(nvrtcCompileProgram, program, count, options);
+    if (more == NULL) return CALLED(own, program, count, options);
     atomic_store(&for_linker[((uintptr_t)program >> 4) % KEPT], any_option(count, options, linker) ? program : NULL);
     for (int i = 0; i < count; i++) more[i] = options[i];
     if (!any_option(count, options, lines)) more[count++] = "-lineinfo";
-    Result result = ORIGINAL(nvrtcCompileProgram, program, count, more);
+    Result result = CALLED(own, program, count, more);
     free(more);
     return result;
 }
 
 static bool is_linked_later(Handle program) { return atomic_load(&for_linker[((uintptr_t)program >> 4) % KEPT]) == program; }
 
-// A function of the library that the program's NVRTC is.
-static void *of_nvrtc(const char *name) {
+// A function of the NVRTC that a function lies in.
+static void *of_nvrtc(void *function, const char *name) {
     Dl_info library;
-    void *handle = dladdr(original(AT_nvrtcGetCUBINSize), &library) ? dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
+    void *handle = dladdr(function, &library) ? dlopen(library.dli_fname, RTLD_NOW | RTLD_NOLOAD) : NULL;
     return handle ? finder()(handle, name) : NULL;
 }
 
 // NVRTC's function for PTX, if the program's machine code is not empty and PTX can take its place.
-static void *ptx_instead(Handle program, const char *name) {
+static void *ptx_instead(Handle program, void *caller, const char *name) {
     size_t bytes = 0;
+    void *own = callers(AT_nvrtcGetCUBINSize, caller);
     if (socket_path() == NULL || is_linked_later(program)) return NULL;
-    if (ORIGINAL(nvrtcGetCUBINSize, program, &bytes) != 0 || bytes == 0) return NULL;
-    return of_nvrtc(name);
+    if (CALLED(own, program, &bytes) != 0 || bytes == 0) return NULL;
+    return of_nvrtc(own, name);
 }
 
 EXPORTED Result nvrtcGetCUBINSize(Handle program, size_t *bytes) {
-    Result (*instead)(Handle, size_t *) = ptx_instead(program, "nvrtcGetPTXSize");
-    return instead ? instead(program, bytes) : ORIGINAL(nvrtcGetCUBINSize, program, bytes);
+    CALLERS(nvrtcGetCUBINSize);
+    Result (*instead)(Handle, size_t *) = ptx_instead(program, __builtin_return_address(0), "nvrtcGetPTXSize");
+    return instead ? instead(program, bytes) : CALLED(own, program, bytes);
 }
 
 // Machine code for a linker is known by its PTX, as if a linker had made it.
-static Result made_by_nvrtc(Result result, Handle program, const char *code) {
-    Result (*size)(Handle, size_t *) = of_nvrtc("nvrtcGetPTXSize"), (*get)(Handle, char *) = of_nvrtc("nvrtcGetPTX");
+static Result made_by_nvrtc(Result result, void *own, Handle program, const char *code) {
+    Result (*size)(Handle, size_t *) = of_nvrtc(own, "nvrtcGetPTXSize"), (*get)(Handle, char *) = of_nvrtc(own, "nvrtcGetPTX");
     size_t bytes = 0;
     char *ptx = result == 0 && size && get && size(program, &bytes) == 0 ? malloc(bytes + 1) : NULL;
     if (ptx && get(program, ptx) == 0) made(input(result, program, ptx, bytes), program, code), forget(program);
@@ -868,8 +1036,9 @@ static Result made_by_nvrtc(Result result, Handle program, const char *code) {
 }
 
 EXPORTED Result nvrtcGetCUBIN(Handle program, char *code) {
-    Result (*instead)(Handle, char *) = ptx_instead(program, "nvrtcGetPTX");
+    CALLERS(nvrtcGetCUBIN);
+    Result (*instead)(Handle, char *) = ptx_instead(program, __builtin_return_address(0), "nvrtcGetPTX");
     if (instead) return instead(program, code);
-    Result result = ORIGINAL(nvrtcGetCUBIN, program, code);
-    return socket_path() && is_linked_later(program) ? made_by_nvrtc(result, program, code) : result;
+    Result result = CALLED(own, program, code);
+    return socket_path() && is_linked_later(program) ? made_by_nvrtc(result, own, program, code) : result;
 }
