@@ -1,6 +1,7 @@
 // A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
 //     program HOW LOADER IMAGE [LAUNCHER [STEP...]]       (a step that begins with / is a file to load, too)
-// LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, or a call that gives it to a linker.
+// LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, a call that gives it to a linker, or
+// a library that compiles it.
 // IMAGE: a file. Several, with commas between them, are what a linker is given, or fat binaries that -rdc=true has left to the driver to link.
 // HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread),
 // older (asked as in CUDA 11.3).
@@ -108,11 +109,23 @@ static Handle linked(const char *adder, const char *paths) {
     return made;
 }
 
+// A library that the program opens for itself compiles PTX with a compiler that is part of it.
+static Handle plugged(const char *library, const char *path) {
+    Handle made = NULL;
+    size_t bytes;
+    void *opened = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    if (!opened) exit(11);
+    char *code = ((char *(*)())dlsym(opened, "compiled"))(content(path, &bytes));
+    check(code ? ((Result(*)())find("cuModuleLoadData"))(&made, code) : 1, "plugin");
+    return made;
+}
+
 static Handle load(const char *loader, const char *path) {
     Handle made = NULL;
     size_t bytes;
     if (*loader == '-') return compile(loader, path);
     if (strstr(loader, "LinkAdd")) return linked(loader, path);
+    if (*loader == '/') return plugged(loader, path);
     char **files = split(path), *image = content(files[0], &bytes);
     const void *parts[8] = {NULL};
     for (int i = 1; files[i]; i++) parts[i - 1] = content(files[i], &bytes);
@@ -144,6 +157,16 @@ static void launch(const char *launcher, Handle kernel) {
     if (strstr(launcher, "MultiDevice")) check(call(list, 2, 0), launcher);
     else if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
     else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, none, NULL), launcher);
+}
+
+// A graph with the kernel and with a graph that has it too, run twice; `conditional`: also with a node whose kernels cannot be named.
+static void run_graph(Handle kernel, int conditional) {
+    Handle outer, inner, ready;
+    check(((Result(*)())find("cuGraphCreate"))(&outer, 0) || ((Result(*)())find("cuGraphCreate"))(&inner, 0), "graphs");
+    Result (*add)() = find("cuGraphAddNode"), (*run)() = find("cuGraphLaunch");
+    check(add(outer, 0, kernel) || add(outer, 4, inner) || add(inner, 0, kernel) || (conditional && add(outer, 13, NULL)), "nodes");
+    check(((Result(*)())find("cuGraphInstantiate"))(&ready, outer, 0), "instantiate");
+    check(run(ready, NULL) || run(ready, NULL) || ((Result(*)())find("cuGraphExecDestroy"))(ready), "graph");
 }
 
 static char **words;
@@ -183,6 +206,7 @@ int main(int count, char **given) {
             Handle inner;
             check(((Result(*)())find("cuLibraryGetModule"))(&inner, module) || ((Result(*)())find("cuModuleGetFunction"))(&kernel, inner, "sums"), "module");
         }
+        if (!strcmp(given[i], "graph") || !strcmp(given[i], "conditional")) run_graph(kernel, *given[i] == 'c');
         if (!strcmp(given[i], "again")) launch(launcher, kernel);
         if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");
         if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");

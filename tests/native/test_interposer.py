@@ -96,6 +96,20 @@ def test_a_launch_into_a_graph_is_no_launch_yet(launcher: str, case: Case) -> No
     assert (report.verdict, launches(report), handed[-1]) == (CLEAN, {"sums": 1}, f"captured {launcher}")
 
 
+@pytest.mark.parametrize("image", ["ptx", "code"])
+@pytest.mark.parametrize("more", [{}, {"FAKE_CUDA_GRAPH_HAS_KERNELS": "1"}], ids=["functions", "kernels"])
+def test_the_kernels_of_a_graph_are_counted_when_it_runs(image: str, more: dict[str, str], case: Case) -> None:
+    _, report, _ = case.run("asked", "cuLibraryLoadData", case.image(image), "cuLaunchKernel", "graph", **NO_FINDING, **more)
+    listed = {kernel.name: kernel.launches for kernel in report.uninstrumented}
+    assert (report.verdict, launches(report), listed) == ((CLEAN, {"sums": 5}, {}) if image == "ptx" else (INCOMPLETE, {}, {"sums": 5}))
+
+
+def test_the_kernels_of_a_conditional_node_are_listed_without_their_names(case: Case) -> None:
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "conditional", **NO_FINDING)
+    assert (report.verdict, launches(report)) == (CLEAN, {"sums": 5})
+    assert [(each.name, each.launches) for each in report.uninstrumented] == [("kernels in a conditional node of a graph", 2)]
+
+
 @pytest.mark.parametrize(("image", "verdict"), [("ptx", CLEAN), ("code", INCOMPLETE)])
 @pytest.mark.parametrize("step", ["function", "module"])
 def test_a_function_of_a_librarys_kernel_has_its_name(step: str, image: str, verdict: str, case: Case) -> None:
@@ -197,6 +211,13 @@ def test_a_part_that_is_missing_leaves_the_module_alone(case: Case) -> None:
     status, report, handed = case.run("dlsym", "cuLinkAddData_v2", case.image("part_sums", "code"), **NO_FINDING)
     assert (status, report.verdict, handed[-2]) == (STATUS, INCOMPLETE, "cuModuleLoadData elf")
     assert any("linked with machine code that has no PTX, for _Z8value_ofi, weight" in note for note in report.notes)
+
+
+def test_a_compiler_within_a_library_of_the_program_is_seen(case: Case) -> None:
+    """The library is opened with RTLD_LOCAL, as plug-ins and Python's extensions are."""
+    status, report, handed = case.run("dlsym", str(case.folder / "plugin.so"), case.image("ptx"))
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
+    assert handed[0] == "cuModuleLoadData elf with hooks"
 
 
 def test_nvrtcs_machine_code_for_a_linker_is_known_by_its_ptx(case: Case) -> None:

@@ -827,7 +827,7 @@ static Result instantiated(Result result, Handle *made, Handle from) {
     struct Graph *graph = result == 0 && made && socket_path() ? calloc(1, sizeof *graph) : NULL;
     if (graph == NULL) return result;
     graph = with_nodes(graph, from);
-    graph->handle = *made;
+    forget_graph(graph->handle = *made);
     pthread_mutex_lock(&graphs_turn);
     graph->next = graphs;
     graphs = graph;
