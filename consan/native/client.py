@@ -7,9 +7,11 @@ the report is incomplete; the program runs on.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import mmap
 import re
 import socket
+import threading
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -35,6 +37,7 @@ GPU: Final = "GPU"  # the device of a report in whose process consan has opened 
 _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
 _CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster")
 _LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
+_STILL: Final = 15.0  # seconds after which the interposer is told that its request is being worked on
 _MOST_TABLE: Final = 1 << 24  # bytes
 _UNKNOWN: Final = "a kernel that consan has not seen being looked up"
 
@@ -69,6 +72,9 @@ class Client:
         self._reasons: dict[str, None] = {}  # why the next report is incomplete
         self._notes: dict[str, None] = {}
         self._table: mmap.mmap | None = None
+        self._speaking = threading.Lock()
+        self._working = False
+        self._ended = threading.Event()
         self._answers: dict[MessageKind, Callable[[Message], Message]] = {
             MessageKind.IMAGE: self._image,
             MessageKind.LOADED: self._loaded,
@@ -82,16 +88,30 @@ class Client:
 
     def serve(self, table_bytes: int) -> None:
         """Answer the interposer until its process ends."""
+        threading.Thread(target=self._reassure, daemon=True).start()
         try:
             self._share_table(table_bytes)
             while True:
-                send(self._requests, self._answer(receive(self._requests)))
+                message, self._working = receive(self._requests), True
+                answer = self._answer(message)
+                with self._speaking:
+                    self._working = False
+                    send(self._requests, answer)
         except Malformed as error:
             self._reasons[f"process {self.pid} sent {error}: what it did from then on was not checked"] = None
         except (Broken, DeviceLost):
             pass
         finally:
+            self._ended.set()
             self._close()
+
+    def _reassure(self) -> None:
+        """A process that hears nothing for long takes consan to be gone."""
+        with contextlib.suppress(Broken):
+            while not self._ended.wait(_STILL):
+                with self._speaking:
+                    if self._working:
+                        send(self._requests, Message(MessageKind.WAIT))
 
     def _answer(self, message: Message) -> Message:
         if message.kind not in self._answers:

@@ -32,6 +32,7 @@ class MessageKind(enum.IntEnum):
     CALL = 12
     MAP = 13
     TEXT = 14
+    WAIT = 15
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

@@ -174,6 +174,10 @@ Result cuLaunchCooperativeKernelMultiDevice(const Handle *list, unsigned count, 
 Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
     if (!config || !arguments || extra) return 1;
     if (((const Handle *)config)[4] == CAPTURED) return note("captured", "cuLaunchKernelEx"), 0;
+    const uint32_t *attribute = ((const void *const *)config)[5];
+    char text[32];
+    snprintf(text, sizeof text, "%u: %u %u %u", attribute[0], attribute[2], attribute[3], attribute[4]);
+    if (((const uint32_t *)config)[12]) note("attribute", text);
     return launch("cuLaunchKernelEx", function);
 }
 

@@ -148,9 +148,11 @@ static Handle kernel_of(const char *loader, Handle module) {
 }
 
 static Handle stream;
+static uintptr_t attributes;  // their number
 
 static void launch(const char *launcher, Handle kernel) {
-    void *none[] = {NULL, NULL, NULL, NULL, stream};  // also a configuration, whose stream lies there
+    uint32_t cluster[18] = {4, 0, 2, 1, 1};  // an attribute: its number, and a size
+    void *none[] = {NULL, NULL, NULL, NULL, stream, cluster, (void *)attributes};  // also a configuration
     Result (*call)() = find(launcher);
     if (!call) exit(8);
     void *list[14] = {kernel, [5] = none, [7] = kernel, [12] = none};  // two of CUDA_LAUNCH_PARAMS
@@ -199,6 +201,7 @@ int main(int count, char **given) {
     for (int i = 5; i < count; i++) {
         if (*given[i] == '/') load(given[2], given[i]);
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
+        if (!strcmp(given[i], "attribute")) attributes = 1;
         if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
         if (!strcmp(given[i], "reload")) module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
         if (!strcmp(given[i], "function")) check(((Result(*)())find("cuKernelGetFunction"))(&kernel, kernel), "function");

@@ -12,13 +12,16 @@ import struct
 import subprocess
 import tempfile
 import threading
+import time
 from collections.abc import Callable
+from importlib import resources
 from pathlib import Path
+from typing import Any
 
 import pytest
 from native_case import FATBINS, STATUS, Case, environment, options
 
-from consan.native.build import compiler, interposer
+from consan.native.build import _compiled, compiler, interposer
 from consan.native.client import Client
 from consan.native.images import Links
 from consan.native.remote import Orders
@@ -266,12 +269,12 @@ ORDERS = {
 class HostileServer:
     """Listens as consan does, and answers one program."""
 
-    def __init__(self, case: Case, folder: Path) -> None:
+    def __init__(self, case: Case, folder: Path, library: bytes = b"") -> None:
         self.listener = socket.socket(socket.AF_UNIX)
         self.listener.bind(str(folder / "socket"))
         self.listener.listen()
         self.listener.settimeout(20)
-        (folder / "library.so").write_bytes(interposer())
+        (folder / "library.so").write_bytes(library or interposer())
         given = {"_CONSAN_SOCKET": str(folder / "socket"), "LD_PRELOAD": str(folder / "library.so")}
         words = [case.folder / "program", "asked", "cuModuleLoadData", case.image("ptx")]
         self.program = subprocess.Popen(words, env={**os.environ, **case.environment, **given}, stderr=-1, text=True)
@@ -337,3 +340,33 @@ def test_a_program_counts_in_no_memory_but_its_own(table: str, case: Case, tmp_p
     }
     server.requests.sendall(message(MessageKind.ANSWER, addresses[table]()))
     assert server.end() == STRANGE
+
+
+@pytest.fixture(scope="module")
+def impatient() -> bytes:
+    """The interposer, with a second of patience."""
+    text = (resources.files("consan.native") / "source" / "interposer.c").read_text()
+    return _compiled(compiler() or [], "#define SILENCE_SECONDS 1\n" + text)
+
+
+@pytest.mark.parametrize("from_the_start", [True, False])
+def test_a_program_does_not_wait_for_ever_for_a_silent_server(from_the_start: bool, impatient: bytes, case: Case, tmp_path: Path) -> None:
+    server = HostileServer(case, tmp_path, impatient)
+    if not from_the_start:
+        server.welcome()
+    assert server.program.wait(20) == STATUS
+    assert server.end() == (STRANGE if from_the_start else GONE)
+
+
+def test_a_server_that_works_for_long_says_so(impatient: bytes, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
+    instrumented = Client._instrumented
+
+    def slowly(self: Client, *given: Any) -> Any:
+        time.sleep(2)
+        return instrumented(self, *given)
+
+    monkeypatch.setattr(Client, "_instrumented", slowly)
+    monkeypatch.setattr("consan.native.client._STILL", 0.3)
+    monkeypatch.setattr("consan.native.server.interposer", lambda: impatient)
+    status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"))
+    assert (status, report.verdict) == (STATUS, VIOLATIONS)

@@ -96,6 +96,11 @@ def test_a_launch_into_a_graph_is_no_launch_yet(launcher: str, case: Case) -> No
     assert (report.verdict, launches(report), handed[-1]) == (CLEAN, {"sums": 1}, f"captured {launcher}")
 
 
+def test_the_attributes_of_a_launch_reach_the_driver(case: Case) -> None:
+    _, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernelEx", "attribute", "again", **NO_FINDING)
+    assert (report.verdict, launches(report), handed[-2]) == (CLEAN, {"sums": 2}, "attribute 4: 2 1 1")
+
+
 @pytest.mark.parametrize("image", ["ptx", "code"])
 @pytest.mark.parametrize("more", [{}, {"FAKE_CUDA_GRAPH_HAS_KERNELS": "1"}], ids=["functions", "kernels"])
 def test_the_kernels_of_a_graph_are_counted_when_it_runs(image: str, more: dict[str, str], case: Case) -> None:

@@ -27,6 +27,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
@@ -38,6 +39,9 @@ typedef void *Handle;
 #define NOT_FOUND 500
 #define PER_THREAD 2        // cuGetProcAddress: flag for functions with a default stream for each thread
 #define LONGEST (1ull << 31)  // bytes of a message; a longer one is an error
+#ifndef SILENCE_SECONDS
+#define SILENCE_SECONDS 60  // without a word from the server, which says WAIT while it works: it is taken to be gone
+#endif
 #define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
 
 // -- functions of the driver, of NVRTC, nvJitLink and nvPTXCompiler that are replaced ---------------------------------------------------
@@ -178,7 +182,7 @@ EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version,
 
 #define MAGIC 0x6e61736eu
 
-enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, ANSWER, CALL, MAP, TEXT };
+enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, ANSWER, CALL, MAP, TEXT, WAIT };
 
 struct Head {
     uint32_t magic, kind;
@@ -253,10 +257,13 @@ static bool hear(int fd, struct Head *head, char **payload, int *file) {
 
 static bool hear_answer(int fd, struct Head *head, char **payload) {
     int file = -1;
-    bool heard = hear(fd, head, payload, &file);
-    if (file >= 0) close(file);
-    if (!heard || head->kind == ANSWER) return heard;
-    free(*payload);
+    while (hear(fd, head, payload, &file)) {
+        if (file >= 0) close(file);
+        if (head->kind == ANSWER) return true;
+        free(*payload);
+        if (head->kind != WAIT) return false;
+        file = -1;
+    }
     return false;
 }
 
@@ -355,7 +362,9 @@ static bool connected(void) {
     if (state != NEW) return state == CONNECTED;
     state = GONE;
     owner = getpid();
+    const struct timeval silence = {.tv_sec = SILENCE_SECONDS};
     requests = dial();
+    if (requests >= 0) setsockopt(requests, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
     orders = requests < 0 ? -1 : dial();
     struct Head head;
     char *nothing;
