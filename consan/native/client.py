@@ -245,10 +245,16 @@ class Client:
         """The process is about to end, or a context (`b`; 0: any) is about to be destroyed (`a`) or left: report what has run."""
         if message.b in (0, self._context):
             self._take()
-            if message.a:
+            if message.a and self._session is not None:
+                self._leave_context(self._session)
                 self._session = None
                 self._owners.clear()
         return Message(MessageKind.ANSWER)
+
+    def _leave_context(self, session: Session) -> None:
+        """The context is about to go: the thread that obeys orders must not be in it when the next one comes."""
+        assert isinstance(session.backend, ClientBackend)
+        session.backend.leave()
 
     # -- launches ----------------------------------------------------------------------------------------------------------------
 

@@ -172,10 +172,10 @@ def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
     binaries = fat_binaries(data)
     for binary in binaries:
         older = [(entry, entry.data()) for entry in binary if entry.ptx and entry.architecture <= own]
-        fitting = [(entry, text) for entry, text in older if _fits(text, architecture)]
-        highest = max((entry.architecture for entry, _ in fitting), default=0)
-        newest, gaps = max(newest, highest), gaps or not fitting
-        found += [(entry.name.strip(), text.decode(errors="replace")) for entry, text in fitting if entry.architecture == highest]
+        fitting = [(_rank(text), entry.name.strip(), text) for entry, text in older if _fits(text, architecture)]
+        best = max((rank for rank, _, _ in fitting), default=(0, ""))
+        newest, gaps = max(newest, best[0]), gaps or not fitting
+        found += [(name, text.decode(errors="replace")) for rank, name, text in fitting if rank == best]
     code = max((entry.architecture for binary in binaries for entry in binary if not entry.ptx and _runs(entry, own)), default=0)
     if not newest or newest < code:
         return None
@@ -185,6 +185,12 @@ def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
 def _runs(code: FatbinEntry, own: int) -> bool:
     """Whether machine code runs on an architecture: on that of its number, and on later ones of its generation."""
     return code.architecture <= own and code.architecture // 10 == own // 10
+
+
+def _rank(ptx: bytes) -> tuple[int, str]:
+    """The order of targets. A file that is compiled for sm_90 and sm_90a is one module: the GPU takes that with more features."""
+    target = _TARGET.search(ptx)
+    return (int(target[1]), {b"": "", b"f": "a", b"a": "b"}[target[2]]) if target else (0, "")
 
 
 def _fits(ptx: bytes, architecture: str) -> bool:

@@ -26,6 +26,7 @@ from consan.native.wire import Broken, Malformed, Message, MessageKind, call, en
 # reads or writes; argument k is their number.
 _SIGNATURES: Final = {
     "cuCtxGetDevice": "o",
+    "cuCtxPopCurrent_v2": "o",
     "cuCtxPushCurrent_v2": "n",
     "cuCtxSynchronize": "",
     "cuDeviceGetAttribute": "o n n",
@@ -203,6 +204,10 @@ class ClientBackend(CudaBackend):
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(_RELAXED)))
         self._driver.call("cuCtxPushCurrent_v2", context)
         return self._driver.integer("cuCtxGetDevice"), context
+
+    def leave(self) -> None:
+        """Take the context from the thread that obeys."""
+        self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

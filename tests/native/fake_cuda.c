@@ -97,7 +97,7 @@ Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxR
 Result cuCtxGetCurrent(Handle *found) { return *found = getenv("FAKE_CUDA_NO_CONTEXT") ? NULL : current, 0; }
 Result cuCtxSetCurrent(Handle given) { return current = given, 0; }
 Result cuCtxPushCurrent_v2(Handle given) { return given ? 0 : 201; }
-Result cuCtxPopCurrent_v2(Handle *found) { return *found = current, 0; }
+Result cuCtxPopCurrent_v2(Handle *found) { return note("cuCtxPopCurrent", ""), *found = current, 0; }
 Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
 Result cuCtxSynchronize(void) { return 0; }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import ctypes
 import random
+import struct
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -53,6 +54,17 @@ def test_the_ptx_that_a_gpu_would_run(name: str, architecture: str, target: str 
         (text,) = found.texts
         assert target in text.splitlines()
         assert text.count(".visible .entry sums(") == 1
+
+
+def test_a_file_compiled_for_two_targets_of_one_number_is_one_module() -> None:
+    """As by -G -arch=sm_90a: its kernels would have other names if both were linked."""
+    whole = fatbin("plain")
+    head, size = struct.unpack_from("<IQ", whole, 20)
+    entry = whole[16 : 16 + head + size]
+    for parts in ([entry, entry.replace(b".target sm_90a", b".target sm_90 ")], [entry.replace(b".target sm_90a", b".target sm_90 "), entry]):
+        found = choose_ptx(MAGIC + struct.pack("<HHQ", 1, 16, 2 * len(entry)) + b"".join(parts), "sm_90a")
+        assert found is not None
+        assert [".target sm_90a" in text for text in found.texts] == [True]
 
 
 def test_fat_binaries_that_follow_each_other() -> None:
