@@ -2,9 +2,7 @@
 // both and sends it to all that share it, and all that it sends to hand their stages back to it. One warp loads, four multiply.
 #include "hopper.cuh"
 #include "cluster.cuh"
-#ifdef RACY
-#define RELEASE ARRIVE_THERE_CTA
-#else
+#ifndef RELEASE
 #define RELEASE ARRIVE_THERE
 #endif
 enum { STAGES = 2, STEPS = 4, SENDERS = M + N - 1 };
