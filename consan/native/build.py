@@ -29,10 +29,11 @@ def interposer() -> bytes:
         raise EnvironmentFailure("programs that are not Python need a C compiler, once: install cc (gcc or clang), or name one in CC")
     source = (resources.files("consan.native") / "source" / _NAME).read_text()
     name = key("interposer", platform.machine(), *command, *OPTIONS, source)
-    return Cache().fetch(name, lambda: _compiled(command, source))
+    return Cache().fetch(name, lambda: compiled(command, source))
 
 
-def _compiled(command: list[str], source: str) -> bytes:
+def compiled(command: list[str], source: str) -> bytes:
+    """The library that a compiler makes of a source. Raises EnvironmentFailure."""
     errors = (
         f"programs that are not Python need a C compiler, and {command[0]} cannot be run",
         f"{command[0]} could not compile consan's library for programs that are not Python",

@@ -81,6 +81,7 @@ static Result launch(const char *call, Handle function) {
 
 static int context;
 static _Thread_local Handle current = &context;
+static int pushed;  // contexts that a thread has pushed and not popped
 
 Result cuInit(unsigned flags) { return flags; }
 Result cuDriverGetVersion(int *version) { return *version = 13000, 0; }
@@ -93,11 +94,11 @@ Result cuDeviceGetAttribute(int *value, int attribute, int device) {
     return device;
 }
 Result cuDevicePrimaryCtxRetain(Handle *made, int device) { return note("cuDevicePrimaryCtxRetain", ""), *made = &context, device; }
-Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxReset", ""), device; }
+Result cuDevicePrimaryCtxReset_v2(int device) { return note("cuDevicePrimaryCtxReset", pushed ? "of a context that a thread is in" : ""), device; }
 Result cuCtxGetCurrent(Handle *found) { return *found = getenv("FAKE_CUDA_NO_CONTEXT") ? NULL : current, 0; }
 Result cuCtxSetCurrent(Handle given) { return current = given, 0; }
-Result cuCtxPushCurrent_v2(Handle given) { return given ? 0 : 201; }
-Result cuCtxPopCurrent_v2(Handle *found) { return note("cuCtxPopCurrent", ""), *found = current, 0; }
+Result cuCtxPushCurrent_v2(Handle given) { return pushed++, given ? 0 : 201; }
+Result cuCtxPopCurrent_v2(Handle *found) { return pushed--, *found = current, 0; }
 Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
 Result cuCtxSynchronize(void) { return 0; }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }

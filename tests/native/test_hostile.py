@@ -5,6 +5,7 @@ The server must end with a report that can be written, and say in one line what 
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import socket
@@ -21,7 +22,7 @@ from typing import Any
 import pytest
 from native_case import FATBINS, STATUS, Case, environment, options
 
-from consan.native.build import _compiled, compiler, interposer
+from consan.native.build import compiled, compiler, interposer
 from consan.native.client import Client
 from consan.native.images import Links
 from consan.native.remote import Orders
@@ -62,14 +63,11 @@ class HostileClient:
     def obey(self, connection: socket.socket) -> None:
         """Answer orders: device memory is noise, or zero."""
         chance = random.Random(self.chance.random())
-        with connection:
+        with connection, contextlib.suppress(OSError):  # the server closes the connection
             while len(head := exactly(connection, HEAD.size)) == HEAD.size:
                 _, kind, a, _, length = HEAD.unpack(head)
                 answer = self.answer(kind, a, exactly(connection, length), chance)
-                try:
-                    connection.sendall(self.lie(chance) if chance.random() < self.lies else answer)
-                except OSError:
-                    return
+                connection.sendall(self.lie(chance) if chance.random() < self.lies else answer)
 
     def answer(self, kind: int, size: int, data: bytes, chance: random.Random) -> bytes:
         """What an honest process might say."""
@@ -346,7 +344,7 @@ def test_a_program_counts_in_no_memory_but_its_own(table: str, case: Case, tmp_p
 def impatient() -> bytes:
     """The interposer, with a second of patience."""
     text = (resources.files("consan.native") / "source" / "interposer.c").read_text()
-    return _compiled(compiler() or [], "#define SILENCE_SECONDS 1\n" + text)
+    return compiled(compiler() or [], "#define SILENCE_SECONDS 1\n" + text)
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])
@@ -359,13 +357,13 @@ def test_a_program_does_not_wait_for_ever_for_a_silent_server(from_the_start: bo
 
 
 def test_a_server_that_works_for_long_says_so(impatient: bytes, case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
-    instrumented = Client._instrumented
+    ptx_of = Links.ptx_of
 
-    def slowly(self: Client, *given: Any) -> Any:
+    def slowly(self: Links, *given: Any) -> Any:
         time.sleep(2)
-        return instrumented(self, *given)
+        return ptx_of(self, *given)
 
-    monkeypatch.setattr(Client, "_instrumented", slowly)
+    monkeypatch.setattr(Links, "ptx_of", slowly)
     monkeypatch.setattr("consan.native.client._STILL", 0.3)
     monkeypatch.setattr("consan.native.server.interposer", lambda: impatient)
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"))
