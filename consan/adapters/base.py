@@ -11,10 +11,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from consan.reports.variables import Argument
+from consan.session.frameworks import FrameworkLaunch
 
 SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded module
 
@@ -27,6 +29,7 @@ class PreparedLike(Protocol):
     instrumented: Any  # its `ptx` is the text with hooks
     cubin: bytes | None
     framework: str  # the framework whose words the fixes use; derived from the PTX, except for Gluon and Numba
+    recorded: Any  # None: with called hooks
 
 
 class SessionLike(Protocol):
@@ -37,6 +40,12 @@ class SessionLike(Protocol):
 
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""
+
+    def instrument_for_framework(self, ptx: str, *, name: str) -> PreparedLike:
+        """The same for a framework whose launches the adapter sees: they are recorded."""
+
+    def framework_launch(self, prepared: Any, launch: FrameworkLaunch) -> AbstractContextManager[Any]:
+        """Inside the block the framework launches a kernel: of the module that this gives, if it gives one."""
 
     def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
         """Write the control block in a loaded module."""
@@ -53,7 +62,8 @@ class SessionLike(Protocol):
 
 def renewed(session: SessionLike, prepared: PreparedLike, otherwise: str = "it is not checked in this session") -> PreparedLike | None:
     """A module loaded by an earlier session, for this one. None if this session needs other hooks; a note says what follows."""
-    found = session.instrument(prepared.plain, name=prepared.name)
+    make = session.instrument if prepared.recorded is None else session.instrument_for_framework
+    found = make(prepared.plain, name=prepared.name)
     found.framework = prepared.framework
     if found.instrumented.ptx == prepared.instrumented.ptx:
         return found

@@ -9,6 +9,7 @@ Not handled: streams other than by handle, memory pools, more than one device in
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
@@ -173,6 +174,15 @@ class Backend(Protocol):
 
     def free_ring(self, address: int) -> None:
         """Free what `host_ring` gave."""
+
+    def watch(self, stream: int) -> None:
+        """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
+
+    def capturing(self, stream: int | None) -> bool:
+        """Whether launches on a stream become nodes of a graph."""
+
+    def apart_from_captures(self) -> AbstractContextManager[None]:
+        """Inside the block this thread may allocate and load modules while a stream is captured."""
 
     def on_ctas(self, tell: Callable[[int, int], None]) -> None:
         """Call it with the CTAs done and the CTAs of the launch, as far as the backend knows."""

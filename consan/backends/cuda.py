@@ -25,7 +25,15 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
-from consan.backends.driver_values import check_arguments, host_bytes, launch_attributes, launch_config, parameters, pointer
+from consan.backends.driver_values import (
+    check_arguments,
+    host_bytes,
+    launch_attributes,
+    launch_config,
+    parameter_sizes,
+    parameters,
+    pointer,
+)
 from consan.backends.streams import Streams
 from consan.backends.tensormap import encode_with_driver
 from consan.tensormap.description import TensorMapInfo
@@ -33,16 +41,6 @@ from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
 _MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
-# CUdevice_attribute
-_DEVICE_ATTRIBUTES = {
-    "sm_count": 16,
-    "major": 75,
-    "minor": 76,
-    "shared_per_sm": 81,
-    "cooperative": 95,
-    "shared_per_cta": 97,
-    "clusters": 120,
-}
 _STREAM_NON_BLOCKING = 1
 RING_FLAGS = 3  # CU_MEMHOSTREGISTER_PORTABLE and DEVICEMAP
 _PORTABLE_CLUSTER = 8
@@ -78,12 +76,12 @@ class CudaBackend:
     assembles = True
     modules_kept: int | None = None
     allocates_zeros = False
-    records = False  # until the leaving of recorded kernels (instrument/record/leaving.py) has run on a chip
+    records = True
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()
         self._device, self._context = self._open(ordinal)
-        self.attributes = {name: self._attribute(number) for name, number in _DEVICE_ATTRIBUTES.items()}
+        self.attributes = {name: self._attribute(number) for name, number in api.DEVICE_ATTRIBUTES.items()}
         self._streams = Streams(self._driver)
         with self.current():
             self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
@@ -290,16 +288,22 @@ class CudaBackend:
     ) -> None:
         """Start a launch. The GPU's schedule takes no seed; `synchronize` applies the timeout."""
         del seed, timeout
-        function = self._function(handle, entry)
-        check_arguments(entry, function.parameters, args)
+        check_arguments(entry, self._function(handle, entry).parameters, args)
+        function = self.function(handle, entry, shared, cluster)
         attributes = launch_attributes(cluster, cooperative)
         config = launch_config(grid, block, shared, stream or 0, attributes)
+        with self.current():
+            self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function), parameters(args), None)
+            self._streams.watch(stream or 0)
+
+    def function(self, handle: CudaModule, entry: str, shared: int, cluster: Dim3) -> int:
+        """The driver's handle of a kernel, once it may be launched with so much dynamic shared memory and clusters of this shape."""
+        function = self._function(handle, entry)
         with self.current():
             self._allow_shared(function, shared)
             if self.attributes["clusters"]:
                 self._allow_clusters(function, cluster)
-            self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function.handle), parameters(args), None)
-            self._streams.watch(stream or 0)
+        return function.handle
 
     def watch(self, stream: int) -> None:
         """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
@@ -332,6 +336,15 @@ class CudaBackend:
             self._streams.close()
             self._driver.call("cuDevicePrimaryCtxRelease_v2", self._device)
 
+    def capturing(self, stream: int | None) -> bool:
+        """Whether launches on a stream become nodes of a graph."""
+        with self.current():
+            return self._streams.capturing(stream or 0)
+
+    def apart_from_captures(self) -> contextlib.AbstractContextManager[None]:
+        """Inside the block this thread may allocate and load modules while a stream is captured."""
+        return self._streams.apart_from_captures()
+
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:
         """Its context is the calling thread's current one."""
@@ -360,18 +373,7 @@ class CudaBackend:
                 raise UsageError(f"the module has no kernel '{entry}'")
             if code:
                 raise self._driver.error(code, "cuModuleGetFunction")
-            return _Function(handle.value or 0, self._parameter_sizes(handle))
-
-    def _parameter_sizes(self, function: ctypes.c_void_p) -> tuple[int, ...] | None:
-        if not self._driver.has("cuFuncGetParamInfo"):
-            return None
-        sizes: list[int] = []
-        offset, size = ctypes.c_size_t(), ctypes.c_size_t()
-        arguments = (ctypes.byref(offset), ctypes.byref(size))
-        # An index past the last parameter gives CUDA_ERROR_INVALID_VALUE; that tells how many there are.
-        while not self._driver.status("cuFuncGetParamInfo", function, ctypes.c_size_t(len(sizes)), *arguments):
-            sizes.append(size.value)
-        return tuple(sizes)
+            return _Function(handle.value or 0, parameter_sizes(self._driver, handle))
 
     def _function_attribute(self, function: _Function, number: int) -> int:
         return self._driver.integer("cuFuncGetAttribute", number, ctypes.c_void_p(function.handle))

@@ -64,6 +64,17 @@ class LaunchConfig(ctypes.Structure):
     )
 
 
+# CUdevice_attribute
+DEVICE_ATTRIBUTES = {
+    "sm_count": 16,
+    "major": 75,
+    "minor": 76,
+    "shared_per_sm": 81,
+    "cooperative": 95,
+    "shared_per_cta": 97,
+    "clusters": 120,
+}
+# CUlaunchAttributeID
 ATTRIBUTE_COOPERATIVE = 2
 ATTRIBUTE_CLUSTER = 4
 

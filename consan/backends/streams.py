@@ -5,13 +5,16 @@ The context must be current.
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import time
+from collections.abc import Iterator
 
 from consan.backends import driver as api
 
 _LEGACY_STREAM = 1
 _EVENT_DISABLE_TIMING = 2
+_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 
 
@@ -24,20 +27,31 @@ class Streams:
 
     def watch(self, stream: int) -> None:
         """Note an event behind the work queued so far."""
-        if self._capturing(stream):
+        if self.capturing(stream):
             return
         event = self._events.get(stream)
         if event is None:
             event = self._events[stream] = self._driver.create("cuEventCreate", _EVENT_DISABLE_TIMING)
         self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
 
-    def _capturing(self, stream: int) -> bool:
+    def capturing(self, stream: int) -> bool:
+        """Whether a stream is captured."""
         # The legacy default stream cannot be captured, and a query during another stream's capture would invalidate that capture.
         if stream in (0, _LEGACY_STREAM):
             return False
         status = ctypes.c_int()
         self._driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))
         return status.value != 0
+
+    @contextlib.contextmanager
+    def apart_from_captures(self) -> Iterator[None]:
+        """Inside the block this thread's calls are no part of a capture, and do not end one."""
+        mode = ctypes.c_int(_RELAXED)
+        self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
+        try:
+            yield
+        finally:
+            self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
 
     def over(self, deadline: float) -> bool:
         """Wait for all events; False if one has not come by the deadline."""

@@ -5,6 +5,7 @@ A launch is complete when `launch` returns, so `synchronize` never waits. Not ha
 
 from __future__ import annotations
 
+import contextlib
 import threading
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -152,6 +153,18 @@ class VirtualBackend:
     def free_ring(self, address: int) -> None:
         """Free what `host_ring` gave."""
         self.machine.free(address)
+
+    def watch(self, stream: int) -> None:
+        """Launches have ended when they return."""
+
+    def capturing(self, stream: int | None) -> bool:
+        """There are no graphs."""
+        del stream
+        return False
+
+    def apart_from_captures(self) -> contextlib.AbstractContextManager[None]:
+        """There are no captures."""
+        return contextlib.nullcontext()
 
     def on_ctas(self, tell: Callable[[int, int], None]) -> None:
         """Call it while a launch runs."""

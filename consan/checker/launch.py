@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan._errors import EnvironmentFailure
 from consan.checker.replay import History
 from consan.instrument.record import text
 from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
@@ -71,12 +72,19 @@ class Launch:
         sizes |= dict.fromkeys(("hashes_1", "hashes_2"), self.ctas * self.threads * _HASH_BYTES)
         if self.calls:
             sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
-        for name, size in sizes.items():
-            self._places[name] = self.backend.alloc_apart(size)
-            if not self.backend.allocates_zeros:
-                self.backend.fill(self._places[name], 0, size)
+        self._take(sizes)
         self.address = self._places["launch"]
         self.backend.write(self.address, self._record())
+
+    def _take(self, sizes: dict[str, int]) -> None:
+        try:
+            for name, size in sizes.items():
+                self._places[name] = self.backend.alloc_apart(size)
+                if not self.backend.allocates_zeros:
+                    self.backend.fill(self._places[name], 0, size)
+        except EnvironmentFailure as error:
+            self.free()
+            raise NoRoom(f"the device has no {sum(sizes.values()) >> 20:,} MiB for the logs: {error}") from None
 
     @property
     def ctas(self) -> int:

@@ -32,6 +32,7 @@ from consan.instrument.record.templates import tables
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
+HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 OUT_OF_ROOM = "ran out of room in their logs (--trace-memory gives more, --global off needs less)"
 _WHY = {
@@ -287,7 +288,7 @@ class _Checker:
         for unit in range(grouped.units):
             histories.append(self.launch.history(unit))
             nbytes += histories[-1].log.nbytes
-            if nbytes > MOST_BYTES:
+            if nbytes > self._most_bytes:
                 return self._too_large(grouped.units, whole=whole)
         if not histories:
             return ()
@@ -302,8 +303,12 @@ class _Checker:
             self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
         return (*access_gaps(done), *incomplete)
 
+    @property
+    def _most_bytes(self) -> int:
+        return MOST_BYTES if self.patience.seconds == math.inf else HURRIED_BYTES
+
     def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
-        why = f"the logs of a launch take more than {MOST_BYTES >> 20:,} MiB"
+        why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
         if whole:
             self.gaps[f"were not replayed: {why}"] = units
         return (why,)

@@ -47,27 +47,37 @@ class Judge:
     lost: bool = False  # a fault has taken the device and the record
 
     def start(
-        self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, restore: Restore | None
+        self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, restore: Restore | None, stream: int | None = None
     ) -> tuple[Prepared, Started | None]:
-        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks."""
+        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks.
+
+        So do nodes of a graph: they run whenever the program starts the graph, and a log serves one launch.
+        """
         if prepared.recorded is None:
             return prepared, None
+        if self.device.backend.capturing(stream):
+            self.recording.takes_hooks(prepared.name, "a launch into a graph")
+            return self._with_hooks(prepared, cluster), None
         if prepared.doubtful:
             self.recording.doubts(entry, prepared.doubtful)
-            return self.modules.with_hooks(prepared, math.prod(cluster)), None
+            return self._with_hooks(prepared, cluster), None
         try:
-            started = self.recording.start(self.device.backend, prepared, entry, grid, block, cluster)
+            started = self.recording.start(self.device.backend, prepared, entry, grid, block, cluster, once=restore is None)
         except NoRoom as error:
             if prepared.recorded.mode is not Mode.OFF:
                 prepared = self.modules.without_outer(prepared)
                 self.recording.lacks_outer(prepared, entry, str(error))
-                return self.start(prepared, entry, grid, block, cluster, restore)
+                return self.start(prepared, entry, grid, block, cluster, restore, stream)
             self.recording.takes_hooks(prepared.name, str(error))
-            return self.modules.with_hooks(prepared, math.prod(cluster)), None
+            return self._with_hooks(prepared, cluster), None
         started.restore = restore
         if self.keeper is not None:
             started.launch = Watched(started.launch)
         return prepared, started
+
+    def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
+        with self.device.backend.apart_from_captures():
+            return self.modules.with_hooks(prepared, math.prod(cluster))
 
     @contextlib.contextmanager
     def judged(self, prepared: Prepared, entry: str, started: Started | None, handle: Handle | None) -> Iterator[None]:
@@ -121,13 +131,15 @@ class Judge:
     def _repeats(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> bool:
         """Whether the launch is repeated, because its record does not tell all. Chooses how, for this launch and for later ones."""
         why = started.doubt(checked)
-        if not why or started.restore is None or self.device.lost:
+        if not why:
             return False
         if started.needs_room(checked) and not prepared.roomy:
             prepared.roomy = True
             self.recording.histories.clear()  # those of full logs have the names of the whole ones
         else:
             prepared.doubtful = why
+        if started.restore is None or self.device.lost:
+            return False
         if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
             del self.modules.used[prepared.number]  # the report lists the form that is judged
         started.restore()

@@ -110,11 +110,15 @@ class Modules:
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument and load a module."""
+        return self.load(self.instrument(ptx, name, cluster, recorded=self.records(name)))
+
+    def records(self, name: str) -> bool:
+        """Whether a module is recorded, if the engine takes it."""
         delayed = self._device.delay_seed is not None
         wanted = self._recording.wanted(self._device.backend)
         if wanted and delayed:
             self._recording.takes_hooks(name, "its warps are delayed")
-        return self.load(self.instrument(ptx, name, cluster, recorded=wanted and not delayed))
+        return wanted and not delayed
 
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
@@ -142,7 +146,9 @@ class Modules:
         return prepared
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Write the control block of a module that another library has loaded."""
+        """Write the control block of a module that another library has loaded. A recorded one has none."""
+        if prepared.recorded is not None:
+            return
         self._recording.takes_hooks(prepared.name, "its framework launches it")
         set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
         if prepared.delayed:

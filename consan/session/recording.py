@@ -23,6 +23,7 @@ from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LANES
 from consan.instrument.runtime import Variant
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
@@ -41,6 +42,8 @@ _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing unti
 _SHARE = 8  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
+LONGEST_ONCE: Final = 60.0  # the same, of a launch that cannot be repeated with hooks
+MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -58,11 +61,6 @@ def engine_for(engine: str, global_memory: str) -> str:
 Asker = Callable[["Prepared", "Started", Checked], None]
 ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
-
-
-def looks_by_itself(backend: Backend, global_memory: str) -> bool:
-    """Whether races in global memory are looked for without being asked. Not on a GPU: the logs of all accesses, of all CTAs, cost much."""
-    return global_memory == "auto" and backend.simulates
 
 
 @dataclass
@@ -112,19 +110,19 @@ class Recording:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
         if self.trace_memory is not None:
             return self.trace_memory
-        if roomy and not backend.allocates_zeros:
-            return backend.free_bytes() // 4 * 3
-        return _most_bytes(None if backend.allocates_zeros else backend.memory_bytes)
+        if backend.allocates_zeros:
+            return _most_bytes(None)
+        return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
-    def start(self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> Started:
-        """Make the memory for a launch. Raises `NoRoom`."""
+    def start(
+        self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, once: bool = False
+    ) -> Started:
+        """Make the memory for a launch. `once`: it cannot be repeated. Raises `NoRoom`."""
         assert prepared.recorded is not None
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        synced = prepared.recorded.mode is Mode.SYNCED
-        if synced and not self.required and math.prod(grid) > MOST_TOGETHER:
-            ctas = f"{math.prod(grid):,} CTAs that may synchronise through memory"
-            raise NoRoom(f"{ctas} are too many to be replayed together (--global on does)")
+        if not self.required:
+            _refuse_many(prepared.recorded, math.prod(grid), math.prod(block))
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
@@ -132,7 +130,7 @@ class Recording:
         launch = start(backend, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
-        seconds = LONGEST_CHECK if hurried else math.inf
+        seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
         return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
@@ -183,6 +181,15 @@ class Recording:
         self.notes.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
+
+
+def _refuse_many(recorded: Recorded, ctas: int, threads: int) -> None:
+    """Raise `NoRoom` if a launch is too large for global memory to be looked at unasked."""
+    if recorded.mode is Mode.SYNCED and ctas > MOST_TOGETHER:
+        raise NoRoom(f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)")
+    warps = ctas * -(-threads // LANES)
+    if recorded.mode is not Mode.OFF and recorded.leaves and warps > MOST_WARPS:
+        raise NoRoom(f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)")
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:

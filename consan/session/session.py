@@ -32,12 +32,13 @@ from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
 from consan.session.device import Device, new_device, shared_device
 from consan.session.endings import not_recorded
+from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
 from consan.session.judging import Judge, Restore
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
-from consan.session.recording import Recording, check_recording, engine_for, looks_by_itself
+from consan.session.recording import Recording, check_recording, engine_for
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
 from consan.session.started import Started
@@ -125,7 +126,7 @@ class Session:
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         required = global_memory == "on"
-        outer = required or (looks_by_itself(self.backend, global_memory) and not keep_histories and sample is None)
+        outer = required or (global_memory == "auto" and not keep_histories and sample is None)
         self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, isa=base.isa)
         check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
@@ -139,6 +140,7 @@ class Session:
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self._sites_of, cta_limit)
+        self._frameworks = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -186,6 +188,24 @@ class Session:
         """Instrument and load a module, ready for `launch`."""
         with self._own() as modules:
             return modules.prepare(ptx, name, cluster)
+
+    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
+        """A module that a framework loads and launches inside `framework_launch`: recorded where the session records.
+
+        Global memory is looked at only if that is asked for: frameworks make many launches, of much memory.
+        """
+        with self._own() as modules:
+            return modules.instrument(ptx, name, 1, recorded=modules.records(name), outer=self.recording.required)
+
+    @contextlib.contextmanager
+    def framework_launch(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
+        """Inside the block a framework launches. Gives the module whose kernel it is to launch; None: its own."""
+        if prepared.recorded is None:
+            yield None
+            return
+        with self._own(), self._frameworks.recorded(prepared, launch) as module:
+            self._ever_launched = True
+            yield module
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -241,7 +261,7 @@ class Session:
         taken: bool,
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
-        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore)
+        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore, how["stream"])
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)

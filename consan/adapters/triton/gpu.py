@@ -11,6 +11,8 @@ files, is turned off for the session, through torch's public `config.patch`.
   configuration would be assembled with hooks.
 - The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
   and others are never mixed.
+- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log and is waited for. Launches
+  into a CUDA graph take the form with called hooks.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
 Kernels loaded under an earlier session are attached to the new one. Not handled: AMD, AOTInductor and TorchInductor's C++ wrappers
@@ -32,6 +34,7 @@ from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
 from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
+from consan.session.frameworks import FrameworkLaunch
 
 
 class CheckedDevice(int):
@@ -70,6 +73,31 @@ class CheckedDriver:
         return CheckedDevice(real.get_current_device(), self._hooks)
 
 
+class RecordedRun:
+    """Stands for the launcher of one recorded kernel (`CompiledKernel.run`)."""
+
+    def __init__(self, adapter: TritonAdapter, prepared: PreparedLike, module: CudaModule, kernel: Any) -> None:
+        run = kernel._run
+        self.plain: Callable[..., Any] = run.plain if isinstance(run, RecordedRun) else run
+        self._adapter, self._prepared, self._module, self._metadata = adapter, prepared, module, kernel.metadata
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.plain, name)
+
+    def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
+        """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
+        session, known = self._adapter.session, self._metadata
+        if session is None:
+            return self.plain(x, y, z, stream, function, *rest)
+        ctas = int(getattr(known, "num_ctas", 1))
+        cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
+        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module)
+        with session.framework_launch(self._prepared, launch) as module:
+            if module is not None:
+                function = session.backend.function(module, known.name, known.shared, cluster)
+            return self.plain(x, y, z, stream, function, *rest)
+
+
 class TritonAdapter(TritonSeam):
     """Instruments the kernels of the Triton that the program imports."""
 
@@ -94,6 +122,11 @@ class TritonAdapter(TritonSeam):
         if self._session is not None and cuda is not None and cuda.is_initialized():
             self._session.note("torch's own kernels (ATen, cuBLAS and so on) come as machine code: they are neither checked nor counted")
         super().remove()
+
+    @property
+    def session(self) -> SessionLike | None:
+        """The session that records, if there is one."""
+        return self._session
 
     def _patch(self, triton: ModuleType) -> None:
         config = triton.runtime.driver
@@ -123,7 +156,7 @@ class TritonAdapter(TritonSeam):
         """Wraps `CompiledKernel._init_handles`: loads the instrumented cubin."""
         if kernel.module is not None:
             return original(kernel)
-        prepared = self._open.instrument(ptx_of(kernel), name=kernel.name)
+        prepared = self._open.instrument_for_framework(ptx_of(kernel), name=kernel.name)
         prepared.framework = framework_of_source(getattr(kernel, "src", None))
         binary, kernel.kernel = kernel.kernel, cubin_of(prepared)
         try:
@@ -139,6 +172,8 @@ class TritonAdapter(TritonSeam):
         module = CudaModule(int(kernel.module))
         self._open.attach(prepared, lambda name, data: backend.write(backend.symbol(module, name)[0], data))
         self._functions.add(kernel.function)
+        if prepared.recorded is not None:
+            kernel._run = RecordedRun(self, prepared, module, kernel)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""

@@ -1,0 +1,91 @@
+"""Launches that a framework makes by itself, of a module that it has loaded, recorded as the session's own are.
+
+The framework launches inside a block. Before it, the launch gets a log; behind it, the host waits for the kernel and judges the record.
+A launch that cannot be recorded (into a graph, without room for its log, of a kernel whose record could not be judged) takes called
+hooks: the framework is given that form of the module, to launch in place of its own.
+
+Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from consan.backends.base import Dim3, Handle
+from consan.session.device import Device
+from consan.session.judging import Judge
+from consan.session.modules import Modules
+from consan.session.prepared import Prepared
+from consan.session.selection import Selection
+from consan.session.watch import SessionWatch
+
+
+@dataclass(frozen=True)
+class FrameworkLaunch:
+    """One launch. `stream`: its handle. `module`: as the framework has loaded it."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    stream: int
+    module: Handle
+
+    @property
+    def threads(self) -> int:
+        """Threads of the grid."""
+        return math.prod(self.grid) * math.prod(self.block)
+
+
+@dataclass(frozen=True)
+class Frameworks:
+    """The launches of frameworks in one session. The caller holds the device."""
+
+    device: Device
+    modules: Modules
+    judge: Judge
+    watch: SessionWatch
+    selection: Selection
+
+    @contextlib.contextmanager
+    def recorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
+        """Inside the block the framework launches. Gives the module whose kernel it is to launch; None: its own."""
+        if not launch.threads:  # the framework launches nothing, or is refused
+            yield None
+            return
+        self.modules.used[prepared.number] = prepared
+        if not self.selection.takes(prepared.number, launch.entry):
+            with self.device.backend.apart_from_captures():
+                plain = self.modules.plain(prepared)
+            yield plain
+            return
+        with _loaded(prepared, launch.module):
+            yield from self._launched(prepared, launch)
+
+    def _launched(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
+        judge, backend, entry = self.judge, self.device.backend, launch.entry
+        chosen, started = judge.start(prepared, entry, launch.grid, launch.block, launch.cluster, None, launch.stream)
+        self.modules.used[chosen.number] = chosen
+        chosen.launched = True
+        if started is None:
+            yield chosen.loaded
+            return
+        backend.synchronize()  # the log is cleared on another stream
+        judged = judge.judged(chosen, entry, started, chosen.loaded)
+        with judged, self.watch.ending(chosen, entry, chosen.loaded, launch.threads):
+            yield None if chosen is prepared else chosen.loaded
+            backend.watch(launch.stream)
+            self.watch.after(chosen, entry, None, launch.threads, alone=False)
+
+
+@contextlib.contextmanager
+def _loaded(prepared: Prepared, module: Handle) -> Iterator[None]:
+    """Inside the block the module is the one that the framework has loaded: it may load the same text more than once."""
+    before, prepared.loaded = prepared.loaded, module
+    try:
+        yield
+    finally:
+        prepared.loaded = before

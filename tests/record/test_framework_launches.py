@@ -1,0 +1,123 @@
+"""Launches that a framework makes by itself, of a module that it has loaded: recorded and judged, or with called hooks."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from leaving_support import SHADOW, SOURCE, Background, slow_clock
+
+from consan.session.device import Device
+from consan.session.frameworks import FrameworkLaunch
+from consan.session.session import Session
+from consan.toolchain.nvrtc import compile_ptx
+
+GRID, BLOCK = (2, 1, 1), (96, 1, 1)
+RACE = """
+extern "C" __global__ void waits(unsigned* out, int) {
+    __shared__ unsigned values[96];
+    values[threadIdx.x] = threadIdx.x;
+    out[blockIdx.x * blockDim.x + threadIdx.x] = values[95 - threadIdx.x];
+}
+"""
+
+
+@pytest.fixture
+def backend(monkeypatch: pytest.MonkeyPatch) -> Background:
+    return slow_clock(monkeypatch)
+
+
+class Framework:
+    """A framework that loads a module, and launches its kernel inside a session's block."""
+
+    def __init__(self, backend: Background, source: str, **options: Any) -> None:
+        self.backend = backend
+        self.session = Session(on=Device(backend, arena_bytes=SHADOW), **options)
+        self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
+        self.module = backend.load(self.prepared.instrumented.ptx)
+        self.session.attach(self.prepared, lambda name, data: backend.write(backend.symbol(self.module, name)[0], data))
+        self.out = backend.alloc(4 * 192)
+        self.exchanged: list[bool] = []
+
+    def launch(self, entry: str = "waits", number: int = 0, stream: int = 0) -> None:
+        launch = FrameworkLaunch(entry, GRID, BLOCK, (1, 1, 1), stream, self.module)
+        values = [self.out.to_bytes(8, "little"), number.to_bytes(4, "little")]
+        with self.session.framework_launch(self.prepared, launch) as module:
+            self.exchanged.append(module is not None)
+            self.backend.launch(module or self.module, entry, GRID, BLOCK, values)
+
+    def engines(self) -> dict[str, int]:
+        self.backend.synchronize()
+        return {kernel.engine: kernel.launches for kernel in self.session.report().kernels if kernel.launches}
+
+
+def test_each_launch_is_recorded_and_judged(backend: Background) -> None:
+    framework = Framework(backend, RACE)
+    for _ in range(3):
+        framework.launch()
+    report = framework.session.report()
+    (finding,) = report.findings
+    assert (report.verdict, finding.kind, finding.ctas, framework.exchanged) == ("violations", "data-race", 2, [False] * 3)
+    assert finding.count == 3 * _count_of_one(backend)
+    assert framework.engines() == {"record": 3}
+
+
+def _count_of_one(backend: Background) -> int:
+    framework = Framework(backend, RACE)
+    framework.launch()
+    return framework.session.report().findings[0].count
+
+
+def test_a_kernel_without_a_fault_is_clean(backend: Background) -> None:
+    framework = Framework(backend, SOURCE)
+    framework.launch()
+    assert framework.session.report().verdict == "clean"
+    assert (np.frombuffer(backend.read(framework.out, 4 * 192), np.uint32) == 1).all()
+
+
+def test_a_launch_into_a_graph_takes_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend, RACE, engine="record")
+    framework.launch()
+    monkeypatch.setattr(backend, "capturing", lambda stream: stream == 7)
+    framework.launch(stream=7)
+    assert framework.engines() == {"record": 1, "inline": 1}
+    assert framework.exchanged == [False, True]
+    report = framework.session.report()
+    assert any("a launch into a graph" in note for note in report.notes)
+    assert [finding.kind for finding in report.findings] == ["data-race"]
+
+
+def test_a_launch_that_a_filter_leaves_out_is_plain(backend: Background) -> None:
+    framework = Framework(backend, RACE, launch_skip=1)
+    framework.launch()
+    framework.launch()
+    assert framework.exchanged == [True, False]
+    assert [finding.ctas for finding in framework.session.report().findings] == [2]
+
+
+def test_a_deadlock_is_proven_from_the_record(backend: Background) -> None:
+    framework = Framework(backend, SOURCE)
+    backend.hangs = True
+    framework.launch(number=1)
+    report = framework.session.report()
+    assert [finding.kind for finding in report.findings] == ["deadlock"]
+
+
+def test_without_a_proof_the_report_is_incomplete_and_the_next_launch_takes_hooks(backend: Background) -> None:
+    framework = Framework(backend, SOURCE)
+    backend.hangs = True
+    framework.launch("counts", 300)
+    backend.hangs = False
+    framework.launch("waits")
+    assert framework.exchanged == [False, True]
+    report = framework.session.report()
+    assert (report.verdict, report.findings) == ("incomplete", ())
+
+
+def test_an_empty_launch_is_the_frameworks(backend: Background) -> None:
+    framework = Framework(backend, RACE)
+    launch = FrameworkLaunch("waits", (0, 1, 1), BLOCK, (1, 1, 1), 0, framework.module)
+    with framework.session.framework_launch(framework.prepared, launch) as module:
+        assert module is None
+    assert framework.engines() == {}
