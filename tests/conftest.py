@@ -18,6 +18,7 @@ import pytest
 from twin_file import COMPILED
 
 from consan.backends import driver
+from consan.backends.cuda import CudaBackend
 from consan.backends.virtual import VirtualBackend
 from consan.session import device as devices
 
@@ -45,10 +46,11 @@ def pytest_collection_finish() -> None:
 @pytest.fixture(autouse=True, scope="module")
 def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """A GPU's shadow memory stays: it is one allocation, and is used again."""
-    records, folder = VirtualBackend.records, request.path.relative_to(TESTS).parts[0]
-    VirtualBackend.records = records and folder not in HOOKS
-    yield
-    VirtualBackend.records = records
+    folder = request.path.relative_to(TESTS).parts[0]
+    with pytest.MonkeyPatch.context() as patch:
+        for backend in (VirtualBackend, CudaBackend) if folder in HOOKS else ():
+            patch.setattr(backend, "records", False)
+        yield
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]
     gc.collect()  # machines and their modules refer to each other, and a machine has up to 100 MB

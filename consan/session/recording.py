@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 
 _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
-_SHARE = 8  # of a GPU's memory
+_SHARE = 32  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 60.0  # the same, of a launch that cannot be repeated with hooks

@@ -22,10 +22,10 @@ def _kernel(path: Path, racy: bool) -> Any:
     return twin_file.kernel(path, racy)
 
 
-def _launch(path: Path, racy: bool, seed: int = 0) -> tuple[Any, dict[str, Any]]:
+def _launch(path: Path, racy: bool, seed: int = 0, device: str = "cpu") -> tuple[Any, dict[str, Any]]:
     spec = twin_file.read(path)
     args = spec.fresh_args()
-    options = {"smem": spec.smem, "device": "cpu", "seed": seed}
+    options = {"smem": spec.smem, "device": device, "seed": seed}
     report = consan.launch(_kernel(path, racy), spec.grid, spec.block, spec.parameters(args), **options)
     assert "global-memory" in report.checked, report.notes
     return report, args
@@ -36,13 +36,13 @@ def _name(path: Path) -> str:
 
 
 @pytest.mark.parametrize("path", TWINS, ids=_name)
-def test_a_race_is_reported(path: Path) -> None:
-    _check_racy(_launch(path, True)[0], twin_file.read(path))
+def test_a_race_is_reported(path: Path, backend: str) -> None:
+    _check_racy(_launch(path, True, device=backend)[0], twin_file.read(path))
 
 
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
-def test_a_correct_kernel_is_clean(path: Path) -> None:
-    _check_clean(*_launch(path, False), twin_file.read(path))
+def test_a_correct_kernel_is_clean(path: Path, backend: str) -> None:
+    _check_clean(*_launch(path, False, device=backend), twin_file.read(path))
 
 
 @pytest.mark.parametrize(("name", "marker"), [("scope_release_cta", 14), ("scope_fence_of_reader_cta", 18)])
