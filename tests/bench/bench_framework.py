@@ -2,7 +2,7 @@
 
     python tests/bench/bench_framework.py [NAME ...] [--ways plain,recorded]
 
-Each is a process of its own, with Triton's cache warm: wall time of the process, and of 50 launches in it, with the host waiting at the end.
+Each is a process of its own, with Triton's cache warm: wall time of the process, and of 50 launches in it. The host waits at the end.
 """
 
 from __future__ import annotations

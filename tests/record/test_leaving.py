@@ -9,13 +9,15 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from leaving_support import SOURCE, Background, launched, slow_clock
+import twin_file
+from leaving_support import SHADOW, SOURCE, Background, launched, slow_clock
 
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
 from consan.commands import again, check
 from consan.instrument.record import record
+from consan.launching.placement import placed
 from consan.reports.json_format import dumps
 from consan.session import recording
 from consan.session.device import Device
@@ -117,3 +119,18 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
 def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:
     plain = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
     assert "%clock" not in record(plain, leaves=True).ptx
+
+
+@pytest.mark.parametrize("name", ["lock_without_fence", "progress_off_by_one", "store_ends_release_sequence"])
+@pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
+def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
+    """The number of a poll's block is stored behind its words, also where a round leaves nothing."""
+    path = Path(twin_file.__file__).parent / "global" / f"{name}.cu"
+    spec = twin_file.read(path)
+    session = Session(on=Device(backend, arena_bytes=SHADOW))
+    prepared = session.prepare(twin_file.kernel(path, racy).module, name=path.name)
+    with placed(session) as placement:
+        values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
+        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
+    report = session.report()
+    assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
