@@ -19,6 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
+from consan.checker.memory import LogMemory
 from consan.checker.replay import History
 from consan.instrument.record import text
 from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
@@ -42,7 +43,7 @@ class NoRoom(Exception):  # noqa: N818
 class Launch:
     """The memory of one launch. `words`: the most that a thread stores between two cuts, plus one for the mark of the end."""
 
-    backend: Any
+    memory: LogMemory
     grid: Dim3
     block: Dim3
     words: int
@@ -76,12 +77,15 @@ class Launch:
         self.address = self._places["launch"]
         self.backend.write(self.address, self._record())
 
+    @property
+    def backend(self) -> Any:
+        """The device."""
+        return self.memory.backend
+
     def _take(self, sizes: dict[str, int]) -> None:
         try:
             for name, size in sizes.items():
-                self._places[name] = self.backend.alloc_apart(size)
-                if not self.backend.allocates_zeros:
-                    self.backend.fill(self._places[name], 0, size)
+                self._places[name] = self.memory.take(name, size)
         except EnvironmentFailure as error:
             self.free()
             raise NoRoom(f"the device has no {sum(sizes.values()) >> 20:,} MiB for the logs: {error}") from None
@@ -116,9 +120,8 @@ class Launch:
 
     def free(self) -> None:
         """Free the memory."""
-        for address in self._places.values():
-            self.backend.free(address)
-        self._places.clear()
+        while self._places:
+            self.memory.give(*self._places.popitem())
 
     def _record(self) -> bytes:
         record = np.zeros(text.LAUNCH_WORDS, "<u8")

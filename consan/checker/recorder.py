@@ -21,6 +21,7 @@ from consan.checker import scopes
 from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Group, Grouped, Launch
+from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
 from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
 from consan.checker.stops import Stop
@@ -84,10 +85,13 @@ class Checked:
         return list(map(key, self.found))
 
 
-def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int, *, roomy: bool = False) -> Launch:
+def start(
+    memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int, *, roomy: bool = False
+) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
+    backend = memory.backend
     launch = Launch(
-        backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
+        memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
         recorded.mode is not Mode.OFF, recorded.loops, roomy,
     )  # fmt: skip
     address, _ = backend.symbol(handle, LAUNCH)
@@ -260,6 +264,8 @@ class _Checker:
 
     def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
         """Replay units in both orders, on all cores: the replays are compiled code."""
+        if not units:
+            return []
         histories = [self.launch.history(unit) for unit in units]
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
         with ThreadPoolExecutor() as pool:

@@ -10,6 +10,7 @@ from typing import Protocol
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import Backend, Handle
+from consan.checker.memory import LogMemory
 from consan.instrument import CONTROL, SEED
 from consan.instrument.runtime import Variant
 from consan.session.prepared import Prepared
@@ -49,6 +50,7 @@ class Device:
 
     def __init__(self, backend: Backend, *, arena_bytes: int | None = None) -> None:
         self.backend = backend
+        self.logs = LogMemory(backend)
         self.modules: OrderedDict[_Wanted, Prepared] = OrderedDict()  # least recently used first
         self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # kept modules, and those in use
         self._unused: deque[Handle] = deque()  # loaded modules that no session holds any more
@@ -143,7 +145,9 @@ class Device:
         return ((self.delay_seed or 0) & 0xFFFFFFFF).to_bytes(4, "little")
 
     def close(self) -> None:
-        """Free the shadow, if it exists and the context is alive."""
+        """Free the shadow, if it exists, and the memory of logs, if the context is alive."""
+        if not self.lost:
+            self.logs.close()
         shadow = self.__dict__.pop("shadow", None)
         if shadow is not None and not self.lost:
             self.modules.clear()

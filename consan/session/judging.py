@@ -62,7 +62,7 @@ class Judge:
             self.recording.doubts(entry, prepared.doubtful)
             return self._with_hooks(prepared, cluster), None
         try:
-            started = self.recording.start(self.device.backend, prepared, entry, grid, block, cluster, once=restore is None)
+            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None)
         except NoRoom as error:
             if prepared.recorded.mode is not Mode.OFF:
                 prepared = self.modules.without_outer(prepared)

@@ -19,6 +19,7 @@ from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import NoRoom
+from consan.checker.memory import LogMemory
 from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
@@ -115,7 +116,7 @@ class Recording:
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
     def start(
-        self, backend: Backend, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, once: bool = False
+        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, once: bool = False
     ) -> Started:
         """Make the memory for a launch. `once`: it cannot be repeated. Raises `NoRoom`."""
         assert prepared.recorded is not None
@@ -126,8 +127,8 @@ class Recording:
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
-        most = self.most_bytes(backend, roomy=prepared.roomy)
-        launch = start(backend, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
+        most = self.most_bytes(memory.backend, roomy=prepared.roomy)
+        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf

@@ -140,7 +140,6 @@ class Session:
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self._sites_of, cta_limit)
-        self._frameworks = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -203,7 +202,8 @@ class Session:
         if prepared.recorded is None:
             yield None
             return
-        with self._own(), self._frameworks.recorded(prepared, launch) as module:
+        frameworks = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection)
+        with self._own(), frameworks.recorded(prepared, launch) as module:
             self._ever_launched = True
             yield module
 

@@ -1,0 +1,51 @@
+"""Device memory for logs: what one launch gives back serves the next.
+
+To allocate a gigabyte and to free it takes longer than most kernels. Not handled: a program that needs the kept memory for itself does
+not get it before the device is closed, so only a little is kept.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+MOST_KEPT = 2 << 30  # bytes in sum
+
+
+@dataclass
+class LogMemory:
+    """The memory of one device. Where the backend gives zeroed memory, which costs nothing, nothing is kept."""
+
+    backend: Any
+    _kept: dict[str, tuple[int, int]] = field(default_factory=dict)  # address and bytes, by what it is for
+    _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
+
+    def take(self, name: str, nbytes: int) -> int:
+        """Zeroed memory."""
+        address, size = self._kept.pop(name, (0, 0))
+        if size < nbytes:
+            self._free(address)
+            self.close()
+            address, size = self.backend.alloc_apart(nbytes), nbytes
+        self._sizes[address] = size
+        if not self.backend.allocates_zeros:
+            self.backend.fill(address, 0, nbytes)
+        return int(address)
+
+    def give(self, name: str, address: int) -> None:
+        """Take memory back."""
+        size = self._sizes.pop(address)
+        others = sum(kept for _, kept in self._kept.values())
+        if self.backend.allocates_zeros or name in self._kept or others + size > MOST_KEPT:
+            self._free(address)
+        else:
+            self._kept[name] = (address, size)
+
+    def close(self) -> None:
+        """Free what is kept."""
+        while self._kept:
+            self._free(self._kept.popitem()[1][0])
+
+    def _free(self, address: int) -> None:
+        if address:
+            self.backend.free(address)

@@ -1,0 +1,72 @@
+"""The memory of logs between launches: it is zeroed, used again, and never more than a little is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan.backends.virtual import VirtualBackend
+from consan.checker import memory
+from consan.checker.memory import LogMemory
+
+
+class Backend(VirtualBackend):
+    """A device whose memory is not zeroed, and that counts."""
+
+    allocates_zeros = False
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.live: set[int] = set()
+        self.allocated = 0
+
+    def alloc_apart(self, nbytes: int) -> int:
+        self.allocated += 1
+        address = super().alloc_apart(nbytes)
+        self.live.add(address)
+        return address
+
+    def free(self, address: int) -> None:
+        self.live.remove(address)
+        super().free(address)
+
+
+def test_memory_is_used_again_and_zeroed() -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    for size in (1024, 512, 1024):
+        address = logs.take("log", size)
+        assert backend.read(address, size) == bytes(size)
+        backend.fill(address, 7, size)
+        logs.give("log", address)
+    assert (backend.allocated, len(backend.live)) == (1, 1)
+    logs.close()
+    assert not backend.live
+
+
+def test_what_is_too_small_is_freed_first() -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    logs.give("log", logs.take("log", 1024))
+    logs.give("log", logs.take("log", 4096))
+    assert (backend.allocated, len(backend.live)) == (2, 1)
+
+
+def test_two_at_a_time_and_only_a_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    one, two = logs.take("log", 64), logs.take("log", 64)
+    assert one != two
+    logs.give("log", one)
+    logs.give("log", two)
+    assert backend.live == {one}
+    monkeypatch.setattr(memory, "MOST_KEPT", 100)
+    logs.give("hashes", logs.take("hashes", 64))
+    assert backend.live == {one}, "more than the limit would be kept"
+
+
+def test_memory_that_is_zeroed_anyway_is_not_kept() -> None:
+    backend = Backend()
+    backend.allocates_zeros = True  # type: ignore[misc]
+    logs = LogMemory(backend)
+    logs.give("log", logs.take("log", 64))
+    assert not backend.live
