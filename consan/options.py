@@ -220,8 +220,8 @@ SESSION: Final = (
     Option(
         "--engine",
         "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
-        " what record does not take yet is checked inline, and the report says so; auto: record on the virtual machine,"
-        " inline on a GPU and in stress, reduce and replay of schedules",
+        " what record does not take yet is checked inline, and the report says so; auto: record; inline on"
+        " a GPU for launches into graphs, in stress, reduce and replay of schedules, and for frameworks other than Triton",
         default="auto",
         choices=ENGINES,
     ),

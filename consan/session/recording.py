@@ -154,12 +154,15 @@ class Recording:
 
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             why = prepared.refusal and f" ({prepared.refusal})"
-            of_module = f"called hooks do not look for them{why}"
-        else:
-            of_module = prepared.recorded.outer_refusal or ("they were not recorded" if prepared.recorded.mode is Mode.OFF else "")
-        return (*filter(None, (of_module,)), *self._outer_gaps.get((prepared.number, entry), ()))
+            return (f"called hooks do not look for them{why}", *of_launches)
+        if prepared.recorded.outer_refusal:
+            return (prepared.recorded.outer_refusal, *of_launches)
+        if prepared.recorded.mode is Mode.OFF and not of_launches:
+            return ("its framework launches it (--global on looks for them there too)",)
+        return of_launches
 
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""

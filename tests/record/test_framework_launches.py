@@ -72,8 +72,18 @@ def _count_of_one(backend: Background) -> int:
 def test_a_kernel_without_a_fault_is_clean(backend: Background) -> None:
     framework = Framework(backend, SOURCE)
     framework.launch()
-    assert framework.session.report().verdict == "clean"
+    report = framework.session.report()
+    assert report.verdict == "clean"
+    assert "global-memory" not in report.checked
+    assert any("its framework launches it (--global on" in area for area in report.not_checked), report.not_checked
     assert (np.frombuffer(backend.read(framework.out, 4 * 192), np.uint32) == 1).all()
+
+
+def test_global_memory_is_checked_if_that_is_asked_for(backend: Background) -> None:
+    framework = Framework(backend, SOURCE, global_memory="on")
+    framework.launch()
+    report = framework.session.report()
+    assert (report.verdict, "global-memory" in report.checked) == ("clean", True), report
 
 
 def test_a_launch_into_a_graph_takes_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
