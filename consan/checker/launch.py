@@ -8,10 +8,9 @@ same, and one of them is kept. The CTAs of a cluster are one unit: their history
 from __future__ import annotations
 
 import functools
-import hashlib
 import itertools
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -20,6 +19,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.checker.memory import LogMemory
+from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
 from consan.instrument.record import text
 from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
@@ -30,9 +30,7 @@ LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _HASH_BYTES = 8
-_NAME_BYTES = 16
 _NO_GROUP = -1
-_MIX = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)
 
 
 class NoRoom(Exception):  # noqa: N818
@@ -127,22 +125,25 @@ class Launch:
         record = np.zeros(text.LAUNCH_WORDS, "<u8")
         usable = (self.lines - self.words - 1) * LINE_BYTES
         record[text.ARENA], record[text.LOG_BYTES], record[text.USABLE] = self._places["log"], self.lines * LINE_BYTES, usable
-        record[text.START] = _MIX[0]
+        record[text.START] = MIX[0]
         record[text.HASHES_1], record[text.HASHES_2] = self._places["hashes_1"], self._places["hashes_2"]
         record[text.STATES] = self._places.get("states", 0)
         return record.tobytes()
 
     # -- after the launch --------------------------------------------------------------------------------------------------
 
-    def hashes(self) -> npt.NDArray[np.uint64]:
-        """The two hashes of each thread: 2 x units x CTAs of a unit x threads. Zero where a thread has not exited."""
+    def _sums(self) -> Sums:
+        """The names of the CTAs, and whether they have ended."""
+        first, second = self._places["hashes_1"], self._places["hashes_2"]
+        if self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
+            return sums_on_device(self.memory, (first, second), self.ctas, self.threads)
         size = self.ctas * self.threads * _HASH_BYTES
-        found = [np.frombuffer(self._read(self._places[name], size), "<u8") for name in ("hashes_1", "hashes_2")]
-        return np.stack(found).reshape(2, self.ctas, self.threads)[:, self.units]
+        hashes = np.stack([np.frombuffer(self._read(place, size), "<u8") for place in (first, second)])
+        return sums_of(hashes.reshape(2, self.ctas, self.threads))
 
     def grouped(self, limit: int = 0) -> Grouped:
         """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
-        return grouped(self.hashes()[:, : -(-limit // self.units.shape[1]) or None])
+        return grouped(self._sums(), self.units[: -(-limit // self.units.shape[1]) or None])
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
@@ -221,35 +222,11 @@ class Grouped:
         return cls(tuple(map(Group, members, names)), tuple(order[: bounds[0]].tolist()))
 
 
-def grouped(hashes: npt.NDArray[np.uint64]) -> Grouped:
-    """The units by the hashes of their threads: 2 x units x CTAs of a unit x threads."""
-    finished = (hashes != 0).all(axis=(0, 2, 3))
+def grouped(sums: Sums, units: npt.NDArray[np.int64]) -> Grouped:
+    """The units by the sums of their CTAs. `units`: the CTAs of each."""
+    finished = sums.ended[units].all(axis=1)
     whole = finished.nonzero()[0]
     known: dict[bytes, list[int]] = {}
-    for unit, name in zip(whole.tolist(), _names(hashes[:, whole]), strict=True):
+    for unit, name in zip(whole.tolist(), names_of(sums, units[whole]), strict=True):
         known.setdefault(name, []).append(unit)
     return Grouped(tuple(Group(tuple(members), name) for name, members in known.items()), tuple((~finished).nonzero()[0].tolist()))
-
-
-def _names(hashes: npt.NDArray[np.uint64]) -> Iterator[bytes]:
-    """128 bits for each unit. Of a CTA: sums over its threads of their hashes, each mixed with the thread's number."""
-    _, units, ctas, count = hashes.shape
-    names = _names_of_ctas(hashes.reshape(2, units * ctas, count))
-    if ctas == 1:
-        return names
-    return (hashlib.blake2b(b"".join(members), digest_size=_NAME_BYTES).digest() for members in zip(*[names] * ctas, strict=True))
-
-
-def _names_of_ctas(hashes: npt.NDArray[np.uint64]) -> Iterator[bytes]:
-    threads = np.arange(1, hashes.shape[2] + 1, dtype=np.uint64)
-    sums = []
-    for one, other, factor in zip(hashes, hashes[::-1], _MIX, strict=True):
-        sums.append(_avalanche(_avalanche(one + threads * np.uint64(factor)) ^ other).sum(axis=1, dtype=np.uint64))
-    return (pair.tobytes() for pair in np.stack(sums, axis=1))
-
-
-def _avalanche(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
-    """A bijection in which every bit depends on every bit (the finaliser of SplitMix64)."""
-    values = (values ^ (values >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
-    values = (values ^ (values >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
-    return np.asarray(values ^ (values >> np.uint64(31)))

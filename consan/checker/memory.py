@@ -19,13 +19,14 @@ class LogMemory:
     backend: Any
     _kept: dict[str, tuple[int, int]] = field(default_factory=dict)  # address and bytes, by what it is for
     _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
+    _modules: dict[str, Any] = field(default_factory=dict)
 
     def take(self, name: str, nbytes: int) -> int:
         """Zeroed memory."""
         address, size = self._kept.pop(name, (0, 0))
         if size < nbytes:
             self._free(address)
-            self.close()
+            self._free_kept()
             address, size = self.backend.alloc_apart(nbytes), nbytes
         self._sizes[address] = size
         if not self.backend.allocates_zeros:
@@ -41,8 +42,19 @@ class LogMemory:
         else:
             self._kept[name] = (address, size)
 
+    def module(self, ptx: str) -> Any:
+        """A module of consan's own, loaded once."""
+        if ptx not in self._modules:
+            self._modules[ptx] = self.backend.load(ptx)
+        return self._modules[ptx]
+
     def close(self) -> None:
         """Free what is kept."""
+        while self._modules:
+            self.backend.unload(self._modules.popitem()[1])
+        self._free_kept()
+
+    def _free_kept(self) -> None:
         while self._kept:
             self._free(self._kept.popitem()[1][0])
 

@@ -13,6 +13,7 @@ from consan._errors import UsageError
 from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
 from consan.checker.launch import grouped
+from consan.checker.names import sums_of
 from consan.checker.replay import replay
 from consan.instrument.record import text
 from consan.session.session import Session
@@ -176,14 +177,15 @@ def test_words_that_flip_the_same_bit_do_not_cancel(mixer: int) -> None:
 
 @pytest.mark.parametrize("change", ["swap", "bit"])
 def test_hashes_of_threads_are_mixed_with_their_numbers(change: str) -> None:
-    hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
-    assert len(grouped(hashes).groups) == 1
+    hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
+    units = np.array([[0], [1]])
+    assert len(grouped(sums_of(hashes), units).groups) == 1
     if change == "swap":
-        hashes[:, 1, 0, [3, 4]] = hashes[:, 1, 0, [4, 3]]
+        hashes[:, 1, [3, 4]] = hashes[:, 1, [4, 3]]
     else:
-        hashes[0, 1, 0, 7] ^= np.uint64(1 << 63)
-        hashes[0, 1, 0, 8] ^= np.uint64(1 << 63)
-    assert len(grouped(hashes).groups) == 2
+        hashes[0, 1, 7] ^= np.uint64(1 << 63)
+        hashes[0, 1, 8] ^= np.uint64(1 << 63)
+    assert len(grouped(sums_of(hashes), units).groups) == 2
 
 
 def test_a_log_without_room_is_incomplete() -> None:
