@@ -29,7 +29,7 @@ from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import tables
-from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, SWITCH
+from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
@@ -87,10 +87,12 @@ def start(backend: Any, handle: Any, recorded: Recorded, launched: LaunchedKerne
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
     launch = Launch(
         backend, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy,
+        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[launched.entry] in recorded.silent,
     )  # fmt: skip
     address, _ = backend.symbol(handle, LAUNCH)
     backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
+    if not launch.silent:
+        backend.write(backend.symbol(handle, PLACES)[0], launch.places())
     launch.switch = address + SWITCH
     return launch
 

@@ -11,6 +11,7 @@ from typing import Any
 import pytest
 from leaving_support import SOURCE, Background, launched, slow_clock
 
+import consan
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
@@ -117,3 +118,13 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
 def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:
     plain = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k()\n{\nret;\n}\n"
     assert "%clock" not in record(plain, leaves=True).ptx
+
+
+def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> None:
+    report, out = launched(backend, "adds", 0, grid=5)
+    assert (report.verdict, [(each.ctas, each.histories) for each in report.kernels if each.launches]) == ("clean", [(5, 1)])
+    assert (out == 1).all()
+    plain = consan.Kernel(SOURCE, "adds").ptx
+    recorded = record(plain, leaves=True)
+    assert "adds" in recorded.silent
+    assert recorded.ptx.partition("adds(")[2].partition(".entry")[0].count("__consan") == 0
