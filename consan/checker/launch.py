@@ -22,12 +22,13 @@ from consan.checker.memory import LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
 from consan.instrument.record import text
-from consan.instrument.record.templates import LANES, LINE_BYTES, WORD_BYTES
+from consan.instrument.record.templates import END, LANES, LINE_BYTES, WORD_BYTES
 
 Dim3 = tuple[int, int, int]
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
+_MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _HASH_BYTES = 8
 _NO_GROUP = -1
@@ -51,6 +52,7 @@ class Launch:
     outer: bool = False  # accesses to global memory are in the logs
     loops: bool = True  # a thread may store more
     roomy: bool = False  # a log of the usual length was full
+    silent: bool = False  # the kernel records nothing: all of its CTAs did the same
     lines: int = field(init=False)
     address: int = field(init=False)
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
@@ -58,22 +60,24 @@ class Launch:
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
+        if self.silent:
+            self.address = self.lines = 0
+            return
         bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         least, most = self.words + 2, self.words + 2
         if self.loops:
             usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else MOST_LINES
             least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
             most *= _ROOMY if self.roomy else 1
-        self.lines = min(self.most_bytes // bytes_of_all, most)
+        self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
-        sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "launch": _HASH_BYTES * text.LAUNCH_WORDS}
-        sizes |= dict.fromkeys(("hashes_1", "hashes_2"), self.ctas * self.threads * _HASH_BYTES)
+        sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "results": text.RESULT_BYTES}
+        sizes["hashes"] = self.ctas * self.threads * text.HASH_BYTES
         if self.calls:
             sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
         self._take(sizes)
-        self.address = self._places["launch"]
-        self.backend.write(self.address, self._record())
+        self.address = self._places["results"]
 
     @property
     def backend(self) -> Any:
@@ -121,25 +125,26 @@ class Launch:
         while self._places:
             self.memory.give(*self._places.popitem())
 
-    def _record(self) -> bytes:
-        record = np.zeros(text.LAUNCH_WORDS, "<u8")
-        usable = (self.lines - self.words - 1) * LINE_BYTES
-        record[text.ARENA], record[text.LOG_BYTES], record[text.USABLE] = self._places["log"], self.lines * LINE_BYTES, usable
-        record[text.START] = MIX[0]
-        record[text.HASHES_1], record[text.HASHES_2] = self._places["hashes_1"], self._places["hashes_2"]
-        record[text.STATES] = self._places.get("states", 0)
-        return record.tobytes()
+    def places(self) -> bytes:
+        """What the kernel needs to know (instrument/record/text.py)."""
+        wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
+        for place, name in ((text.ARENA, "log"), (text.HASHES, "hashes"), (text.STATES, "states")):
+            wide[place // 8] = self._places.get(name, 0)
+        wide[text.START // 8] = MIX[0]
+        narrow[:2] = self.lines, (self.lines - self.words - 1) * LINE_BYTES
+        return wide.tobytes() + narrow.tobytes()
 
     # -- after the launch --------------------------------------------------------------------------------------------------
 
     def _sums(self) -> Sums:
         """The names of the CTAs, and whether they have ended."""
-        first, second = self._places["hashes_1"], self._places["hashes_2"]
+        if self.silent:
+            return Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
+        place, shape = self._places["hashes"], (self.ctas, self.threads, 2)
         if self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
-            return sums_on_device(self.memory, (first, second), self.ctas, self.threads)
-        size = self.ctas * self.threads * _HASH_BYTES
-        hashes = np.stack([np.frombuffer(self._read(place, size), "<u8") for place in (first, second)])
-        return sums_of(hashes.reshape(2, self.ctas, self.threads))
+            return sums_on_device(self.memory, place, self.ctas, self.threads)
+        hashes = np.frombuffer(self._read(place, math.prod(shape) * _HASH_BYTES), "<u8").reshape(shape)
+        return sums_of(hashes.transpose(2, 0, 1))
 
     def grouped(self, limit: int = 0) -> Grouped:
         """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
@@ -147,13 +152,19 @@ class Launch:
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
-        window, nbytes = np.frombuffer(self._read(self.address + 8 * text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
+        if self.silent:
+            return 0, 0
+        window, nbytes = np.frombuffer(self._read(self.address + text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
         return window, nbytes
 
     def history(self, unit: int) -> History:
         """The history of a unit, without the lines that nothing was written to: not all of a log is read."""
         window, nbytes = self.window()
         members = self.units[unit].tolist()
+        if self.silent:
+            log = np.zeros((len(members) * self.warps, 2, LANES), "<u4")
+            log[:, 0] = END
+            return History(log, self.threads, window, nbytes, len(members))
         logs = [self._used_lines(cta * self.warps + warp) for cta in members for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):

@@ -40,11 +40,11 @@ def sums_of(hashes: npt.NDArray[np.uint64]) -> Sums:
     return Sums(np.stack([each.sum(axis=1, dtype=np.uint64) for each in mixed]), (hashes != 0).all(axis=(0, 2)))
 
 
-def sums_on_device(memory: LogMemory, places: tuple[int, int], ctas: int, threads: int) -> Sums:
-    """The same by the device. `places`: the addresses of the two hashes of each thread."""
+def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int) -> Sums:
+    """The same by the device. `place`: the address of CTAs x threads x 2 hashes."""
     backend, size = memory.backend, ctas * _SUMS * _HASH_BYTES
     out = memory.take("sums", size)
-    arguments = [each.to_bytes(8, "little") for each in (*places, out)] + [threads.to_bytes(4, "little")]
+    arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
     backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
     backend.synchronize()
     found = np.frombuffer(backend.read(out, size), "<u8").reshape(ctas, _SUMS).T
@@ -88,19 +88,18 @@ def kernel() -> str:
     return f""".version 7.8
 .target sm_70
 .address_size 64
-.visible .entry consan_sums(.param .u64 hashes_1, .param .u64 hashes_2, .param .u64 out, .param .u32 threads) {{
-.reg .b64 %a, %b, %o, %i, %n, %m, %x, %one, %other, %s<3>;
+.visible .entry consan_sums(.param .u64 hashes, .param .u64 out, .param .u32 threads) {{
+.reg .b64 %a, %o, %i, %n, %m, %x, %one, %other, %s<3>;
 .reg .b32 %t, %step, %count, %cta;
 .reg .pred %p, %q;
-ld.param.u64 %a, [hashes_1]; ld.param.u64 %b, [hashes_2]; ld.param.u64 %o, [out]; ld.param.u32 %count, [threads];
+ld.param.u64 %a, [hashes]; ld.param.u64 %o, [out]; ld.param.u32 %count, [threads];
 mov.u32 %t, %tid.x; mov.u32 %step, %ntid.x; mov.u32 %cta, %ctaid.x;
 mov.b64 %s0, 0; mov.b64 %s1, 0; mov.b64 %s2, 0;
 again:
 setp.ge.u32 %p, %t, %count;
 @%p bra done;
-mul.wide.u32 %i, %cta, %count; cvt.u64.u32 %n, %t; add.u64 %i, %i, %n; shl.b64 %i, %i, 3;
-add.u64 %x, %a, %i; ld.global.u64 %one, [%x];
-add.u64 %x, %b, %i; ld.global.u64 %other, [%x];
+mul.wide.u32 %i, %cta, %count; cvt.u64.u32 %n, %t; add.u64 %i, %i, %n; shl.b64 %i, %i, 4;
+add.u64 %x, %a, %i; ld.global.v2.u64 {{%one, %other}}, [%x];
 setp.eq.u64 %p, %one, 0; setp.eq.or.u64 %q, %other, 0, %p;
 @%q add.u64 %s2, %s2, 1;
 add.u64 %n, %n, 1;

@@ -30,7 +30,7 @@ from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import tables
-from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, SWITCH
+from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
@@ -92,10 +92,12 @@ def start(
     backend = memory.backend
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy,
+        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[launched.entry] in recorded.silent,
     )  # fmt: skip
     address, _ = backend.symbol(handle, LAUNCH)
     backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
+    if not launch.silent:
+        backend.write(backend.symbol(handle, PLACES)[0], launch.places())
     launch.switch = address + SWITCH
     return launch
 

@@ -311,7 +311,7 @@ def _stamp(snippet: Snippet, place: int, guard: str) -> None:
     """Draw a number of the launch's counter, and store it."""
     record, number = snippet.register("b64"), snippet.register("b32")
     snippet.add(f"ld.global.u64 {record}, [{text.LAUNCH}];")
-    snippet.add(f"atom.global.add.u32 {number}, [{record}+{8 * text.COUNTER}], 1;")
+    snippet.add(f"atom.global.add.u32 {number}, [{record}+{text.COUNTER}], 1;")
     snippet.add(text.store(place, number).strip())
 
 

@@ -35,6 +35,7 @@ class Recorded:
     mode: Mode = Mode.OFF  # how its global memory is recorded
     isa: bool = False  # checked by the strict reading of the ISA
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
+    silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @property

@@ -12,17 +12,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consan.instrument.isa import flow_of, has_action, lookup
-from consan.instrument.passes.accesses import bytes_of, pieces, row_words
 from consan.instrument.passes.analyse import external_calls, plan_functions
-from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported
+from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, written
 from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
-from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, Vector, parse
+from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, parse
 from consan.instrument.record import (
+    accesses,
     bulk,
     clusters,
     copies,
@@ -41,16 +41,23 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Recorded, Refusal
-from consan.instrument.record.takes import ACCESSES, BARRIERS, polls_shared, recorded_sides, refusal
+from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 from consan.instrument.record.words import Words
 from consan.instrument.runtime import RuntimeLibrary, Variant
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
-_ALL_THREADS = -1
-_HANDLERS = copies.HANDLERS | bulk.HANDLERS | matrix.HANDLERS | clusters.HANDLERS | tensor_memory.HANDLERS | launch_control.HANDLERS
-_BLOCKING = BARRIERS | {"cluster-barrier"}
+_HANDLERS = (
+    accesses.HANDLERS
+    | copies.HANDLERS
+    | bulk.HANDLERS
+    | matrix.HANDLERS
+    | clusters.HANDLERS
+    | tensor_memory.HANDLERS
+    | launch_control.HANDLERS
+)
+_BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 
 
 def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False) -> Recorded:
@@ -104,6 +111,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
         mode=mode,
         isa=isa,
         leaves=leaves,
+        silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
     )
 
 
@@ -132,6 +140,7 @@ class KernelRewrite:
     fences: bool = False  # fences are recorded
     called: frozenset[str] = frozenset()  # the device functions that are recorded
     apart: bool = False  # lanes of a warp may part in one of those
+    departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
     suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
     outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
     leaves: bool = False  # threads leave when the host stops the launch
@@ -167,12 +176,20 @@ class KernelRewrite:
             elif isinstance(statement, Instruction):
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
-        if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            self.context.edits.insert_at(body.close, self.closed(node) + self._end("return"))
-        kept = self.outer.declarations() if self.outer is not None else ""
-        self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
         self.cuts = cut_nodes(self.graph)
+        if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
+            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self._end("return")))
+        if not self.is_silent:
+            for instruction in self.departures:
+                self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
+            kept = self.outer.declarations() if self.outer is not None else ""
+            self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
         return longest_path(self.graph, self.cuts, self.words) + 1
+
+    @property
+    def is_silent(self) -> bool:
+        """Whether nothing is recorded of a kernel, and nobody needs to stop it: it has no loop, and a fault loses every record."""
+        return self.leaves and self.plan.is_entry and not (self.words or self.cuts or self.suspensions)
 
     def _prologue(self) -> str:
         if not self.plan.is_entry:
@@ -228,7 +245,7 @@ class KernelRewrite:
         if flow in _BREAKS or mbarriers.is_wait(work):
             self.pending += self.closed(node)
         if flow in _DEPARTURES:
-            self.pending += self._departure(instruction, flow)
+            self.departures.append(instruction)
         if functions.is_recorded_call(instruction, self.called):
             self.suspensions.append(instruction)
             self.pending += text.suspend() + (text.suspend_limit() if self.plan.is_entry else "")
@@ -266,18 +283,14 @@ class KernelRewrite:
                 self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
             self.outer.before(instruction, node)
-        if work is not None and family in ACCESSES:
-            self._access(work)
-        elif work is not None and family in _HANDLERS:
+        if work is not None and family in _HANDLERS:
             _HANDLERS[family](self, work)
         elif work is not None and family in mbarriers.FAMILIES and not mbarriers.is_wait(work):
             mbarriers.add(self, work)
-        elif work is not None and family in BARRIERS:
-            self._barrier(work)
         self.plan.stats.sync_sites += family == "fence"
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
-            self.plan.stats.memory_sites += family not in ACCESSES
+            self.plan.stats.memory_sites += family not in accesses.FAMILIES
         waits = family in _BLOCKING or tensor_memory.is_alloc(work)
         if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + self._stop()
@@ -310,60 +323,6 @@ class KernelRewrite:
         return f"@{guard}{predicate.register} bra {skip};\n{self._end(flow)}{skip}:\n"
 
     # -- events ----------------------------------------------------------------------------------------------------------
-
-    def _access(self, work: Work) -> None:
-        instruction = work.instruction
-        access = next(each for each in work.row.accesses(instruction) if each.space in ("shared", "generic"))
-        nbytes = bytes_of(work, access)
-        if access.address is None or nbytes not in (1, 2, 4, 8, 16):
-            raise Unsupported(f"{instruction.opcode}: access of {nbytes} bytes")
-        block = self.open_block()
-        fields, code = block.address(instruction, access.address, access.space)
-        self.pending += code
-        fields["value_word"] = self._value(block, work, access, nbytes)
-        kind = {"read": Event.READ, "write": Event.WRITE}.get(access.access, Event.ATOMIC)
-        for piece in pieces(self.plan, work, access, nbytes):
-            site = self.context.site(self.plan, work, access.access, access.space, piece.size, unused=piece.unused)
-            flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
-            lanes = work.row.address_lanes(instruction.parts)
-            offset = fields.get("offset", 0) + piece.offset
-            of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
-            block.add(TemplateEvent(kind, int(flags), site.number, piece.size, **of_piece))
-        self.plan.stats.memory_sites += 1
-
-    def _value(self, block: Words, work: Work, access: Any, nbytes: int) -> int:
-        """The word of a stored value; none where the text does not give it to the lane."""
-        if access.access != "write" or access.is_strong:
-            return -1
-        if work.row.family == "stmatrix":
-            if self.is_tight:
-                return -1
-            snippet = Snippet()
-            own = snippet.register("b32")
-            snippet.add(f"cvt.u32.u64 {own}, %__consan_c;")
-            word, code = block.folded(row_words(work, own, snippet), snippet)
-            self.pending += code
-            return word
-        if access.width_bytes == 16:
-            return -1
-        source: Operand | None = operand_of(work, "src")
-        elements = list(source.elements) if isinstance(source, Vector) else [source]
-        word, code = block.value(elements, access.width_bytes, work.instruction.scope)  # type: ignore[arg-type]
-        self.pending += code
-        return word
-
-    def _barrier(self, work: Work) -> None:
-        instruction, block = work.instruction, self.open_block()
-        guard = self.guard(block, instruction)
-        site = self.context.site(self.plan, work, "none", "none", 0).number
-        warp = work.row.family == "warp-barrier"
-        a, a_word = self.number_of(block, instruction, instruction.operands[0] if warp else operand_of(work, "barrier"))
-        b, b_word = (_ALL_THREADS, -1) if warp or not (count := operand_of(work, "count")) else self.number_of(block, instruction, count)
-        flags = 0 if has_action(instruction, work.row.family, "arrive") else Flag.WAITS
-        flags |= Flag.SEAL if instruction.start in self.seals else Flag(0)
-        kind = Event.WARP_BARRIER if warp else Event.BARRIER
-        block.add(TemplateEvent(kind, flags, site, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word))
-        self.plan.stats.sync_sites += 1
 
     def _point(self, point: Point) -> None:
         instruction, block = point.instruction, self.open_block()

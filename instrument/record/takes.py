@@ -16,16 +16,14 @@ from consan.instrument.isa import MemoryAccess, destinations, family_of, lookup,
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Instruction, Module
-from consan.instrument.record import bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
+from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
 from consan.instrument.record.functions import called_in_loops
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.sides import writes_global
 
-ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix"})
-BARRIERS = frozenset({"barrier", "warp-barrier"})
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_TAKEN = ACCESSES | BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
+_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
 _MEMORIES = ("shared", "global", "generic")
 
 

@@ -11,12 +11,14 @@ from __future__ import annotations
 
 from consan.instrument.record.templates import END, LINE_BYTES, STOP
 
-LAUNCH = "__consan_record"  # the module's variable with the address of the launch's record
+LAUNCH = "__consan_record"  # the module's variable with the address of what a launch leaves behind beside its logs
 SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)
 LAUNCH_BYTES = 16
-# Fields of the launch's record, in 8-byte words (consan/checker/launch.py writes it).
-ARENA, LOG_BYTES, USABLE, START, HASHES_1, HASHES_2, WINDOW, COUNTER, STATES = range(9)
-LAUNCH_WORDS = 9
+WINDOW, COUNTER, RESULT_BYTES = 0, 8, 16  # where in there: the window of shared memory, a counter
+# What a launch needs to know, in a variable of constant memory (consan/checker/launch.py writes it): the first fields have 8 bytes.
+PLACES = "__consan_launch"
+ARENA, START, HASHES, STATES, LINES, USABLE, PLACES_BYTES = 0, 8, 16, 24, 32, 36, 48
+HASH_BYTES = 16  # of a thread
 STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
@@ -25,41 +27,45 @@ DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
 .reg .pred %__consan_q;
 """
 
-_PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads;
-.reg .b64 %__consan_cta, %__consan_r, %__consan_t;
+_PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads, %__consan_cta;
+.reg .b64 %__consan_t;
 mov.u32 %__consan_a, %ntid.x; mov.u32 %__consan_b, %ntid.y; mul.lo.u32 %__consan_threads, %__consan_a, %__consan_b;
 mov.u32 %__consan_d, %tid.z; mov.u32 %__consan_self, %tid.y; mad.lo.u32 %__consan_self, %__consan_d, %__consan_b, %__consan_self;
 mov.u32 %__consan_d, %tid.x; mad.lo.u32 %__consan_self, %__consan_self, %__consan_a, %__consan_d;
 mov.u32 %__consan_d, %ntid.z; mul.lo.u32 %__consan_threads, %__consan_threads, %__consan_d;
 mov.u32 %__consan_a, %ctaid.z; mov.u32 %__consan_b, %nctaid.y; mov.u32 %__consan_d, %ctaid.y;
 mad.lo.u32 %__consan_a, %__consan_a, %__consan_b, %__consan_d;
-mov.u32 %__consan_b, %nctaid.x; mov.u32 %__consan_d, %ctaid.x;
-mad.lo.u32 %__consan_a, %__consan_a, %__consan_b, %__consan_d; cvt.u64.u32 %__consan_cta, %__consan_a;
-ld.global.u64 %__consan_r, [__consan_record];
+mov.u32 %__consan_b, %nctaid.x; mov.u32 %__consan_d, %ctaid.x; mad.lo.u32 %__consan_cta, %__consan_a, %__consan_b, %__consan_d;
+"""
+
+
+def _of_thread(target: str, field: int, nbytes: int) -> str:
+    """The address of what a thread has in an array of the launch."""
+    return f"""mad.lo.u32 %__consan_a, %__consan_cta, %__consan_threads, %__consan_self; ld.const.u64 %__consan_t, [{PLACES}+{field}];
+mul.wide.u32 {target}, %__consan_a, {nbytes}; add.u64 {target}, {target}, %__consan_t;
 """
 
 
 def prologue(entry: int) -> str:
-    """Find the thread's log and start the hashes."""
+    """Find the thread's log and start the hashes. The first thread of the grid stores the window of shared memory."""
     return (
         DECLARATIONS
         + "{\n"
         + _PLACE
-        + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5;
-shr.u32 %__consan_b, %__consan_self, 5; cvt.u64.u32 %__consan_c, %__consan_b; mul.wide.u32 %__consan_t, %__consan_a, 1;
-mad.lo.u64 %__consan_c, %__consan_cta, %__consan_t, %__consan_c;
-ld.global.u64 %__consan_t, [%__consan_r+{8 * LOG_BYTES}]; mul.lo.u64 %__consan_c, %__consan_c, %__consan_t;
-ld.global.u64 %__consan_t, [%__consan_r+{8 * ARENA}]; add.u64 %__consan_c, %__consan_c, %__consan_t;
+        + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5; shr.u32 %__consan_b, %__consan_self, 5;
+mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.v2.u32 {{%__consan_b, %__consan_l}}, [{PLACES}+{LINES}];
+mul.wide.u32 %__consan_c, %__consan_a, %__consan_b; shl.b64 %__consan_c, %__consan_c, {LINE_BYTES.bit_length() - 1};
+ld.const.v2.u64 {{%__consan_t, %__consan_h}}, [{PLACES}+{ARENA}]; add.u64 %__consan_c, %__consan_c, %__consan_t;
 and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_c, %__consan_c, %__consan_t;
-ld.global.u32 %__consan_l, [%__consan_r+{8 * USABLE}]; cvt.u32.u64 %__consan_a, %__consan_c;
-add.u32 %__consan_l, %__consan_l, %__consan_a;
-ld.global.u64 %__consan_h, [%__consan_r+{8 * START}]; add.u64 %__consan_h, %__consan_h, {entry};
-xor.b64 %__consan_g, %__consan_h, 0x5851F42D4C957F2D;
+cvt.u32.u64 %__consan_a, %__consan_c; add.u32 %__consan_l, %__consan_l, %__consan_a;
+add.u64 %__consan_h, %__consan_h, {entry}; xor.b64 %__consan_g, %__consan_h, 0x5851F42D4C957F2D;
+or.b32 %__consan_a, %__consan_cta, %__consan_self; setp.ne.u32 %__consan_q, %__consan_a, 0;
+@%__consan_q bra $__consan_begun;
 mov.u32 %__consan_a, %reserved_smem_offset_begin; mov.u32 %__consan_b, %reserved_smem_offset_cap;
 setp.eq.u32 %__consan_q, %__consan_a, 0; selp.b32 %__consan_a, %__consan_b, 0, %__consan_q;
-mov.u32 %__consan_b, %total_smem_size;
-setp.eq.u32 %__consan_q, %__consan_self, 0;
-@%__consan_q st.global.v2.u32 [%__consan_r+{8 * WINDOW}], {{%__consan_a, %__consan_b}};
+mov.u32 %__consan_b, %total_smem_size; ld.global.u64 %__consan_t, [{LAUNCH}];
+st.global.v2.u32 [%__consan_t+{WINDOW}], {{%__consan_a, %__consan_b}};
+$__consan_begun:
 }}
 """
     )
@@ -70,28 +76,14 @@ def epilogue() -> str:
     return (
         f"mov.u32 %__consan_w, {END}; st.global.u32 [%__consan_c], %__consan_w;\n{{\n"
         + _PLACE
-        + f"""cvt.u64.u32 %__consan_t, %__consan_threads; cvt.u64.u32 %__consan_v, %__consan_self;
-mad.lo.u64 %__consan_v, %__consan_cta, %__consan_t, %__consan_v; shl.b64 %__consan_v, %__consan_v, 3;
-ld.global.u64 %__consan_t, [%__consan_r+{8 * HASHES_1}]; add.u64 %__consan_t, %__consan_t, %__consan_v;
-st.global.u64 [%__consan_t], %__consan_h;
-ld.global.u64 %__consan_t, [%__consan_r+{8 * HASHES_2}]; add.u64 %__consan_t, %__consan_t, %__consan_v;
-st.global.u64 [%__consan_t], %__consan_g;
-}}
-"""
+        + _of_thread("%__consan_v", HASHES, HASH_BYTES)
+        + "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n}\n"
     )
 
 
 def state() -> str:
     """Find the place where the thread keeps its cursor and its hashes across calls."""
-    return (
-        ".reg .b64 %__consan_s;\n{\n"
-        + _PLACE
-        + f"""cvt.u64.u32 %__consan_t, %__consan_threads; cvt.u64.u32 %__consan_s, %__consan_self;
-mad.lo.u64 %__consan_s, %__consan_cta, %__consan_t, %__consan_s; ld.global.u64 %__consan_t, [%__consan_r+{8 * STATES}];
-mad.lo.u64 %__consan_s, %__consan_s, {STATE_BYTES}, %__consan_t;
-}}
-"""
-    )
+    return ".reg .b64 %__consan_s;\n{\n" + _PLACE + _of_thread("%__consan_s", STATES, STATE_BYTES) + "}\n"
 
 
 def function_prologue() -> str:

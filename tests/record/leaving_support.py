@@ -52,6 +52,10 @@ extern "C" __global__ void counts(unsigned* out, int rounds) {
     while (i < rounds) asm volatile("add.u32 %0, %0, 1;" : "+r"(i));
     out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
 }
+// Nothing to record, and nothing to stop.
+extern "C" __global__ void adds(unsigned* out, int more) {
+    if (more < 100) out[blockIdx.x * blockDim.x + threadIdx.x] += 1;
+}
 // Warp 0 waits for an arrival that does not come, and warp 1 for warp 0.
 extern "C" __global__ void counted(unsigned* out, int) {
     __shared__ u64 b;

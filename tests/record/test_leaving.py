@@ -12,6 +12,7 @@ import pytest
 import twin_file
 from leaving_support import SHADOW, SOURCE, Background, launched, slow_clock
 
+import consan
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
@@ -134,3 +135,13 @@ def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> N
         session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
     report = session.report()
     assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
+
+
+def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> None:
+    report, out = launched(backend, "adds", 0, grid=5)
+    assert (report.verdict, [(each.ctas, each.histories) for each in report.kernels if each.launches]) == ("clean", [(5, 1)])
+    assert (out == 1).all()
+    plain = consan.Kernel(SOURCE, "adds").ptx
+    recorded = record(plain, leaves=True)
+    assert "adds" in recorded.silent
+    assert recorded.ptx.partition("adds(")[2].partition(".entry")[0].count("__consan") == 0

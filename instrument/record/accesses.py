@@ -1,0 +1,83 @@
+"""The recording of accesses to shared memory by the thread itself, and of barriers (ISA "ld", "st", "atom", "ldmatrix", "barrier")."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from consan.instrument.isa import has_action
+from consan.instrument.passes.accesses import bytes_of, pieces, row_words
+from consan.instrument.passes.context import Work, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported
+from consan.instrument.ptx import Operand, Vector
+from consan.instrument.record import clusters
+from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.words import Words
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix"})
+BARRIERS = frozenset({"barrier", "warp-barrier"})
+_ALL_THREADS = -1
+
+
+def add(kernel: KernelRewrite, work: Work) -> None:
+    """A load, a store, an atomic, or a matrix of `ldmatrix` or `stmatrix`."""
+    instruction = work.instruction
+    access = next(each for each in work.row.accesses(instruction) if each.space in ("shared", "generic"))
+    nbytes = bytes_of(work, access)
+    if access.address is None or nbytes not in (1, 2, 4, 8, 16):
+        raise Unsupported(f"{instruction.opcode}: access of {nbytes} bytes")
+    block = kernel.open_block()
+    fields, code = block.address(instruction, access.address, access.space)
+    kernel.pending += code
+    fields["value_word"] = _stored_value(kernel, block, work, access, nbytes)
+    kind = {"read": Event.READ, "write": Event.WRITE}.get(access.access, Event.ATOMIC)
+    for piece in pieces(kernel.plan, work, access, nbytes):
+        site = kernel.context.site(kernel.plan, work, access.access, access.space, piece.size, unused=piece.unused)
+        flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
+        lanes = work.row.address_lanes(instruction.parts)
+        offset = fields.get("offset", 0) + piece.offset
+        of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
+        block.add(TemplateEvent(kind, int(flags), site.number, piece.size, **of_piece))
+    kernel.plan.stats.memory_sites += 1
+
+
+def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, nbytes: int) -> int:
+    """The word of a stored value; none where the text does not give it to the lane."""
+    if access.access != "write" or access.is_strong:
+        return -1
+    if work.row.family == "stmatrix":
+        if kernel.is_tight:
+            return -1
+        snippet = Snippet()
+        own = snippet.register("b32")
+        snippet.add(f"cvt.u32.u64 {own}, %__consan_c;")
+        word, code = block.folded(row_words(work, own, snippet), snippet)
+        kernel.pending += code
+        return word
+    if access.width_bytes == 16:
+        return -1
+    source: Operand | None = operand_of(work, "src")
+    elements = list(source.elements) if isinstance(source, Vector) else [source]
+    word, code = block.value(elements, access.width_bytes, work.instruction.scope)  # type: ignore[arg-type]
+    kernel.pending += code
+    return word
+
+
+def add_barrier(kernel: KernelRewrite, work: Work) -> None:
+    """A barrier of the CTA or of a warp."""
+    instruction, block = work.instruction, kernel.open_block()
+    guard = kernel.guard(block, instruction)
+    site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
+    warp = work.row.family == "warp-barrier"
+    a, a_word = kernel.number_of(block, instruction, instruction.operands[0] if warp else operand_of(work, "barrier"))
+    b, b_word = (_ALL_THREADS, -1) if warp or not (count := operand_of(work, "count")) else kernel.number_of(block, instruction, count)
+    flags = 0 if has_action(instruction, work.row.family, "arrive") else Flag.WAITS
+    flags |= Flag.SEAL if instruction.start in kernel.seals else Flag(0)
+    kind = Event.WARP_BARRIER if warp else Event.BARRIER
+    block.add(TemplateEvent(kind, flags, site, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word))
+    kernel.plan.stats.sync_sites += 1
+
+
+HANDLERS = dict.fromkeys(FAMILIES, add) | dict.fromkeys(BARRIERS, add_barrier)
