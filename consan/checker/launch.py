@@ -113,8 +113,9 @@ class Launch:
         return -(-self.threads // LANES)
 
     def stop(self) -> None:
-        """Make its threads leave."""
-        self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
+        """Make its threads leave. Those of a kernel that records nothing do not stay."""
+        if not self.silent:
+            self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
 
     def _read(self, address: int, nbytes: int) -> bytes:
         found: bytes = self.backend.peek(address, nbytes) if self.hangs else self.backend.read(address, nbytes)

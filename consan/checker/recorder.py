@@ -94,11 +94,11 @@ def start(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
         recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[launched.entry] in recorded.silent,
     )  # fmt: skip
-    address, _ = backend.symbol(handle, LAUNCH)
-    backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
     if not launch.silent:
+        address, _ = backend.symbol(handle, LAUNCH)
+        backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
         backend.write(backend.symbol(handle, PLACES)[0], launch.places())
-    launch.switch = address + SWITCH
+        launch.switch = address + SWITCH
     return launch
 
 

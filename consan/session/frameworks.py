@@ -73,12 +73,14 @@ class Frameworks:
         if started is None:
             yield chosen.loaded
             return
-        backend.synchronize()  # the log is cleared on another stream
+        if not started.silent:
+            backend.synchronize()  # the log is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)
         with judged, self.watch.ending(chosen, entry, chosen.loaded, launch.threads):
             yield None if chosen is prepared else chosen.loaded
             backend.watch(launch.stream)
-            self.watch.after(chosen, entry, None, launch.threads, alone=False)
+            if not started.silent:
+                self.watch.after(chosen, entry, None, launch.threads, alone=False)
 
 
 @contextlib.contextmanager

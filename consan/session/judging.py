@@ -102,7 +102,7 @@ class Judge:
     def check(self, prepared: Prepared, entry: str, started: Started) -> None:
         """Judge a launch, unless it is to be repeated."""
         hangs = started.memory is not None and started.memory.hangs
-        if not hangs:
+        if not (hangs or started.silent):
             self.watch.synchronize()
         if self.device.lost and not hangs:
             self.lost = True

@@ -40,6 +40,11 @@ class Started:
     restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
     repeats: bool = False  # it is repeated
 
+    @property
+    def silent(self) -> bool:
+        """Whether the kernel records nothing: what it did is known before it runs."""
+        return self.memory is not None and self.memory.silent
+
     def ended(self, result: LaunchStats | None) -> None:
         """Take the backend's result, if it has one."""
         self.ended_early = result is not None and not result.completed

@@ -79,6 +79,16 @@ def test_a_kernel_without_a_fault_is_clean(backend: Background) -> None:
     assert (np.frombuffer(backend.read(framework.out, 4 * 192), np.uint32) == 1).all()
 
 
+def test_nobody_waits_for_a_kernel_that_records_nothing(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend, SOURCE)
+    waited: list[float | None] = []
+    monkeypatch.setattr(backend, "synchronize", lambda timeout=None: not waited.append(timeout))
+    framework.launch("adds")
+    assert not waited
+    monkeypatch.undo()
+    assert framework.engines() == {"record": 1}
+
+
 def test_global_memory_is_checked_if_that_is_asked_for(backend: Background) -> None:
     framework = Framework(backend, SOURCE, global_memory="on")
     framework.launch()
