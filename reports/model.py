@@ -224,7 +224,8 @@ class KernelSummary:
     open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed
     engine: str = "inline"  # how its accesses were checked: by called hooks ("inline"), or recorded and replayed ("record")
     ctas: int = 0  # recorded CTAs, of all launches
-    histories: int = 0  # distinct ones among them: each was replayed
+    histories: int = 0  # distinct ones among them
+    recalled: int = 0  # of these, how many an earlier run of the same module has replayed without a finding; the others were replayed now
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
 
 

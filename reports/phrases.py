@@ -276,13 +276,15 @@ def _found(report: Report, notes: bool) -> str:
 def _recorded(report: Report) -> str:
     """`4,096 CTAs in 2 launches of 1 kernel, 3 distinct histories replayed`; and the kernels with called hooks, if some have."""
     kernels = [kernel for kernel in report.kernels if kernel.ctas]
-    ctas, launches, histories = (sum(getattr(kernel, name) for kernel in kernels) for name in ("ctas", "launches", "histories"))
-    replayed = plural(histories, "distinct history", "distinct histories")
+    names = ("ctas", "launches", "histories", "recalled")
+    ctas, launches, histories, recalled = (sum(getattr(kernel, name) for kernel in kernels) for name in names)
+    how = f", {recalled:,} of them by earlier runs" if recalled else ""
+    replayed = f"{plural(histories, 'distinct history', 'distinct histories')} replayed{how}"
     where = f"{plural(launches, 'launch', 'launches')} of {plural(len(kernels), 'kernel')}"
     hooked = [kernel_name(kernel.name) for kernel in report.kernels if kernel.launches and kernel.engine == "inline"]
     more = [f"{len(hooked) - MAX_NAMES} more"] if len(hooked) > MAX_NAMES else []
     others = f"; with called hooks: {', '.join(hooked[:MAX_NAMES] + more)}" if hooked else ""
-    return f"{plural(ctas, 'CTA')} in {where}, {replayed} replayed{others}" if kernels else ""
+    return f"{plural(ctas, 'CTA')} in {where}, {replayed}{others}" if kernels else ""
 
 
 def _ran(report: Report) -> str:

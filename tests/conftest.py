@@ -21,6 +21,7 @@ from consan.backends import driver
 from consan.backends.cuda import CudaBackend
 from consan.backends.virtual import VirtualBackend
 from consan.session import device as devices
+from consan.session import recording
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
 TESTS = Path(__file__).parent
@@ -38,6 +39,7 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Tests and imported modules stay to the end: the collector need not look at them."""
     VirtualBackend.modules_kept = MODULES_KEPT
+    recording.REMEMBERS = False
     gc.collect()
     gc.freeze()
     gc.set_threshold(*GENERATIONS)

@@ -19,6 +19,7 @@ import numpy.typing as npt
 
 from consan.checker import scopes
 from consan.checker.collected import Collected, LaunchedKernel, Stand
+from consan.checker.earlier import Earlier
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Group, Grouped, Launch
 from consan.checker.memory import LogMemory
@@ -29,7 +30,7 @@ from consan.checker.uniting import Key, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import tables
+from consan.instrument.record.templates import LANES, tables
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
@@ -54,6 +55,7 @@ class Tally:
     launches: int = 0
     ctas: int = 0
     histories: int = 0
+    recalled: int = 0  # of these, how many an earlier process has replayed (earlier.py)
     events: int = 0
 
 
@@ -147,19 +149,21 @@ def check(
     sample: int = 0,
     stop: Stop | None = None,
     seconds: float = math.inf,
+    earlier: Earlier | None = None,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
     are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
-    ended the launch. `seconds`: what does not fit into this time is not checked.
+    ended the launch. `seconds`: what does not fit into this time is not checked. `earlier`: what earlier processes have replayed.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
     patience = Patience(seconds)
-    checker = _Checker(launch, tables(list(recorded.templates)), Collected(launched), histories, exhaustive, recorded.isa, patience)
+    of_templates, collected = tables(list(recorded.templates)), Collected(launched)
+    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier)
     ctas = checker.collected.unit_ctas
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
@@ -175,7 +179,7 @@ def check(
         checker.check_unended(unit, stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
-    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.events)
+    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events)
     if more := len(left) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
@@ -201,6 +205,8 @@ class _Checker:
     exhaustive: bool
     isa: bool
     patience: Patience
+    earlier: Earlier | None
+    recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
     sample: frozenset[int] | None = None  # the units that may be replayed; None: all
@@ -221,9 +227,27 @@ class _Checker:
                 return
             new = {self._name(group): self._members(group) for group in some}
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories}
+            first = {name: unit for name, unit in first.items() if not self._recall(name)}
             self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
+            for name in first if self.earlier is not None else ():
+                self._remember(name)
             for group in some:
                 self._check(group)
+
+    def _recall(self, name: tuple[object, ...]) -> bool:
+        """Whether an earlier process has found nothing in this history."""
+        if self.earlier is None or self.exhaustive or not self.earlier.knows(name[1:]):
+            return False
+        launched, none = self.collected.launched, np.zeros((0, 0, LANES), np.uint32)
+        geometry = History(none, math.prod(launched.block), *self._window, self.collected.unit_ctas)
+        self.histories[name] = Known([], frozenset(), geometry)
+        self.recalled += 1
+        return True
+
+    def _remember(self, name: tuple[object, ...]) -> None:
+        known = self.histories[name]
+        if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
+            self.earlier.add(name[1:])
 
     def _give_up(self, units: int) -> None:
         why = f"were not checked: that would take more than {self.patience.seconds:g} s (--sample N checks some, --engine inline all)"

@@ -72,7 +72,7 @@ class Judge:
             return self._with_hooks(prepared, cluster), None
         started.restore = restore
         if self.keeper is not None:
-            started.launch = Watched(started.launch)
+            started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return prepared, started
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:

@@ -18,6 +18,7 @@ from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
+from consan.checker.earlier import Earlier
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import Checked, Histories, Tally, start
@@ -45,6 +46,7 @@ _NO_CLUSTER: Final = (1, 1, 1)
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 60.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
+REMEMBERS = True  # tests look at each replay
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -82,6 +84,7 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
 
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
@@ -132,7 +135,16 @@ class Recording:
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
-        return Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
+        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
+        started.earlier = self._earlier_of(prepared)
+        return started
+
+    def _earlier_of(self, prepared: Prepared) -> Earlier | None:
+        if not REMEMBERS or prepared.recorded is None:
+            return None
+        if prepared.number not in self._earlier:
+            self._earlier[prepared.number] = Earlier(prepared.recorded)
+        return self._earlier[prepared.number]
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
@@ -140,12 +152,15 @@ class Recording:
             ask(prepared, started, checked)
         fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
         self.findings.add(decode(*checked.tables(), {prepared.number: replace(sites, fixes=fixes)}))
+        if started.earlier is not None:
+            started.earlier.store()
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally
         mine.launches += new.launches
         mine.ctas += new.ctas
         mine.histories += new.histories
+        mine.recalled += new.recalled
         mine.events += new.events
 
     def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from consan.checker.collected import LaunchedKernel, Stand
+from consan.checker.earlier import Earlier
 from consan.checker.launch import Launch
 from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, RecordedLaunch, check
 from consan.checker.stops import Stop, stop_at
@@ -39,6 +40,7 @@ class Started:
     stopped: str = ""  # why the host has stopped it
     restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
     repeats: bool = False  # it is repeated
+    earlier: Earlier | None = None  # what earlier processes have replayed of the module
 
     @property
     def silent(self) -> bool:
@@ -65,6 +67,7 @@ class Started:
             sample=self.sample,
             stop=self.stop,
             seconds=self.seconds,
+            earlier=self.earlier,
         )
 
     def free(self) -> None:

@@ -91,6 +91,7 @@ class Summary:
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,
+            recalled=tally.recalled,
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

@@ -6,12 +6,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from leaving_support import SHADOW
 from record_support import launch
 
 import consan
 from consan._errors import NotSupported
 from consan.backends.virtual import VirtualBackend
 from consan.reports import text
+from consan.session.device import Device
+from consan.session.session import Session
 
 # Kernel, kind, hazard, and words of the message. Without the rule that is named the report says something else.
 SAID = (
@@ -101,13 +104,8 @@ class Stopping(VirtualBackend):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, NotSupported])
 def test_a_launch_that_is_stopped_keeps_its_findings(error: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
-    from consan.session import device as devices
-    from consan.session.session import Session
-
     monkeypatch.setattr(Stopping, "error", error)
-    monkeypatch.setattr(devices, "VirtualBackend", Stopping, raising=False)
-    session = Session(device="cpu", engine="record", private=True)
-    session.backend = session.device.backend = Stopping()
+    session = Session(on=Device(Stopping(), arena_bytes=SHADOW), engine="record")
     (tmp_path / "k.cu").write_text(FAULT)
     prepared = session.prepare(consan.Kernel(tmp_path / "k.cu").ptx)
     out = session.backend.alloc(4 * 64)
