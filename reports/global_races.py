@@ -12,6 +12,14 @@ _ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {sec
 
 _BETWEEN_CTAS = "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only"
 
+_AFTER_RELEASE = (
+    "an order between {first_at} and {second_at}: the last release that the {second_role} is behind, at {fence_at}, came before the"
+    " {first_role}"
+)
+_RELEASED_BEFORE = (
+    "the {first_role} at {first_at} comes after its CTA's release at {fence_at}, and the {second_role} at {second_at} is behind that"
+    " release only"
+)
 _LOST_UPDATES: Final = Situation(
     "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
     "make the update one atomic operation ({atomic_add} for a sum)",
@@ -69,20 +77,16 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "the strong accesses at {first_at} and {second_at} overlap, but their bytes are not the same, and nothing orders them",
         ),
         "released-before": Situation(
-            "an order between {first_at} and {second_at}: the last release that the {second_role} is behind, at {fence_at}, came before"
-            " the {first_role}",
+            _AFTER_RELEASE,
             "let the {first_role} at {first_at} come before the release at {fence_at}, or synchronise the CTAs once more between {first_at}"
             " and {second_at}",
-            "the {first_role} at {first_at} comes after its CTA's release at {fence_at}, and the {second_role} at {second_at} is behind that"
-            " release only",
+            _RELEASED_BEFORE,
         ),
         "released-before/WAW": Situation(
-            "an order between {first_at} and {second_at}: the last release that the {second_role} is behind, at {fence_at}, came before"
-            " the {first_role}",
+            _AFTER_RELEASE,
             "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"
             " {fence_at}, or synchronise the CTAs once more",
-            "the {first_role} at {first_at} comes after its CTA's release at {fence_at}, and the {second_role} at {second_at} is behind that"
-            " release only",
+            _RELEASED_BEFORE,
         ),
         "released-before@update": _LOST_UPDATES,
         "released-by-other": Situation(
@@ -137,7 +141,7 @@ SCOPES: Final = {
     "access-scope": Situation(
         ".gpu scope on both accesses: the scope at {narrow_at} excludes the other CTA",
         "widen the scope at {narrow_at} to {gpu_scope}",
-        "CTAs access the same bytes at {first_at} and {second_at}, and the scope of the access at {narrow_at} does not include the other CTA",
+        "CTAs access the same bytes at {first_at} and {second_at}, and the scope of the access at {narrow_at} does not include the other",
     ),
     "fence-scope": Situation(
         "a fence at .gpu scope between {first_at} and {second_at}: that at {fence_at} has a scope that excludes the other CTA",
@@ -146,15 +150,13 @@ SCOPES: Final = {
         " {second_at} is in another one",
     ),
     "release-scope": Situation(
-        "a release at .gpu scope before the flag is written at {flag_write_at}: the scope of that at {fence_at} excludes the other"
-        " CTA",
+        "a release at .gpu scope before the flag is written at {flag_write_at}: the scope of that at {fence_at} excludes the other CTA",
         "widen the scope at {fence_at} to {gpu_scope}, or put {gpu_fence} there",
         "the {first_role} at {first_at} is published at {fence_at} only to threads of its own CTA; the {second_role} at {second_at} is in"
         " another one",
     ),
     "acquire-scope": Situation(
-        "an acquire at .gpu scope after the flag is read at {flag_read_at}: the scope of the present one excludes the other"
-        " CTA",
+        "an acquire at .gpu scope after the flag is read at {flag_read_at}: the scope of the present one excludes the other CTA",
         "widen the scope of what acquires after {flag_read_at} to {gpu_scope}, or put {gpu_fence} there",
         "the {second_role} at {second_at} acquires what its own CTA has published; the {first_role} at {first_at} is in another one",
     ),
