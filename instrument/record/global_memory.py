@@ -200,7 +200,7 @@ class OuterRecorder:
         block.add(
             TemplateEvent(
                 kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=access.width_bytes, b_word=value,
+                a=_element(row, instruction, access), b_word=value,
             )
         )  # fmt: skip
 
@@ -311,6 +311,11 @@ def _stamp(snippet: Snippet, place: int, guard: str) -> None:
     snippet.add(f"ld.global.u64 {record}, [{text.LAUNCH}];")
     snippet.add(f"atom.global.add.u32 {number}, [{record}+{8 * text.COUNTER}], 1;")
     snippet.add(text.store(place, number).strip())
+
+
+def _element(row: Row, instruction: Instruction, access: MemoryAccess) -> int:
+    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
+    return access.width_bytes // (2 if row.modifiers(instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def _operation(row: Row, words: Mapping[str, str]) -> int:
