@@ -52,7 +52,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    shares = finding.situation in ("narrow-scope", "cluster", "store-scope") or finding.situation.endswith("@update")
+    shares = finding.situation in ("narrow-scope", "cluster", "store-scope", "weak-access") or finding.situation.endswith("@update")
     return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None
 
 
@@ -171,7 +171,21 @@ def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
     """An edge of too narrow a scope between the CTAs whose flag has that scope."""
     if (root.kind, root.situation) not in _NARROW_FLAGS or finding.kind != "scope" or finding.situation == "store-scope":
         return False
-    return {access.block for access in root.pair} == {access.block for access in finding.pair}
+    return _blocks(root) == _blocks(finding)
+
+
+_UNRELATED: Final = ("no-synchronisation", "no-cluster-barrier", "released-")
+
+
+def _through_weak_flag(root: Finding, finding: Finding) -> bool:
+    """A race of two CTAs of which one accesses a flag or a lock with a plain operation."""
+    if root.kind != "global-race" or root.situation != "weak-access" or finding.kind != "global-race":
+        return False
+    return finding.situation.startswith(_UNRELATED) and _blocks(root) == _blocks(finding)
+
+
+def _blocks(finding: Finding) -> set[Any]:
+    return {access.block for access in finding.pair}
 
 
 def _one_repair(root: Finding, finding: Finding) -> bool:
@@ -224,6 +238,7 @@ RULES: Final = (
     ConsequenceRule(_waits_at_misused, *_FOLLOWS),
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
+    ConsequenceRule(_through_weak_flag, "It may follow from {root}", "repair {root} first; if this one stays: {fix}"),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),

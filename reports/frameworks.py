@@ -98,6 +98,10 @@ _ALONE: Final[dict[str, _Spellings]] = {
     "gpu_fence": _row(
         "__threadfence()", "__threadfence()", "fence.acq_rel.gpu", "cuda.threadfence() (fence.acq_rel.gpu)", *["fence.acq_rel.gpu"] * 2
     ),
+    "gpu_scope": _row(*[".gpu (cuda::thread_scope_device; an atomic function without _block)"] * 2, *[".gpu"] * 4),
+    "strong_access": _row(
+        *["an atomic operation, volatile or cuda::atomic_ref"] * 2, *["an atomic operation, .volatile or .relaxed.gpu"] * 4
+    ),
     "one_thread": _row(
         "if (threadIdx.x == 0), elect.sync",
         "if (threadIdx.x == 0), elect.sync",

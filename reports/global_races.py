@@ -12,6 +12,20 @@ _ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {sec
 
 _BETWEEN_CTAS = "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only"
 
+_AFTER_RELEASE = (
+    "an order between {first_at} and {second_at}: the last release that the {second_role} is behind, at {fence_at}, came before the"
+    " {first_role}"
+)
+_RELEASED_BEFORE = (
+    "the {first_role} at {first_at} comes after its CTA's release at {fence_at}, and the {second_role} at {second_at} is behind that"
+    " release only"
+)
+_LOST_UPDATES: Final = Situation(
+    "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
+    "make the update one atomic operation ({atomic_add} for a sum)",
+    "threads of several CTAs update the same bytes at {second_at} in separate steps: all but one of the updates can be lost",
+)
+
 READ_ONLY: Final = {
     "not-coherent": Situation(
         "memory that the launch does not write: a load with .nc needs that",
@@ -43,10 +57,43 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "give each CTA bytes of its own; or, if the values of both are wanted, combine them with one atomic operation ({atomic_add} for"
             " a sum)",
         ),
-        "no-synchronisation@update": Situation(
-            "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
-            "make the update one atomic operation ({atomic_add} for a sum)",
-            "threads of several CTAs update the same bytes at {second_at} in separate steps: all but one of the updates can be lost",
+        "no-synchronisation@update": _LOST_UPDATES,
+        "no-cluster-barrier": Situation(
+            "a barrier of the cluster that releases and acquires: a barrier of a CTA orders its own threads only",
+            "put {cluster_barrier} between {first_at} and {second_at}, without .relaxed; or give each CTA bytes of its own",
+            "CTAs of one cluster touch the same bytes at {both_at}, and nothing orders them",
+        ),
+        "no-cluster-barrier@update": _LOST_UPDATES,
+        "weak-access": Situation(
+            "a strong access at {weak_at}: only strong accesses of both threads make a flag, a counter or a lock",
+            "if the bytes are a flag or a lock, access them at {weak_at} too with {strong_access}, and put {gpu_fence} between that and the"
+            " data; if the {weak_role} sets a first value, or takes the last one, do that in a launch of its own",
+            "the {strong_role} at {strong_at} is a strong operation, the {weak_role} of the same bytes at {weak_at} is a plain one, and"
+            " nothing orders them",
+        ),
+        "mixed-sizes": Situation(
+            "accesses of the same bytes: strong accesses synchronise only if their addresses and sizes are equal",
+            "access the flag at {first_at} and {second_at} with one size, as one word",
+            "the strong accesses at {first_at} and {second_at} overlap, but their bytes are not the same, and nothing orders them",
+        ),
+        "released-before": Situation(
+            _AFTER_RELEASE,
+            "let the {first_role} at {first_at} come before the release at {fence_at}, or synchronise the CTAs once more between {first_at}"
+            " and {second_at}",
+            _RELEASED_BEFORE,
+        ),
+        "released-before/WAW": Situation(
+            _AFTER_RELEASE,
+            "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"
+            " {fence_at}, or synchronise the CTAs once more",
+            _RELEASED_BEFORE,
+        ),
+        "released-before@update": _LOST_UPDATES,
+        "released-by-other": Situation(
+            "a barrier of the CTA between the {first_role} at {first_at} and the release at {fence_at}, which another thread executes",
+            "put {cta_barrier} after {first_at} and before the release at {fence_at}",
+            "the {second_role} at {second_at} is behind the release at {fence_at} by one thread of the other CTA, and nothing orders the"
+            " {first_role} at {first_at} by another of its threads before that release",
         ),
         "no-release": Situation(
             "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",
@@ -92,9 +139,9 @@ GLOBAL_RACE: Final = CatalogueEntry(
 
 SCOPES: Final = {
     "access-scope": Situation(
-        ".gpu scope on both accesses: {narrow_at} has .cta scope",
-        "write .gpu in place of .cta at {narrow_at}",
-        "CTAs access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} does not include the other CTA",
+        ".gpu scope on both accesses: the scope at {narrow_at} excludes the other CTA",
+        "widen the scope at {narrow_at} to {gpu_scope}",
+        "CTAs access the same bytes at {first_at} and {second_at}, and the scope of the access at {narrow_at} does not include the other",
     ),
     "fence-scope": Situation(
         "a fence at .gpu scope between {first_at} and {second_at}: that at {fence_at} has a scope that excludes the other CTA",
@@ -103,20 +150,20 @@ SCOPES: Final = {
         " {second_at} is in another one",
     ),
     "release-scope": Situation(
-        "a release at .gpu scope before the flag is written at {flag_write_at}: that at {fence_at} has .cta scope",
-        "write .gpu in place of .cta at {fence_at} ({gpu_fence})",
+        "a release at .gpu scope before the flag is written at {flag_write_at}: the scope of that at {fence_at} excludes the other CTA",
+        "widen the scope at {fence_at} to {gpu_scope}, or put {gpu_fence} there",
         "the {first_role} at {first_at} is published at {fence_at} only to threads of its own CTA; the {second_role} at {second_at} is in"
         " another one",
     ),
     "acquire-scope": Situation(
-        "an acquire at .gpu scope after the flag is read at {flag_read_at}: the present one has .cta scope",
-        "write .gpu in place of .cta on what acquires after {flag_read_at} ({gpu_fence})",
+        "an acquire at .gpu scope after the flag is read at {flag_read_at}: the scope of the present one excludes the other CTA",
+        "widen the scope of what acquires after {flag_read_at} to {gpu_scope}, or put {gpu_fence} there",
         "the {second_role} at {second_at} acquires what its own CTA has published; the {first_role} at {first_at} is in another one",
     ),
     "flag-scope": Situation(
         "a flag at .gpu scope: the accesses at {flag_write_at} and {flag_read_at} must both include the other CTA",
-        "write .gpu in place of .cta on both",
-        "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the flag between them is accessed"
-        " at .cta scope",
+        "widen the scope of both to {gpu_scope}",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the scope of the flag between them"
+        " does not include both",
     ),
 }

@@ -86,10 +86,20 @@ def _one_atomic(finding: Finding) -> bool:
 
 
 def _narrow(finding: Finding) -> tuple[Access, ...]:
-    """The accesses that are strong at .cta scope only, if both are strong."""
-    opcodes = [access.op.split(".") for access in finding.pair]
-    strong = all(_STRONG & set(parts) for parts in opcodes)
-    return tuple(access for access, parts in zip(finding.pair, opcodes, strict=True) if strong and "cta" in parts)
+    """The accesses whose scope excludes the other CTA, if both are strong."""
+    narrow = {"cta"} if finding.kind == "data-race" else {"cta", "cluster"}  # a data race is one of a cluster
+    strong = all(map(_is_strong, finding.pair))
+    return tuple(access for access in finding.pair if strong and narrow & set(access.op.split(".")))
+
+
+def _is_strong(access: Access) -> bool:
+    return not _STRONG.isdisjoint(access.op.split("."))
+
+
+def _by_strength(finding: Finding) -> tuple[Access, Access]:
+    """The weak access and the strong one, where one is weak."""
+    weak, strong = sorted((_first(finding), _last(finding)), key=_is_strong)
+    return weak, strong
 
 
 def _same_warp(finding: Finding) -> bool:
@@ -225,7 +235,8 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
 
 _INIT_IN_CLUSTER: Final = " (for other CTAs of a cluster: fence.mbarrier_init.release.cluster and a cluster barrier)"
 _ACCESS_WORDS: Final = (
-    "first_at", "second_at", "both_at", "narrow_at", "first_role", "second_role", "second_role_verb", "operation", "group",
+    "first_at", "second_at", "both_at", "narrow_at", "weak_at", "strong_at", "weak_role", "strong_role", "first_role", "second_role",
+    "second_role_verb", "operation", "group",
 )  # fmt: skip
 
 
@@ -234,11 +245,12 @@ def _access_words(finding: Finding) -> dict[str, str]:
     action = _operation(finding)
     alone = "it" if action is None else f"the {action.kind} at {place(first)}"
     group = alone if action is None or action.group is None else f"group {action.group}"
+    weak, strong = _by_strength(finding)
     return dict(
         zip(
             _ACCESS_WORDS,
             (
-                *(*_places(first, last), _both(first, last), _both(*_narrow(finding))),
+                *(*_places(first, last), _both(first, last), _both(*_narrow(finding)), place(weak), place(strong), weak.role, strong.role),
                 *(first.role, last.role, _VERBS.get(last.role, "touch"), action.kind if action else "copy", group),
             ),
             strict=True,

@@ -1,6 +1,7 @@
 """Verified fixes: the first repair of each finding with which the replay of the recorded launch no longer has it, and has no other.
 
-The number of repairs that are tried, and the lane events that are replayed for them, are bounded: a launch without findings costs nothing.
+The number of repairs that are tried, and the lane events and the time of their replays, are bounded: a launch without findings costs
+nothing.
 Nothing is verified where a launch was not checked in full. Where the log may depend on values that a racing access has loaded, only fences
 and wider scopes are tried: a run of the kernel is one of the kernel with them, too.
 """
@@ -24,6 +25,7 @@ MOST_TRIES = 320  # of a finding
 MORE_TRIES = 12  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 23  # lane events, of a launch
+MOST_SECONDS = 5.0  # of processor time
 _IN_GLOBAL = (Kind.GLOBAL_RACE, Kind.SCOPE)
 
 

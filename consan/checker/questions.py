@@ -7,6 +7,8 @@ has troubles: then the launch would have gone another way, and nothing is conclu
 from __future__ import annotations
 
 import functools
+import math
+import time
 from dataclasses import dataclass, field, replace
 
 from consan.checker.changes import Change, EventPlaces, applied
@@ -65,8 +67,9 @@ class Answer:
 
 @dataclass
 class Questions:
-    """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`: limit on the lane events of all answers.
-    `known`: findings that no answer has, since the launch may have them.
+    """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`, `most_seconds`: limits on the lane events, and
+    on the processor time, of all answers: threads that take turns at one word have few events that take long. `known`: findings that no
+    answer has, since the launch may have them.
     """
 
     launch: RecordedLaunch
@@ -75,8 +78,10 @@ class Questions:
     limit: int = 0
     exhaustive: bool = False
     most_events: int = 1 << 62
+    most_seconds: float = math.inf
     known: frozenset[Key] = frozenset()
     events: int = 0
+    seconds: float = 0.0
     places: EventPlaces = field(init=False)
 
     def __post_init__(self) -> None:
@@ -92,11 +97,12 @@ class Questions:
     @property
     def exhausted(self) -> bool:
         """Whether no more may be asked."""
-        return self.events >= self.most_events
+        return self.events >= self.most_events or self.seconds >= self.most_seconds
 
     def ask(self, change: Change) -> Answer:
         """Replay the launch with a change; without one, as it was."""
+        began = time.process_time()
         recorded = replace(self.recorded, templates=applied(self.recorded.templates, change))
         answer = Answer.of(check(self.launch, recorded, self.launched, {}, limit=self.limit, exhaustive=self.exhaustive))
-        self.events += answer.events
+        self.events, self.seconds = self.events + answer.events, self.seconds + time.process_time() - began
         return replace(answer, found=answer.found - self.known)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan.checker.changes import EventPlaces
 from consan.checker.collected import LaunchedKernel
 from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.fixes import MOST_EVENTS, Fix, verified_fixes
+from consan.checker.fixes import MOST_EVENTS, MOST_SECONDS, Fix, verified_fixes
 from consan.checker.forms import RepairStep
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked, RecordedLaunch
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
-_ALLOWANCE = 4 * MOST_EVENTS  # of a session
+_LAUNCHES = 4  # of a session, that may take the most
 
 
 @dataclass
@@ -38,6 +38,7 @@ class Fixes:
 
     off: bool = False
     _events: int = 0
+    _seconds: float = 0.0
     _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
 
     def of(
@@ -45,20 +46,24 @@ class Fixes:
     ) -> dict[int, model.VerifiedFix]:
         """The fixes of a launch that was just checked, by the number of the finding."""
         seen = self._seen.setdefault((launched.module, launched.entry), set())
-        if self.off or seen.issuperset(checked.keys) or self._events >= _ALLOWANCE or prepared.recorded is None:
+        if self.off or seen.issuperset(checked.keys) or self._spent or prepared.recorded is None:
             return {}
         seen.update(checked.keys)
         recorded = prepared.recorded
-        questions = Questions(launch, recorded, launched, limit=limit, most_events=MOST_EVENTS)
+        questions = Questions(launch, recorded, launched, limit=limit, most_events=MOST_EVENTS, most_seconds=MOST_SECONDS)
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
             return depends(prepared.instrumented.module, lines, outer=recorded.mode is not Mode.OFF)
 
         found = verified_fixes(questions, checked, depending)
-        self._events += questions.events
+        self._events, self._seconds = self._events + questions.events, self._seconds + questions.seconds
         module, places = prepared.instrumented.module, questions.places
         return {number: told(fix.steps, sites, prepared.framework, _edits(module, places, fix), fix.left) for number, fix in found.items()}
+
+    @property
+    def _spent(self) -> bool:
+        return self._events >= _LAUNCHES * MOST_EVENTS or self._seconds >= _LAUNCHES * MOST_SECONDS
 
 
 def _edits(module: Module, places: EventPlaces, fix: Fix) -> tuple[Edit, ...]:

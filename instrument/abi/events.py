@@ -120,6 +120,8 @@ class Reason(enum.IntEnum):
     FENCE_OF_OWN_CTA = 90  # --policy isa: fence.proxy.async.shared::cta for a product of the peer (T14)
     WORDS_APART = 91  # alloc of a pair with two destinations (T22), a note
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
+    NO_CLUSTER_BARRIER = 48  # the same of CTAs of one cluster
+    MIXED_SIZES = 49  # both are strong, and of different bytes
     NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
     NO_RELEASE = 51  # one does, but nothing releases the first access
     NO_ACQUIRE = 52  # but nothing acquires it before the second access
@@ -131,6 +133,9 @@ class Reason(enum.IntEnum):
     ACCESS_SCOPE = 58  # both accesses are strong, and the scope of one excludes the other CTA
     FENCE_SCOPE = 59  # the scope of a fence between the two does
     WRITTEN_LATER = 60  # a load with .nc of bytes that the launch writes afterwards
+    WEAK_ACCESS = 61  # one of them is strong, as that of a flag or a lock, and the other is not
+    RELEASED_BEFORE = 62  # the last release of the first one's CTA that the second one's knows of came before the first
+    RELEASED_BY_OTHER = 63  # another thread made that release, and nothing orders the first access before it
 
     @property
     def situation(self) -> str:

@@ -80,7 +80,7 @@ def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, is
     templates: list[Template] = []
     reads, writes = recorded_sides(plans)
     fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
-    called = functions.recorded_functions(plans, reads, writes)
+    called = functions.recorded_functions(plans, reads, writes, mode)
     how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "leaves": leaves}
     how |= {"apart": functions.may_part(plans, called), "sealing": writes and not reads and not any(map(bulk.reads_global, plans.values()))}
     kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]

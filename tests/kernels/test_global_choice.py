@@ -15,8 +15,11 @@ RACY = """
 extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""
 FINE = """
 extern "C" __global__ void k(int* out) { out[blockIdx.x * 32 + threadIdx.x] = 1; }"""
-CALLS = """__device__ __noinline__ void put(int* at) { *at = 1; }
-extern "C" __global__ void k(int* out) { put(out + threadIdx.x); }"""
+SWITCH = """
+extern "C" __global__ void k(int* out) {
+    if (blockIdx.x > 3) asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], 1;" :: "l"(out) : "memory");
+    out[threadIdx.x] = blockIdx.x;
+}"""
 LAST = """__device__ unsigned done;
 extern "C" __global__ void k(int* out) {
     __shared__ int row[32];
@@ -30,7 +33,7 @@ extern "C" __global__ void k(int* out) {
 
 
 def _report(source: str, choice: str) -> Any:
-    return consan.launch(consan.Kernel(source), 4, 32, [np.zeros(128, np.int32)], device="cpu", global_memory=choice)
+    return consan.launch(consan.Kernel(source, arch="sm_90"), 4, 32, [np.zeros(128, np.int32)], device="cpu", global_memory=choice)
 
 
 def test_auto_looks_for_races_and_off_does_not() -> None:
@@ -51,10 +54,10 @@ def _check_left_out(source: str, why: str) -> None:
 
 
 def test_a_module_that_is_not_taken_is_named() -> None:
-    _check_left_out(CALLS, "accesses global memory")
-    on = _report(CALLS, "on")
+    _check_left_out(SWITCH, "multimem")
+    on = _report(SWITCH, "on")
     assert on.verdict == "incomplete"
-    assert "global memory was not checked in full in k: the function " in on.incomplete[0]
+    assert "global memory was not checked in full in k: it uses multimem " in on.incomplete[0]
 
 
 def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatch) -> None:

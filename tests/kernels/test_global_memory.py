@@ -58,6 +58,27 @@ def test_the_fix_is_verified(name: str) -> None:
     assert all(finding.verified and not finding.verified.left for finding in findings), findings
 
 
+@pytest.mark.parametrize(
+    ("name", "situation", "fix"),
+    [
+        ("weak_flag", "weak-access", "access them at weak_flag.cu:16 too with an atomic operation"),
+        ("mixed_size_flag", "mixed-sizes", "with one size"),
+        ("fence_before_others_store", "released-by-other", "put __syncthreads() after fence_before_others_store.cu:11"),
+        ("slot_freed_early", "released-before", "come before the release at slot_freed_early.cu:"),
+        ("relaxed_cluster_barrier", "no-cluster-barrier", "put cluster.sync() between"),
+    ],
+)
+def test_the_fix_is_that_of_what_lacks(name: str, situation: str, fix: str) -> None:
+    finding = next(each for each in _launch(HERE / "global" / f"{name}.cu", True)[0].findings if each.situation == situation)
+    assert fix in finding.fix
+
+
+def test_races_behind_a_weak_flag_are_said_to_follow() -> None:
+    text = str(_launch(HERE / "global" / "weak_flag.cu", True)[0])
+    assert "It may follow from error 1." in text
+    assert "repair error 1 first" in text
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(1, 20))
 @pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)

@@ -13,6 +13,7 @@ import twin_file
 import consan
 from consan.__main__ import main
 from consan.checker.changes import EventPlaces
+from consan.checker.fixes import verified_fixes
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
 from consan.instrument.abi.events import Kind
@@ -235,6 +236,15 @@ def test_the_search_ends_when_its_allowance_is_spent() -> None:
 
     Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), lambda: len(ran) * MOST_INSTRUCTIONS // 4).confirmed(report)
     assert len(ran) == 5
+
+
+def test_no_more_is_asked_when_the_time_is_over(asked: Any) -> None:
+    def question(questions: Questions, checked: Checked) -> int:
+        questions.most_seconds = 1e-9
+        verified_fixes(questions, checked, lambda _: False)
+        return questions.events // checked.tally.events
+
+    assert asked("raw", True, question) == 1
 
 
 def test_no_run_with_a_barrier_verifies_a_lost_update() -> None:

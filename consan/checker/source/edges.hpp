@@ -37,7 +37,7 @@ class Edges {
         if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
         if (order & GIVES && scope >= GPU_SCOPE) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
-        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread));
+        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site);
         own.fences[width(scope)] = {made, scope, (u32)event.site};
     }
 
@@ -76,13 +76,13 @@ class Edges {
         }
         Clocks &clocks = views_.clocks(access.unit);
         Past past = clocks.release(access.thread);
-        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past), access.scope, access.site};
+        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past, access.site), access.scope, access.site};
         auto released = own.releases.find(access.address);
         if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
             if (fence.moment.number) carry(carried, access, KNOWN, fence);
-        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past), SYS_SCOPE, access.site});
-        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past), access.scope, access.site});
+        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past, access.site), SYS_SCOPE, access.site});
+        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past, access.site), access.scope, access.site});
     }
 
     // G8: what a strong write has stored was observed, by a thread that knows of itself what a thread does now.
@@ -110,6 +110,9 @@ class Edges {
         if (after != made.end()) return after->second;
         return threads_[unit][thread].narrow.empty() ? narrow_ : threads_[unit][thread].narrow.back().second;
     }
+
+    // Whether a read-modify-write is one of a lock.
+    bool swaps(i32 number) const { return number >= 0 && flags_.swaps((u32)number); }
 
   private:
     struct Observer {

@@ -58,6 +58,11 @@ class Flags {
     const FlagAccess &operator[](u32 number) const { return all_[number]; }
     u32 size() const { return (u32)all_.size(); }
     u32 contradictions() const { return contradictions_; }
+    // Whether an access exchanges the value.
+    bool swaps(u32 number) const {
+        u32 operation = all_[number].operation & 255;
+        return operation == EXCH || operation == CAS;
+    }
 
   private:
     static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope) {

@@ -64,7 +64,7 @@ class Outer {
   private:
     static constexpr u32 WALK = 64;
     struct Item {
-        u32 next, time, warp_time;
+        u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
         u8 mask;
         OuterAccess access;
     };
@@ -163,7 +163,24 @@ class Outer {
         found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         found.group = told.deficit.write_site, found.commits = told.deficit.read_site, found.retired = told.deficit.fence_site;
+        if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
     }
+
+    // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
+    // cover it. (Strong accesses of the same bytes have a kind of their own, `scope`.)
+    void explain_unrelated(const Item &item, const OuterAccess &now, Record &found) {
+        const OuterAccess &old = item.access;
+        Views::Published last = views_.last_of(old.unit, old.thread, now.unit, now.thread);
+        if (old.strong && now.strong) return (void)(found.reason = MIXED_SIZES);
+        if (old.strong != now.strong && (!last.made || signals(old.strong ? old : now))) return (void)(found.reason = WEAK_ACCESS);
+        if (old.unit == now.unit) found.reason = NO_CLUSTER_BARRIER;
+        if (!last.made) return;
+        bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.unit).before(last.thread, last.time, old.thread));
+        found.reason = earlier ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.retired = last.site;
+    }
+
+    // Whether a strong access sets or tests a value, as one of a flag or a lock does. A sum does not.
+    bool signals(const OuterAccess &access) const { return access.reads != access.writes || edges_.swaps(access.flag); }
 
     // R-W1: whether only a bar.warp.sync lacks.
     bool knows_as_warp(const Item &item, const OuterAccess &now) {
@@ -173,7 +190,7 @@ class Outer {
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const OuterAccess &now) {
         for (u32 thread = 0; thread < threads_; ++thread)
-            if (views_.before(item.access.unit, item.access.thread, time_of(item), now.unit, thread)) return true;
+            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, time_of(item), now.unit, thread)) return true;
         return false;
     }
 
@@ -201,6 +218,7 @@ class Outer {
     void fill(Item &item, u8 mask, const OuterAccess &access) {
         item.time = views_.clocks(access.unit).time(access.thread);
         item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
+        item.made = views_.made();
         item.mask = mask;
         item.access = access;
     }

@@ -26,6 +26,11 @@ class Views {
         Layer layer;
         std::vector<Past> moments;
         std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
+        std::vector<u32> sites, made;         // of each moment: its site, and its number among all of the launch
+    };
+    // What a thread has published. `made`: 0 if nothing.
+    struct Published {
+        u32 thread = 0, time = 0, site = 0, made = 0;
     };
 
     // `wide`: every scope counts as .sys.
@@ -40,11 +45,15 @@ class Views {
     }
     const Chain &chain(u32 number) const { return chains_[number]; }
 
-    Moment publish(u32 unit, u32 thread, Layer layer, const Past &past) {
+    // How many moments there are.
+    u32 made() const { return made_; }
+
+    Moment publish(u32 unit, u32 thread, Layer layer, const Past &past, u32 site) {
         auto made = numbers_.emplace(std::make_tuple(unit, thread, layer), (u32)chains_.size());
-        if (made.second) chains_.push_back({unit, thread, layer, {}, {}});
+        if (made.second) chains_.push_back({unit, thread, layer, {}, {}, {}, {}});
         Chain &own = chains_[made.first->second];
         own.moments.push_back(past);
+        own.sites.push_back(site), own.made.push_back(++made_);
         if (layer == KNOWN) own.warps.push_back(clocks(unit).join_warps({past}));
         return {made.first->second, (u32)own.moments.size()};
     }
@@ -105,6 +114,21 @@ class Views {
             return {each.chain, (u32)(first - from.moments.begin()) + 1};
         }
         return {};
+    }
+
+    // The last that a thread knows to have been published by another thread; if it knows of nothing, by that one's CTA.
+    Published last_of(u32 other_unit, u32 other, u32 unit, u32 thread) const {
+        Published last{};
+        auto known_chains = units_[unit].by_owner.find(other_unit);
+        if (known_chains == units_[unit].by_owner.end()) return last;
+        for (const Known &each : known_chains->second) {
+            const Chain &from = chains_[each.chain];
+            u32 number = units_[unit].clocks->known(thread, each.actor);
+            if (each.loose || !number || !together(from.unit, from.thread, other_unit, other)) continue;
+            bool own = from.thread == other, later = from.made[number - 1] > last.made;
+            if (!last.made || (own == (last.thread == other) ? later : own)) last = {from.thread, from.moments[number - 1].time, from.sites[number - 1], from.made[number - 1]};
+        }
+        return last;
     }
 
   private:
@@ -177,6 +201,7 @@ class Views {
     std::vector<Unit> units_;
     u32 cta_threads_ = 1;
     bool wide_ = false;
+    u32 made_ = 0;
     std::vector<Chain> chains_;
     std::map<std::tuple<u32, u32, u32>, u32> numbers_;
 };

@@ -29,7 +29,7 @@ from consan.backends.cpu.state.queue import LaunchQueue
 from consan.backends.cpu.state.registers import Slots, storage
 from consan.backends.cpu.state.tensor_memory import TensorMemory
 from consan.backends.cpu.state.wave import Wave
-from consan.instrument.isa import family_of, lookup, polls
+from consan.instrument.isa import Row, family_of, lookup, polls
 
 from . import control
 
@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _WRITES = frozenset({"store", "atomic", "reduction"})
+_NEUTRAL_AT_ZERO = frozenset({"add", "or", "xor"})
 
 
 class BoundBlock:
@@ -99,12 +100,19 @@ class BoundBlock:
             return
         self.polls |= MAY_WAIT * polls(instruction)
         row = lookup(instruction.parts)
-        if row is None or row.family not in _WRITES or is_of_hooks(instruction):
+        if row is None or row.family not in _WRITES or is_of_hooks(instruction) or _only_reads(row, instruction):
             return
         access = row.describe(instruction)
         if "cas" not in row.modifiers(instruction.parts).values():  # mostly one that fails
             self.polls |= WRITES
         self.publishes |= access.is_strong and access.space in ("global", "generic")
+
+
+def _only_reads(row: Row, instruction: Instruction) -> bool:
+    """Whether an atomic leaves the value: `atomicAdd(p, 0)` is how CUDA C++ spells a strong load."""
+    sources = [operand for role, operand in row.event(instruction).operands if role == "src"]
+    neutral = not _NEUTRAL_AT_ZERO.isdisjoint(row.modifiers(instruction.parts).values())
+    return row.family == "atomic" and neutral and len(sources) == 1 and getattr(sources[0], "value", None) == 0
 
 
 def _is_hook(name: str) -> bool:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
+BETWEEN = SPINS // POLLS  # what a barrier in a loop counts for: a thread may wait there with plain loads
 EARLY = 4  # the same for a loop that does nothing else, while other groups can run
 HANDED = 3  # of so many writes that others may poll, one lets nobody go first; odd, so that each of two CTAs that take turns has its turn
 TICKS = 64  # blocks between looks at the clock
@@ -266,7 +267,7 @@ class Scheduler:
         """Queue threads that a barrier has released."""
         for waiter in waiters:
             group = LaneGroup(waiter.lanes, waiter.stack, waiter.resume, waiter.turn)
-            group.spins, group.polls = waiter.spins, waiter.polls
+            group.spins, group.polls = waiter.spins + BETWEEN * (not waiter.polls & MAY_WAIT), waiter.polls
             self.ready.push(group)
 
     def exit(self, group: LaneGroup) -> None:
