@@ -26,6 +26,13 @@ class Walked:
     mbarriers: dict[int, None] = field(default_factory=dict)  # the addresses of those that were initialised
     sizes: set[int] = field(default_factory=set)  # of the bulk copies to shared memory, in bytes
 
+    def __add__(self, other: Walked) -> Walked:
+        """The counts of both."""
+        sums = Counter(self.ran), Counter(self.skipped)
+        for mine, more in zip(sums, (other.ran, other.skipped), strict=True):
+            mine.update(more)
+        return Walked(*sums, self.pairs | other.pairs, self.mbarriers | other.mbarriers, self.sizes | other.sizes)
+
     def executions(self, spot: Spot) -> int:
         """How often an event happened, over all threads."""
         return self.ran[spot[0]] - self.skipped[spot]
