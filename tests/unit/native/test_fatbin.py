@@ -61,7 +61,10 @@ def test_a_file_compiled_for_two_targets_of_one_number_is_one_module() -> None:
     whole = fatbin("plain")
     head, size = struct.unpack_from("<IQ", whole, 20)
     entry = whole[16 : 16 + head + size]
-    for parts in ([entry, entry.replace(b".target sm_90a", b".target sm_90 ")], [entry.replace(b".target sm_90a", b".target sm_90 "), entry]):
+    for parts in (
+        [entry, entry.replace(b".target sm_90a", b".target sm_90 ")],
+        [entry.replace(b".target sm_90a", b".target sm_90 "), entry],
+    ):
         found = choose_ptx(MAGIC + struct.pack("<HHQ", 1, 16, 2 * len(entry)) + b"".join(parts), "sm_90a")
         assert found is not None
         assert [".target sm_90a" in text for text in found.texts] == [True]
