@@ -16,7 +16,9 @@ _HEADS: Final = (
     "needed",
     "not assessed",
     "did not run, so nothing is known of it",
+    "stages that no overlap uses",
 )
+STAGES: Final = "stages"
 
 
 @dataclass(frozen=True)
@@ -39,7 +41,7 @@ class AdviceLine:
     @property
     def head(self) -> str:
         """The part of the list that it belongs to."""
-        return _HEADS[{"needed": 2, "not assessed": 3, "did not run": 4}.get(self.need, 0 if self.together else 1)]
+        return _HEADS[{"needed": 2, "not assessed": 3, "did not run": 4, STAGES: 5}.get(self.need, 0 if self.together else 1)]
 
     @property
     def place(self) -> str:

@@ -85,8 +85,12 @@ class Questions:
     places: EventPlaces = field(init=False)
 
     def __post_init__(self) -> None:
-        self.launch = Remembered(self.launch)
+        self.launch = self.launch if isinstance(self.launch, Remembered) else Remembered(self.launch)
         self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
+
+    def each_history(self) -> list[History]:
+        """The distinct histories."""
+        return [self.launch.history(group.members[0]) for group in self.launch.grouped(self.limit).groups]
 
     @functools.cached_property
     def walked(self) -> Walked:

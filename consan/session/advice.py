@@ -12,11 +12,12 @@ from consan.checker.changes import Change, EventPlaces
 from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.questions import Launches, Questions
 from consan.checker.recorder import Checked
+from consan.checker.stages import Staged, staged
 from consan.instrument.passes.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.reach import BarrierReach
-from consan.reports.advised import AdviceLine
+from consan.reports.advised import STAGES, AdviceLine
 from consan.reports.patches import edited
 from consan.reports.places import located
 
@@ -84,7 +85,15 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
         return len(static_findings(parse(text), _REGISTERS)) > len(static_findings(module, _REGISTERS))
 
     found = advise(questions, trouble, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
-    return [_line(each, questions.places, module) for each in found]
+    lines = [_line(each, questions.places, module) for each in found]
+    return lines if trouble else [*lines, *(_stages(each, questions.places) for each in staged(questions) if each.serve < each.ring.stages)]
+
+
+def _stages(each: Staged, places: EventPlaces) -> AdviceLine:
+    site, ring = places.sites[each.ring.site], each.ring
+    place = located(site)
+    serve = f"{ring.stages} stages of {ring.bytes:,} bytes: {each.serve} {'serve' if each.serve > 1 else 'serves'}"
+    return AdviceLine(site.ptx, str(place["file"]), int(place["line"]), site.ptx_line, each.ran, STAGES, serve, together=False)
 
 
 def _line(advised: Advised, places: EventPlaces, module: Module) -> AdviceLine:

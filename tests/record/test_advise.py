@@ -255,6 +255,41 @@ extern "C" __global__ void k(const float* x, float* out) {
 """
 
 
+RING = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float ring[STAGES][64];
+    int t = threadIdx.x;
+    float v = 0;
+    auto copy = [&](int i) {
+        unsigned to = (unsigned)__cvta_generic_to_shared(&ring[i % STAGES][t]);
+        if (i < 12)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(__cvta_generic_to_global(x + 64 * i + t)) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    copy(0);
+#pragma unroll 1
+    for (int i = 0; i < 12; i++) {
+        copy(i + 1);
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        __syncthreads();
+        v += ring[i % STAGES][63 - t];
+        LAST
+    }
+    out[t] = v;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "last", "serve"), [(4, "", "3 serve"), (5, "__syncthreads();", "2 serve"), (3, "", ""), (2, "__syncthreads();", "")]
+)
+def test_stages_that_no_overlap_uses(stages: int, last: str, serve: str, tmp_path: Path) -> None:
+    source = RING.replace("STAGES", str(stages)).replace("LAST", last)
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
+    lines = [each["why"] for each in found.values() if each["need"] == "stages"]
+    assert lines == ([f"{stages} stages of 256 bytes: {serve}"] if serve else [])
+
+
 INITIALISED = """
 extern "C" __global__ void k(float* out) {
     __shared__ unsigned long long full;
