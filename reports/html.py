@@ -54,7 +54,7 @@ _PAGE: Final = Template("""<!doctype html>
 $gaps$reproduce$index<section id="findings" aria-label="Findings" tabindex="-1">
 $findings
 </section>
-<section class="panel" aria-labelledby="run"><h2 id="run">The run</h2>
+$advice<section class="panel" aria-labelledby="run"><h2 id="run">The run</h2>
 <dl>$run</dl>
 $tests</section>
 $pages</main>
@@ -66,8 +66,8 @@ $pages</main>
 """)
 
 
-def render(report: Report, now: datetime | None = None) -> str:
-    """The page. `now` is its date."""
+def render(report: Report, now: datetime | None = None, advice: str = "") -> str:
+    """The page. `now` is its date; `advice`: a section of HTML for `consan advise`."""
     sources = Sources(report)
     findings = consequences.worded(report.findings, range(1, len(report.findings) + 1))
     cards = [_finding(finding, number, report, sources) for number, finding in enumerate(findings, 1)]
@@ -84,6 +84,7 @@ def render(report: Report, now: datetime | None = None) -> str:
         index=_index(report),
         findings="\n".join(cards) or "<p>No findings.</p>",
         run=_rows(itertools.chain(rows, (row for row in phrases.commands(report) if row[0] != "reproduce"))),
+        advice=advice,
         tests=_tests(report),
         pages=_pages(report),
         version=_text(version),

@@ -3,7 +3,8 @@
 A statement is *needed* if the replay without it finds something, or cannot go on. What is not needed alone may be needed once another one
 is gone; so those that are not needed together are found one after the other, the one that ran most often first.
 
-A needed one may have a weaker form that serves (weaker.py). Registers of `wgmma` are judged by the text with the change.
+A statement stands for all instructions that a compiler made of it. Where it is needed, those of its instructions that are not are found in
+the same way. A needed one may have a weaker form that serves (weaker.py). Registers of `wgmma` are judged by the text with the change.
 
 Not judged: arrivals, commits, and what has anything in its reach that the log does not hold (reach.py).
 """
@@ -13,9 +14,10 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
-from consan.checker.changes import Change, Spot, Statement
-from consan.checker.questions import Questions
+from consan.checker.changes import Change, EventPlaces, Spot, Statement
+from consan.checker.questions import Launches, Questions
 from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
 from consan.checker.weaker import weaker
@@ -27,6 +29,8 @@ _WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_W
 _FENCES = {Event.PROXY_FENCE, Event.FENCE, Event.INITS_FENCE, Event.TENSOR_FENCE}
 _OF_REGISTERS = {Event.TENSOR_WAIT: "registers of tcgen05 may need it"}
 _LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {Event.BARRIER, Event.WARP_BARRIER, Event.PRODUCT_WAIT}
+Registers = Callable[[Change], bool]
+T = TypeVar("T")
 _CLUSTER = "its arrival and its wait belong together"
 
 
@@ -36,6 +40,7 @@ class Need(enum.Enum):
     NEEDED = "needed"
     NOT_NEEDED = "not needed"
     NOT_ASSESSED = "not assessed"
+    DID_NOT_RUN = "did not run"
 
 
 @dataclass(frozen=True)
@@ -49,39 +54,60 @@ class Advised:
     together: bool = False
     weaker: tuple[str, ...] = ()  # forms that serve as well
     spots: tuple[Spot, ...] = ()
+    instructions: int = 1  # of the PTX that ran
+    free: tuple[int, ...] = ()  # the sites of those that are not needed, together, although the statement is
 
 
-def advise(
-    questions: Questions, checked: Checked, reach: Callable[[str], BarrierReach], registers: Callable[[Change], bool] = lambda _: True
-) -> list[Advised]:
-    """All statements that synchronise, in the order of the text. `reach`: of a kernel, by its name. `registers`: whether the text with a
-    change uses registers of `wgmma` too early.
+def advise(questions: Launches, trouble: str, reach: Callable[[str], BarrierReach], registers: Registers = lambda _: True) -> list[Advised]:
+    """All statements that synchronise, in the order of the text. `trouble`: why nothing can be said of the launches.
+
+    `reach`: of a kernel, by its name. `registers`: whether the text with a change uses registers of `wgmma` too early.
     """
-    places, walked = questions.places, questions.walked
-    found = statements_of(questions)
-    trouble = _trouble(questions, checked)
+    ran = statements_of(questions)
     advised: dict[Statement, Advised] = {}
-    for statement, spots in found.items():
-        site, ran = places[spots[0]].site, sum(map(walked.executions, spots))
-        why = trouble or _obstacle(questions, spots, reach(statement.function))
-        need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots, registers)
-        forms = _serving(questions, spots, registers) if need is Need.NEEDED else ()
-        advised[statement] = Advised(site, ran, need, why, weaker=forms, spots=tuple(spots))
+    for statement, spots in _listed(questions.places).items():
+        if statement not in ran:
+            advised[statement] = Advised(questions.places[spots[0]].site, 0, Need.DID_NOT_RUN)
+        else:
+            why = trouble or _obstacle(questions, spots, reach(statement.function))
+            advised[statement] = _advised(questions, ran[statement], why, registers)
     free = [statement for statement, each in advised.items() if each.need is Need.NOT_NEEDED]
-    for statement in _together(questions, registers, {each: found[each] for each in sorted(free, key=lambda each: -advised[each].ran)}):
+    for statement in _together(questions, registers, {each: ran[each] for each in sorted(free, key=lambda each: -advised[each].ran)}):
         advised[statement] = replace(advised[statement], together=True)
     return list(advised.values())
 
 
-def statements_of(questions: Questions) -> dict[Statement, list[Spot]]:
+def _advised(questions: Launches, spots: list[Spot], why: str, registers: Registers) -> Advised:
+    """What is known of a statement that ran. `why` it is not assessed."""
+    need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots, registers)
+    sites: dict[int, list[Spot]] = {}
+    for spot in filter(questions.walked.executions, spots):
+        sites.setdefault(questions.places[spot].site, []).append(spot)
+    needed = need is Need.NEEDED
+    return Advised(
+        site=questions.places[spots[0]].site,
+        ran=sum(map(questions.walked.executions, spots)),
+        need=need,
+        why=why,
+        weaker=_serving(questions, spots, registers) if needed else (),
+        spots=tuple(spots),
+        instructions=len(sites),
+        free=tuple(_together(questions, registers, sites)) if needed and len(sites) > 1 else (),
+    )
+
+
+def _listed(places: EventPlaces) -> dict[Statement, list[Spot]]:
+    return places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
+
+
+def statements_of(questions: Questions | Launches) -> dict[Statement, list[Spot]]:
     """The statements that synchronise and that ran."""
-    found = questions.places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
-    return {statement: spots for statement, spots in found.items() if any(map(questions.walked.executions, spots))}
+    return {statement: spots for statement, spots in _listed(questions.places).items() if any(map(questions.walked.executions, spots))}
 
 
 def notices(questions: Questions, checked: Checked, spots: list[Spot]) -> bool | None:
     """Whether the launch would show that a statement is gone; None if that cannot be told."""
-    if _trouble(questions, checked) or questions.exhausted:
+    if trouble_of(questions, checked) or questions.exhausted:
         return None
     answer = questions.ask(questions.places.left_out(spots))
     return bool(answer.found or answer.troubles)
@@ -96,14 +122,14 @@ def notes_of(checked: Checked, *, isa: bool) -> frozenset[Key]:
     return frozenset(key for key in checked.keys if not isa and key[0] == Kind.DATA_RACE and key[1] & FindingFlags.SAME_VALUE)
 
 
-def _trouble(questions: Questions, checked: Checked) -> str:
+def trouble_of(questions: Questions, checked: Checked) -> str:
     """Why nothing can be said of a launch."""
     if checked.gaps or checked.outer or checked.unended:
         return "the launch was not checked in full"
     return "the launch has findings: repair them first" if not questions.known.issuperset(checked.keys) else ""
 
 
-def _obstacle(questions: Questions, spots: Iterable[Spot], reach: BarrierReach) -> str:
+def _obstacle(questions: Launches, spots: Iterable[Spot], reach: BarrierReach) -> str:
     places = questions.places
     kinds = {places[spot].kind for spot in spots}
     lines = {places.sites[places[spot].site].ptx_line for spot in spots}
@@ -118,7 +144,7 @@ def _obstacle(questions: Questions, spots: Iterable[Spot], reach: BarrierReach) 
     return "" if kinds <= {Event.COPY_WAIT, Event.PRODUCT_WAIT} else reach.obstacle(lines)
 
 
-def _asked(questions: Questions, spots: Iterable[Spot], registers: Callable[[Change], bool]) -> tuple[Need, str]:
+def _asked(questions: Launches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str]:
     if questions.exhausted:
         return Need.NOT_ASSESSED, "too much was replayed already"
     change = questions.places.left_out(spots)
@@ -130,12 +156,12 @@ def _asked(questions: Questions, spots: Iterable[Spot], registers: Callable[[Cha
     return (Need.NEEDED, f"findings without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
 
 
-def _too_early(questions: Questions, spots: Iterable[Spot], change: Change, registers: Callable[[Change], bool]) -> bool:
+def _too_early(questions: Launches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
     """Whether a change of waits for `wgmma` lets the text use its registers too early. The replay knows no registers."""
     return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots) and registers(change)
 
 
-def _serves(questions: Questions, spots: Iterable[Spot], change: Change, registers: Callable[[Change], bool]) -> bool:
+def _serves(questions: Launches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
     """Whether nothing is found with a change."""
     if _too_early(questions, spots, change, registers):
         return False
@@ -143,7 +169,7 @@ def _serves(questions: Questions, spots: Iterable[Spot], change: Change, registe
     return not answer.found and not answer.troubles
 
 
-def _serving(questions: Questions, spots: list[Spot], registers: Callable[[Change], bool]) -> tuple[str, ...]:
+def _serving(questions: Launches, spots: list[Spot], registers: Registers) -> tuple[str, ...]:
     """The weakest form of each chain that serves."""
     found = []
     for chain in weaker(questions, spots):
@@ -156,9 +182,9 @@ def _serving(questions: Questions, spots: list[Spot], registers: Callable[[Chang
     return tuple(found)
 
 
-def _together(questions: Questions, registers: Callable[[Change], bool], free: dict[Statement, list[Spot]]) -> list[Statement]:
+def _together(questions: Launches, registers: Registers, free: dict[T, list[Spot]]) -> list[T]:
     """As many as may be gone at once, taken in this order."""
-    kept: list[Statement] = []
+    kept: list[T] = []
     gone: list[Spot] = []
     for statement, spots in free.items():
         if questions.exhausted:

@@ -154,8 +154,9 @@ def _with_number(field: str) -> Callable[[Instruction, TemplateEvent, TemplateEv
 
     def alter(instruction: Instruction, old: TemplateEvent, new: TemplateEvent, text: str) -> str:
         step = getattr(new, field) - getattr(old, field)
+        replaced = getattr(new, f"{field}_word") != getattr(old, f"{field}_word")
         roles = _ROLES.get((new.kind, field), ())
-        if not step or not roles:
+        if not (step or replaced) or not roles:
             return text
         row = lookup(instruction.parts)
         assert row is not None
@@ -168,9 +169,9 @@ def _with_number(field: str) -> Callable[[Instruction, TemplateEvent, TemplateEv
             return f"{head.rstrip().removesuffix(',')}{tail};"
         if isinstance(operand, Immediate):
             return f"{head}{getattr(new, field)}{tail};"
-        bits, code = (
-            ("b64", f"xor.b64 other, {operand.text}, {_HIGH}") if role == "state" else ("b32", f"add.s32 other, {operand.text}, {step}")
-        )
+        bits, code = "b32", f"mov.b32 other, {getattr(new, field)}" if replaced else f"add.s32 other, {operand.text}, {step}"
+        if role == "state":
+            bits, code = "b64", f"xor.b64 other, {operand.text}, {_HIGH}"
         return f"{{ .reg .{bits} other; {code}; {head}other{tail}; }}"
 
     return alter

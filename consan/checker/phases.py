@@ -10,9 +10,10 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
+from consan.checker.changes import Spot
 from consan.checker.forms import Forms, Repair, RepairStep, is_arrival
 from consan.checker.pieces import BARRIER, arrival, invalidation, phase_wait
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEvent
 
 MOST_PLACES = 6  # mbarriers that are tried
 _EXPECTS = (Event.MBARRIER_ARRIVE, Event.MBARRIER_TX)
@@ -50,6 +51,8 @@ class PhaseForms(Forms):
         """More or fewer bytes announced: by those of an operation, or twice as many; or as many as one or two operations have."""
         for spots in self.places.by_statement(self._expects).values():
             event = self.places[spots[0]]
+            if self._is_computed(event):
+                yield from self._constant_bytes(event, spots)
             announced, sizes = self._announced(event), self.questions.walked.sizes
             exact = [number * size - announced for size in sorted(sizes) for number in (1, 2) if announced]
             around = [step for size in sorted({*sizes, announced}) for step in (size, -size)]
@@ -59,6 +62,18 @@ class PhaseForms(Forms):
                     words = f"{self.opcode(event)} with {abs(step)} bytes {'more' if step > 0 else 'less'}"
                     if change and all(self._announced(each) >= 0 for events in change.values() for each in events):
                         yield Repair((RepairStep("alter", words, "at", event.site),), change)
+
+    def _constant_bytes(self, event: TemplateEvent, spots: list[Spot]) -> Iterator[Repair]:
+        """The bytes of one or two operations in each phase, in place of a number that the kernel computes."""
+        for size in sorted({number * size for size in self.questions.walked.sizes for number in (1, 2)}):
+            change = self.places.altered(spots, functools.partial(self._with_bytes, size))
+            yield Repair((RepairStep("alter", f"{self.opcode(event)} with {size} bytes", "at", event.site),), change)
+
+    def _is_computed(self, event: TemplateEvent) -> bool:
+        return (event.a_word if event.kind == Event.MBARRIER_TX else event.b_word) >= 0
+
+    def _with_bytes(self, size: int, event: TemplateEvent) -> TemplateEvent:
+        return replace(event, a=size, a_word=NO_WORD) if event.kind == Event.MBARRIER_TX else replace(event, b=size, b_word=NO_WORD)
 
     def _expects(self, event: TemplateEvent) -> bool:
         return event.kind in _EXPECTS and (event.kind == Event.MBARRIER_TX or "expect_tx" in self.opcode(event))

@@ -59,6 +59,11 @@ class Answer:
     events: int
     overtaken: bool  # a thread may wait for ever, if it comes later than in the replay
 
+    def __add__(self, other: Answer) -> Answer:
+        """What either has found."""
+        events, overtaken = self.events + other.events, self.overtaken or other.overtaken
+        return Answer(self.found | other.found, self.troubles | other.troubles, events, overtaken)
+
     @classmethod
     def of(cls, checked: Checked) -> Answer:
         """The answer that a check gives."""
@@ -85,8 +90,12 @@ class Questions:
     places: EventPlaces = field(init=False)
 
     def __post_init__(self) -> None:
-        self.launch = Remembered(self.launch)
+        self.launch = self.launch if isinstance(self.launch, Remembered) else Remembered(self.launch)
         self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
+
+    def each_history(self) -> list[History]:
+        """The distinct histories."""
+        return [self.launch.history(group.members[0]) for group in self.launch.grouped(self.limit).groups]
 
     @functools.cached_property
     def walked(self) -> Walked:
@@ -106,3 +115,34 @@ class Questions:
         answer = Answer.of(check(self.launch, recorded, self.launched, {}, limit=self.limit, exhaustive=self.exhaustive))
         self.events, self.seconds = self.events + answer.events, self.seconds + time.process_time() - began
         return replace(answer, found=answer.found - self.known)
+
+
+@dataclass(frozen=True)
+class Launches:
+    """Recorded launches of one kernel that are asked together: an answer has what any of them finds."""
+
+    each: tuple[Questions, ...]
+
+    @property
+    def places(self) -> EventPlaces:
+        """The events of the kernel."""
+        return self.each[0].places
+
+    @property
+    def blocks(self) -> set[tuple[int, int, int]]:
+        """The shapes of their CTAs."""
+        return {questions.launched.block for questions in self.each}
+
+    @functools.cached_property
+    def walked(self) -> Walked:
+        """Counts over all of them."""
+        return functools.reduce(Walked.__add__, (questions.walked for questions in self.each))
+
+    @property
+    def exhausted(self) -> bool:
+        """Whether no more may be asked."""
+        return any(questions.exhausted for questions in self.each)
+
+    def ask(self, change: Change) -> Answer:
+        """Replay all of them with a change."""
+        return functools.reduce(Answer.__add__, (questions.ask(change) for questions in self.each))

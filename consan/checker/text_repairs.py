@@ -6,40 +6,25 @@ memory is cleared before the kernel begins. Which of them is right is for the ru
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 import re
-from collections.abc import Callable, Collection, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Final
 
-from consan.checker.changes import EventPlaces, line_of
-from consan.checker.edits import Edit
+from consan.checker.changes import line_of
 from consan.checker.forms import RepairStep
-from consan.checker.text_places import TextPlaces
-from consan.instrument.isa import flow_of, lookup
-from consan.instrument.passes.context import place_of
+from consan.checker.text_paths import OF_BARRIERS, PathForms, TextRepair
+from consan.instrument.isa import lookup
 from consan.instrument.passes.flow import read, written
-from consan.instrument.ptx import Function, Immediate, Instruction, Label
+from consan.instrument.ptx import Function, Immediate, Instruction
 from consan.instrument.record.templates import Event
-from consan.instrument.sites import Site
 
-_SIGNALS: Final = (
-    Event.BARRIER,
-    Event.MBARRIER_INIT,
-    Event.MBARRIER_ARRIVE,
-    Event.MBARRIER_TX,
-    Event.CLUSTER_ARRIVE,
-    Event.MBARRIER_COPIES,
-)
 _BY_ONE: Final[dict[str, tuple[Event, ...]]] = {  # by the situation of the finding
     "too-many-arrivals": (Event.MBARRIER_ARRIVE,),
     "initialised-twice": (Event.MBARRIER_INIT,),
     "replicated": (Event.WRITE,),
 }
-_OF_BARRIERS: Final = ("barrier-misuse", "deadlock")
-_OF_ORDER: Final = ("data-race", "global-race", "missing-wait", "uninitialized-read", "barrier-misuse")
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _OWN: Final = {
@@ -56,110 +41,20 @@ _CLEAR: Final = (
 )
 
 
-@dataclass(frozen=True)
-class TextRepair:
-    """Steps, and the edits that they make."""
-
-    steps: tuple[RepairStep, ...]
-    edits: tuple[Edit, ...]
-
-
 @dataclass
-class TextRepairs:
-    """Those for one finding, the likeliest first. `lines`: of the finding, in the PTX; `block`: the threads of a CTA."""
-
-    text: TextPlaces
-    kind: str
-    situation: str
-    lines: frozenset[int]
-    block: tuple[int, int, int]
-    _sites: dict[int, int] = field(init=False)  # of instructions, by their place in the text
-
-    def __post_init__(self) -> None:
-        lines = {site.ptx_line: number for number, site in self.places.sites.items()}
-        self._sites = {
-            each.start: lines[each.line] for function in self._functions for each in function.instructions() if each.line in lines
-        }
+class TextRepairs(PathForms):
+    """Those for one finding, the likeliest first."""
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._unaligned, self._masks, self._atomic, self._counted, self._numbers, self._unconditional,
-            self._by_fewer, self._around_branches, self._cleared,
+            self._earlier, self._unaligned, self._masks, self._atomic, self._ordered, self._counted, self._released, self._initialised,
+            self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._by_fewer,
+            self._around_branches, self._cleared,
         )  # fmt: skip
         for form in forms:
             yield from form()
 
-    @property
-    def places(self) -> EventPlaces:
-        """The events of the text."""
-        return self.text.places
-
-    @property
-    def _functions(self) -> list[Function]:
-        return [each for each in self.text.module.functions if each.body is not None]
-
-    @functools.cached_property
-    def _own(self) -> list[tuple[Function, Instruction]]:
-        """The instructions of the finding."""
-        return self._at(self.lines)
-
-    def _at(self, lines: Collection[int]) -> list[tuple[Function, Instruction]]:
-        return [(function, each) for function in self._functions for each in function.instructions() if each.line in lines]
-
-    def _of_kinds(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
-        spots = self.places.spots(lambda event: event.kind in kinds)
-        return self._at({self.places.sites[self.places[spot].site].ptx_line for spot in spots})
-
-    def _with(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
-        """The instructions of the finding, then all of some kinds."""
-        return list({each.start: (function, each) for function, each in (*self._own, *self._of_kinds(kinds))}.values())
-
-    # -- steps -------------------------------------------------------------------------------------------------------------
-
-    def _site(self, function: Function, instruction: Instruction) -> int:
-        """The number of an instruction's site; a branch gets one here."""
-        if instruction.start not in self._sites:
-            number = max(self.places.sites, default=0) + 1
-            place = place_of(self.text.module, instruction)
-            self.places.sites[number] = Site(number, function.name, instruction.opcode, "", "none", "", 0, **vars(place))
-            self._sites[instruction.start] = number
-        return self._sites[instruction.start]
-
-    def _repair(self, action: str, words: str, at: tuple[Function, Instruction], *edits: Edit) -> TextRepair:
-        return TextRepair((RepairStep(action, words, "at", self._site(*at)),), edits)
-
-    def _other(self, at: tuple[Function, Instruction], text: str, words: str = "") -> Iterator[TextRepair]:
-        """An instruction in another form."""
-        instruction = at[1]
-        if text != instruction.text:
-            yield self._repair("alter", words or text.rstrip(";"), at, (instruction.start, instruction.end, text))
-
     # -- by more threads, by fewer -----------------------------------------------------------------------------------------
-
-    def _unconditional(self) -> Iterator[TextRepair]:
-        """Without the guard of an instruction, or a branch around it, the nearest first."""
-        if self.kind not in _OF_BARRIERS:
-            return
-        releases = (Event.WRITE, Event.ATOMIC) if self.situation == "lock" else ()
-        for function, instruction in self._with((*_SIGNALS, *releases)):
-            if instruction.predicate is not None:
-                guard = re.match(r"@!?\S+\s+", instruction.text)
-                end = instruction.start + (guard.end() if guard else 0)
-                yield self._repair("leave-out", "condition", (function, instruction), (instruction.start, end, ""))
-            for branch in reversed(_branches_around(function, instruction)):
-                yield self._repair("leave-out", "condition", (function, branch), (branch.start, branch.end, ""))
-
-    def _around_branches(self) -> Iterator[TextRepair]:
-        """A barrier where the branch around an access begins, or where it ends."""
-        if self.kind not in _OF_ORDER:
-            return
-        for function, instruction in self._own:
-            for branch in reversed(_branches_around(function, instruction)):
-                end = _target(function, branch)
-                behind = next((each for each in function.instructions() if each.start > end), None)
-                for each in filter(None, (branch, behind if end else None)):
-                    step = RepairStep("add", "bar.sync 0", "before", self._site(function, each))
-                    yield TextRepair((step,), ((each.start, each.start, "bar.sync 0; "),))
 
     def _by_fewer(self) -> Iterator[TextRepair]:
         """Executed by one thread, or by one of each warp: what is done at mbarriers, and stores of one value by many threads."""
@@ -181,6 +76,21 @@ class TextRepairs:
             steps = tuple(RepairStep("alter", _unaligned(each).split()[0], "at", self._site(function, each)) for function, each in found)
             yield TextRepair(steps, tuple((each.start, each.end, _unaligned(each)) for _, each in found))
 
+    def _as_one(self) -> Iterator[TextRepair]:
+        """All named barriers with one number, and the lanes of a warp need not reach them together."""
+        found = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) >= 2]
+        for number in dict.fromkeys(each.operands[0].text for _, each in found) if self.situation.startswith("divergent") else ():
+            texts = [_unaligned(each).replace(f" {each.operands[0].text},", f" {number},", 1) for _, each in found]
+            steps = tuple(RepairStep("alter", text.rstrip(";"), "at", self._site(*at)) for at, text in zip(found, texts, strict=True))
+            yield TextRepair(steps, tuple((each.start, each.end, text) for (_, each), text in zip(found, texts, strict=True)))
+
+    def _ordered(self) -> Iterator[TextRepair]:
+        """Relaxed loads and stores of flags that acquire and release: all of the kernel."""
+        found = [(function, each) for function in self._functions for each in function.instructions() if _strengthened(each) != each.text]
+        if found and self.kind in ("data-race", "global-race"):
+            steps = tuple(RepairStep("alter", _strengthened(each).split()[0], "at", self._site(function, each)) for function, each in found)
+            yield TextRepair(steps, tuple((each.start, each.end, _strengthened(each)) for _, each in found))
+
     def _masks(self) -> Iterator[TextRepair]:
         """The mask of a `__syncwarp`: half a warp."""
         for function, each in self._own:
@@ -195,9 +105,32 @@ class TextRepairs:
             opcode = each.opcode.replace(".noinc", "") if ".noinc" in each.opcode else noinc
             yield from self._other((function, each), each.text.replace(each.opcode, opcode), opcode)
 
+    def _released(self) -> Iterator[TextRepair]:
+        """An arrival of the thread itself behind that of its copies, and twice the count: the copies' arrivals publish nothing else."""
+        copies, inits = (self._of_kinds((kind,)) for kind in (Event.MBARRIER_COPIES, Event.MBARRIER_INIT))
+        if not copies or self.kind != "data-race":
+            return
+        added = [(each.end, each.end, f" mbarrier.arrive.shared.b64 _, {each.operands[0].text};") for _, each in copies]
+        doubled = [
+            (each.start, each.end, f"{{ .reg .b32 twice; add.u32 twice, {count}, {count}; {each.opcode} {at}, twice; }}")
+            for _, each in inits
+            for at, count in ([operand.text for operand in each.operands],)
+        ]
+        steps = [RepairStep("add", "mbarrier.arrive", "after", self._site(*each)) for each in copies]
+        steps += [RepairStep("alter", f"{each.opcode} with twice the count", "at", self._site(function, each)) for function, each in inits]
+        yield TextRepair(tuple(steps), (*added, *doubled))
+
+    def _initialised(self) -> Iterator[TextRepair]:
+        """One more mbarrier, behind one that is initialised."""
+        for function, each in self._of_kinds((Event.MBARRIER_INIT,)) if self.situation == "not-initialised" else ():
+            at, count = (operand.text for operand in each.operands)
+            code = f" {{ .reg .b32 next; add.u32 next, {at.strip('[]')}, 8; {each.opcode} [next], {count}; }}"
+            step = RepairStep("add", f"{each.opcode} of the next mbarrier", "after", self._site(function, each))
+            yield TextRepair((step,), ((each.end, each.end, code),))
+
     def _numbers(self) -> Iterator[TextRepair]:
         """The number or the thread count of a named barrier: any multiple of a warp, and any number that the kernel uses."""
-        if self.kind not in _OF_BARRIERS:
+        if self.kind not in OF_BARRIERS:
             return
         barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) >= 2]
         used = {str(each.operands[0].text) for _, each in barriers}
@@ -245,37 +178,16 @@ class TextRepairs:
                 )
 
 
-def _branches_around(function: Function, instruction: Instruction) -> list[Instruction]:
-    """The conditional branches forwards over an instruction, in the order of the text; none whose removal closes a loop."""
-    found = []
-    for each in itertools.takewhile(lambda other: other.start < instruction.start, function.instructions()):
-        if each.predicate is None:
-            continue
-        end = _target(function, each)
-        leaves = flow_of(each) in ("return", "exit")
-        if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
-            found.append(each)
-    return found
-
-
-def _goes_back(function: Function, start: int, end: int) -> bool:
-    inside = (each for each in function.instructions() if start < each.start < end)
-    return any(0 < _target(function, each) <= start for each in inside)
-
-
-def _target(function: Function, instruction: Instruction) -> int:
-    """Where a branch goes; 0 for what is none."""
-    if flow_of(instruction) != "branch" or function.body is None:
-        return 0
-    name = instruction.operands[-1].text
-    return next((each.start for each in function.body.walk() if isinstance(each, Label) and each.name == name), 0)
-
-
 def _unaligned(instruction: Instruction) -> str:
     opcode = instruction.opcode.replace(".aligned", "")
     if opcode.partition(".")[0] == "bar" and "warp" not in opcode:
         opcode = f"barrier{opcode[3:]}"
     return instruction.text.replace(instruction.opcode, opcode, 1)
+
+
+def _strengthened(instruction: Instruction) -> str:
+    order = {"ld": "acquire", "st": "release"}.get(instruction.parts[0])
+    return instruction.text.replace(".relaxed.", f".{order}.", 1) if order else instruction.text
 
 
 def _reduced(found: re.Match[str]) -> str:

@@ -1,48 +1,50 @@
-"""`consan advise FILE`: the barriers, waits and fences of a kernel that nothing recorded in one launch needs.
+"""`consan advise FILE`: the barriers, waits and fences of a kernel that nothing recorded in its launches needs.
 
-The launch is that of `consan check`, on the virtual machine, with global memory recorded where that is possible. Counts only: what an
-instruction costs is for a chip to tell.
+The launch is that of `consan check`, on the virtual machine, with global memory recorded where that is possible. `--runs` adds launches
+with other schedules and other random arguments, and `--also` launches of other sizes. Counts only: what an instruction costs is for a chip
+to tell.
 """
 
 from __future__ import annotations
 
 import argparse
+import copy
+import functools
 import json
-import os
-from collections.abc import Callable
+import math
+import shlex
+from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
 from consan import options
 from consan._errors import UsageError
-from consan.commands.check import RequestedLaunch, add_launch_options, launch_given, show_kernels
+from consan.commands.base import Parser
+from consan.commands.check import RequestedLaunch, add_launch_options, add_shape_options, launch_given, show_kernels
+from consan.commands.deliver import choose_format
 from consan.files import check_writable, write_file
-from consan.reports import model
-from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report
+from consan.reports import advised
+from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural
 from consan.reports.patches import edited
 
 if TYPE_CHECKING:
-    from consan.session.advice import Advice, AdviceLine
-
-EVIDENCE = "This is evidence of these runs and sizes, not a proof."
-_HEADS: tuple[tuple[str, Callable[[AdviceLine], bool]], ...] = (
-    ("not needed, alone and together", lambda line: line.together),
-    ("not needed alone, but needed once those above are gone", lambda line: line.need == "not needed" and not line.together),
-    ("needed", lambda line: line.need == "needed"),
-    ("not assessed", lambda line: line.need == "not assessed"),
-)
+    from consan.session.advice import Advice
 
 
 class AdviseCommand:
-    """Run one kernel once, and ask what it would do with less."""
+    """Run one kernel, and ask what it would do with less."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         add_launch_options(parser)
         options.add(parser, options.SESSION, "checking")
+        group = parser.add_argument_group("more launches")
+        group.add_argument("--runs", default="1", metavar="N", help="launch N times, with other schedules and other random arguments")
+        words = "launch with these options in place of those given, such as '--grid 2 --arg f32[256]=random'; may be repeated"
+        group.add_argument("--also", action="append", default=[], metavar="OPTIONS", help=words)
         group = parser.add_argument_group("output")
         group.add_argument("--time", action="store_true", help="time the kernel without each of them, on this machine's GPU")
-        group.add_argument("-o", "--output", metavar="FILE", help="write the list as JSON to this file")
+        group.add_argument("-o", "--output", metavar="FILE", help="write the list to this file: .json, or .html with the report")
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, ask, print."""
@@ -52,20 +54,59 @@ class AdviseCommand:
             show_kernels(args)
         if args.device not in ("auto", "cpu"):
             raise UsageError(f"--device {args.device}: consan advise counts on the virtual machine (--device cpu)")
+        runs = options.read_as("--runs", args.runs, options.read_positive)
         check_writable(args.output)
+        chosen = choose_format(None, args.output) if args.output else ""
+        if chosen not in ("", "json", "html"):
+            raise UsageError(f"{args.output}: consan advise writes .json and .html")
         args.device, args.global_memory = "cpu", "off" if args.global_memory == "off" else "on"
-        advice = Advice()
-        requested = RequestedLaunch(args)
-        report = requested.run(args, advice.listen)
-        print("\n".join(_text(advice, report)))
+        advice, requested = Advice(), RequestedLaunch(args)
+        others = [(words, options.read_as("--also", words, functools.partial(_also, args))) for words in args.also]
+
+        def more() -> Iterator[tuple[RequestedLaunch, int]]:
+            for run in range(runs):
+                yield from ((launch, args.seed + run) for launch in ([requested] * bool(run) + [other for _, other in others]))
+
+        report = requested.run(args, advice.listen, more)
+        covered = _covered(requested, others, runs)
+        print("\n".join(_text(advice, report, covered)))
         if args.time:
             print("\n".join(_times(requested, args, advice)))
-        if args.output is not None:
-            write_file(args.output, json.dumps(_json(advice, report), indent=1) + "\n")
+        if chosen:
+            write_file(args.output, _json(advice, report, covered) if chosen == "json" else _page(advice, report, covered))
         return EXIT_VIOLATIONS if report.verdict == VIOLATIONS else 0 if advice.lines else EXIT_INCOMPLETE
 
 
-def _text(advice: Advice, report: Report) -> list[str]:
+def _also(args: argparse.Namespace, words: str) -> RequestedLaunch:
+    """A launch with some of the options replaced."""
+    parser = Parser(prog="consan advise", add_help=False)
+    add_shape_options(parser)
+    given = copy.copy(args)
+    given.args = []
+    try:
+        parser.parse_args(shlex.split(words), given)
+    except ValueError as error:
+        raise UsageError(f"{words}: {error}") from None
+    given.args = given.args or args.args
+    launch = RequestedLaunch(given)
+    if math.prod(launch.cluster) != math.prod(RequestedLaunch(args).cluster):
+        raise UsageError(f"{words}: --cluster is the same in all launches")
+    return launch
+
+
+def _covered(requested: RequestedLaunch, others: list[tuple[str, RequestedLaunch]], runs: int) -> str:
+    """What was launched, in words."""
+    shapes = [f"grid {_shape(each.grid)}, block {_shape(each.block)}" for each in (requested, *(other for _, other in others))]
+    also = "".join(f"; also {shape} ({words})" for shape, (words, _) in zip(shapes[1:], others, strict=True))
+    seeds = f" of {runs} seeds each" if runs > 1 else ""
+    return f"covered: {plural(runs * len(shapes), 'launch', 'launches')}{seeds}: {shapes[0]}{also}."
+
+
+def _shape(size: tuple[int, int, int]) -> str:
+    return " x ".join(map(str, size[: max(number for number, extent in enumerate(size, 1) if extent > 1 or number == 1)]))
+
+
+def _text(advice: Advice, report: Report, covered: str) -> list[str]:
     text = [
         f"{kernel.name}: {kernel.ctas:,} CTAs recorded, {kernel.histories:,} replayed for each question"
         for kernel in report.kernels
@@ -73,11 +114,8 @@ def _text(advice: Advice, report: Report) -> list[str]:
     ]
     if not advice.lines:
         return [*text, "nothing that synchronises was recorded", *report.incomplete, *report.notes]
-    for head, holds in _HEADS:
-        lines = [line for line in advice.lines if holds(line)]
-        text += ["", f"{head}:", *map(_row, lines)] if lines else []
-    shown = [f"The launch has findings: {model.plural(len(report.active), 'finding')}; consan check shows them."] if report.active else []
-    return [*text, "", *shown, EVIDENCE]
+    shown = [f"The launch has findings: {plural(len(report.active), 'finding')}; consan check shows them."] if report.active else []
+    return [*text, *advised.text(advice.lines), "", *shown, covered, advised.EVIDENCE]
 
 
 def _times(requested: RequestedLaunch, args: argparse.Namespace, advice: Advice) -> list[str]:
@@ -85,23 +123,26 @@ def _times(requested: RequestedLaunch, args: argparse.Namespace, advice: Advice)
     assert requested.module is not None
     timer, plain = requested.timer(args), requested.module.text
     lines = [line for line in advice.lines if line.edits]
-    rows = [f"{_row(line).split(' ran ')[0]} {timer.compare(plain, edited(plain, line.edits))}" for line in lines]
+    rows = [f"{advised.row_of(line).split(' ran ')[0]} {timer.compare(plain, edited(plain, line.edits))}" for line in lines]
     if together := [edit for line in lines if line.together for edit in line.edits]:
         rows.append(f"  all that may go together: {timer.compare(plain, edited(plain, together))}")
     return ["", "without them, on the GPU:", *(rows or ["  nothing to time"])]
 
 
-def _row(line: AdviceLine) -> str:
-    place = f"{os.path.basename(line.file)}:{line.line}" if line.line else f"PTX line {line.ptx_line}"
-    return f"  {line.ptx:<40} {place:<24} ran {line.ran:>12,} times{''.join(f'; {each}' for each in (line.why, *line.weaker) if each)}"
-
-
-def _json(advice: Advice, report: Report) -> dict[str, Any]:
+def _json(advice: Advice, report: Report, covered: str) -> str:
     kernels = [{"name": kernel.name, "ctas": kernel.ctas, "histories": kernel.histories} for kernel in report.kernels]
-    return {
+    page: dict[str, Any] = {
         "schema": "consan.advice/1",
-        "evidence": EVIDENCE,
+        "evidence": advised.EVIDENCE,
+        "covered": covered,
         "verdict": report.verdict,
         "kernels": kernels,
-        "lines": [{name: value for name, value in vars(each).items() if name != "edits"} for each in advice.lines],
+        "lines": advised.as_json(advice.lines),
     }
+    return json.dumps(page, indent=1) + "\n"
+
+
+def _page(advice: Advice, report: Report, covered: str) -> str:
+    from consan.reports.html import render
+
+    return render(report, advice=advised.section(advice.lines, covered))

@@ -10,7 +10,7 @@ import argparse
 import contextlib
 import math
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
@@ -35,8 +35,11 @@ from consan.suppressions import finish
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
+    from consan.session.prepared import Prepared
     from consan.session.session import Session
     from consan.session.timing import Timer
+
+    More = tuple["RequestedLaunch", int]
 
 _LARGEST_SHARED = 227 << 10
 _CLUSTER, _SMEM = "1", "0"  # defaults of --cluster and --smem
@@ -94,6 +97,12 @@ def show_kernels(args: argparse.Namespace) -> NoReturn:
 
 
 def add_launch_options(parser: argparse.ArgumentParser) -> None:
+    """Options that describe one launch of one kernel, and how the kernel is compiled."""
+    add_shape_options(parser)
+    add_compile_options(parser)
+
+
+def add_shape_options(parser: argparse.ArgumentParser) -> None:
     """Options that describe one launch of one kernel."""
     group = parser.add_argument_group("launch")
     group.add_argument("--grid", metavar="X[,Y[,Z]]", help="CTAs")
@@ -105,7 +114,6 @@ def add_launch_options(parser: argparse.ArgumentParser) -> None:
         "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, tma:..., tensor:..."
     )
     group.add_argument("--ctas", metavar="N", help="check only N clusters of the grid")
-    add_compile_options(parser)
 
 
 class RequestedLaunch:
@@ -127,8 +135,10 @@ class RequestedLaunch:
         self.module: Module | None = None  # what was launched
         self.arch = DEFAULT_ARCH
 
-    def run(self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None) -> Report:
-        """Prepare, launch, report. `opened`: is given the session before the launch."""
+    def run(
+        self, args: argparse.Namespace, opened: Callable[[Session], None] = lambda session: None, more: Callable[[], Iterable[More]] = tuple
+    ) -> Report:
+        """Prepare, launch, report. `opened`: is given the session before the launch. `more`: launches after it, with a seed each."""
         session = self._open(args)
         opened(session)
         self._say_unwatched(session)
@@ -137,13 +147,20 @@ class RequestedLaunch:
             self.arch = session.backend.arch or DEFAULT_ARCH
             ptx = load_ptx(args, self.arch)
         self.module = read_module(ptx, args.file)
-        return judged(session, args.rules, self._launch(session, args, self.module, args.seed))
+        prepared = self._prepare(session, args, self.module)
+        status = self._launch(session, args, self.module, args.seed, prepared)
+        for other, seed in more():
+            session.seed = seed
+            status = status or other._launch(session, args, self.module, seed, prepared)
+        session.seed = args.seed
+        return judged(session, args.rules, status)
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> tuple[Report, int]:
         """The same launch of a changed kernel under a schedule, in a session of its own; and how many instructions its threads executed."""
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
         session.recording.fixes.off = True
-        self._launch(session, args, read_module(ptx, args.file), args.seed)
+        module = read_module(ptx, args.file)
+        self._launch(session, args, module, args.seed, self._prepare(session, args, module))
         return finish(session.report(), args.rules), session.executed
 
     def timer(self, args: argparse.Namespace) -> Timer:
@@ -171,13 +188,16 @@ class RequestedLaunch:
     def _open(self, args: argparse.Namespace) -> Session:
         return open_session(args, **({} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}))
 
-    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int) -> int:
+    def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> Prepared:
+        check_parameters(choose_entry(module, args.entry, args.file), self.specs, args.file)
+        return session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
+
+    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> int:
         """Launch with arguments of random `data`; returns the status."""
         arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
-        prepared = session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
         values = placed.parameters(arrays, "--arg")
         session.address_name = name_addresses(prepared, entry.name, placed.buffers, len(values))
         status = 0

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.checker.advice import Advised, Need, advise, notes_of
-from consan.checker.changes import Change
+from consan.checker.advice import Advised, Need, advise, notes_of, trouble_of
+from consan.checker.changes import Change, EventPlaces
 from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.questions import Questions
+from consan.checker.questions import Launches, Questions
 from consan.checker.recorder import Checked
+from consan.checker.stages import Staged, staged
 from consan.instrument.passes.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.reach import BarrierReach
+from consan.reports.advised import STAGES, AdviceLine
 from consan.reports.patches import edited
 from consan.reports.places import located
 
@@ -28,60 +31,80 @@ MOST_EVENTS = 1 << 30  # lane events that may be replayed for all answers
 
 
 @dataclass(frozen=True)
-class AdviceLine:
-    """One statement of the kernel, as the list has it."""
+class Asked:
+    """A recorded launch, and why nothing can be said of it."""
 
-    ptx: str
-    file: str
-    line: int
-    ptx_line: int
-    ran: int  # executions by threads
-    need: str
-    why: str
-    together: bool
-    weaker: tuple[str, ...] = ()  # forms that serve as well
-    edits: tuple[Edit, ...] = ()  # the kernel's PTX without it; empty if it is not claimed to be superfluous
+    questions: Questions
+    prepared: Prepared
+    trouble: str
 
 
 @dataclass
 class Advice:
-    """The list for the launches of a session."""
+    """The list for the launches of a session: those of one kernel are asked together."""
 
-    lines: list[AdviceLine] = field(default_factory=list)
+    launches: list[Asked] = field(default_factory=list)
 
     def listen(self, session: Session) -> None:
         """Ask each launch of a session."""
         session.recording.asker = self.ask
 
     def ask(self, prepared: Prepared, started: Started, checked: Checked) -> None:
-        """Ask a launch that was just checked."""
+        """Keep a launch that was just checked. It is read here, while its memory is there."""
         recorded = started.recorded
-        functions = {function.name: function for function in prepared.instrumented.module.functions}
-        outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
         known = notes_of(checked, isa=recorded.isa)
         questions = Questions(started.launch, recorded, started.launched, started.limit, most_events=MOST_EVENTS, known=known)
-        module = prepared.instrumented.module
+        trouble = trouble_of(questions, checked)
+        if not trouble:
+            questions.ask({})
+        assert questions.walked is not None
+        self.launches.append(Asked(questions, prepared, trouble))
 
-        def registers(change: Change) -> bool:
-            """Whether the text with a change has hazards on registers that it has not now."""
-            try:
-                text = edited(module.text, edits_of(module, questions.places, change))
-            except Impossible:
-                return True
-            return len(static_findings(parse(text), _REGISTERS)) > len(static_findings(module, _REGISTERS))
-
-        found = advise(questions, checked, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
-        self.lines += [_line(each, questions, module) for each in found]
+    @functools.cached_property
+    def lines(self) -> list[AdviceLine]:
+        """The list. No launch comes after it was asked for."""
+        kernels: dict[tuple[int, int], list[Asked]] = {}
+        for each in self.launches:
+            kernels.setdefault((each.questions.launched.module, each.questions.launched.entry), []).append(each)
+        return [line for launches in kernels.values() for line in _lines(launches)]
 
 
-def _line(advised: Advised, questions: Questions, module: Module) -> AdviceLine:
-    site = questions.places.sites[advised.site]
+def _lines(launches: list[Asked]) -> list[AdviceLine]:
+    recorded, module = launches[0].questions.recorded, launches[0].prepared.instrumented.module
+    functions = {function.name: function for function in module.functions}
+    outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
+    questions = Launches(tuple(each.questions for each in launches))
+    trouble = next((each.trouble for each in launches if each.trouble), "")
+
+    def registers(change: Change) -> bool:
+        """Whether the text with a change has hazards on registers that it has not now."""
+        try:
+            text = edited(module.text, edits_of(module, questions.places, change))
+        except Impossible:
+            return True
+        return len(static_findings(parse(text), _REGISTERS)) > len(static_findings(module, _REGISTERS))
+
+    found = advise(questions, trouble, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
+    lines = [_line(each, questions.places, module) for each in found]
+    return lines if trouble else [*lines, *(_stages(each, questions.places) for each in staged(questions) if each.serve < each.ring.stages)]
+
+
+def _stages(each: Staged, places: EventPlaces) -> AdviceLine:
+    site, ring = places.sites[each.ring.site], each.ring
+    place = located(site)
+    serve = f"{ring.stages} stages of {ring.bytes:,} bytes: {each.serve} {'serve' if each.serve > 1 else 'serves'}"
+    return AdviceLine(site.ptx, str(place["file"]), int(place["line"]), site.ptx_line, each.ran, STAGES, serve, together=False)
+
+
+def _line(advised: Advised, places: EventPlaces, module: Module) -> AdviceLine:
+    site = places.sites[advised.site]
     place = located(site)
     edits: tuple[Edit, ...] = ()
     if advised.need is Need.NOT_NEEDED:
         with contextlib.suppress(Impossible):
-            edits = edits_of(module, questions.places, questions.places.left_out(advised.spots))
+            edits = edits_of(module, places, places.left_out(advised.spots))
     return AdviceLine(
         site.ptx, str(place["file"]), int(place["line"]), site.ptx_line,
         advised.ran, advised.need.value, advised.why, advised.together, advised.weaker, edits,
+        advised.instructions, tuple(places.sites[number].ptx_line for number in advised.free),
     )  # fmt: skip

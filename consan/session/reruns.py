@@ -19,14 +19,16 @@ from consan._errors import ConsanError
 from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.forms import Repair
 from consan.checker.repairs import Repairs
+from consan.checker.text_paths import TextRepair
 from consan.checker.text_places import TextPlaces
-from consan.checker.text_repairs import TextRepair, TextRepairs
+from consan.checker.text_repairs import TextRepairs
 from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
 from consan.reports.ordering import is_update
 from consan.reports.patches import fixed
+from consan.reports.places import stands
 from consan.session.repairs import told
 
 SCHEDULES: Final = 3
@@ -35,7 +37,7 @@ MORE_REPAIRS: Final = 12  # once one removes the finding and leaves others
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 _REGISTERS: Final = "register-hazard"
-_KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT}
+_KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 
 Run = Callable[[str, int], Report]  # of PTX, under a schedule
@@ -66,8 +68,9 @@ class Reruns:
         return replace(report, findings=tuple(map(self._fixed, report.findings)))
 
     def _fixed(self, finding: Finding) -> Finding:
-        fixes = self._of(finding)
-        return finding if finding.verified or not fixes else replace(finding, verified=min(fixes, key=lambda fix: fix.left))
+        """With the fix that leaves least: one of the replay goes before others, but not before one that removes all findings."""
+        fixes = [*filter(None, (finding.verified,)), *self._of(finding)]
+        return replace(finding, verified=min(fixes, key=lambda fix: fix.left)) if fixes else finding
 
     def _of(self, finding: Finding) -> list[VerifiedFix]:
         """The confirmed fixes of a finding."""
@@ -117,7 +120,7 @@ class Reruns:
             launch=SimpleNamespace(window=lambda: (0, 0)),
         )
         events = self._edited(text, Repairs(asked, _record_of(finding, text)))
-        lines = frozenset(access.ptx_line for access in finding.accesses)
+        lines = frozenset(access.ptx_line for access in (*finding.accesses, *stands(finding)))
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
             yield from filter(None, pair)
 
@@ -141,7 +144,7 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
     sites = [
         numbers[access.ptx_line]
-        for access in (finding.accesses if finding.kind == "deadlock" else finding.pair)
+        for access in ((*finding.accesses, *stands(finding)) if finding.kind == "deadlock" else finding.pair)
         if access.ptx_line in numbers
     ]
     first = text.places.sites[sites[0]] if sites else None
@@ -149,11 +152,12 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     if first and "global.shared" in first.opcode:
         operation = int(Operation.BULK_STORE)
     reason = Reason.__members__.get(finding.situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
+    kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
     names = ("flags", "place", "group", "commits")
     return dict.fromkeys(names, 0) | {
         "site": sites[0] if sites else 0,
         "other_site": sites[-1] if sites else 0,
-        "kind": int(_KINDS[finding.kind]),
+        "kind": int(kind),
         "reason": int(reason),
         "operation": operation,
         "own_operation": operation,

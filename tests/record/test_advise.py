@@ -159,11 +159,80 @@ BULK = "--arch", "sm_90a", "--grid", "4", "--block", "128", "--arg", "f32[1024]=
 
 @pytest.mark.parametrize(
     ("name", "terms", "expected"),
-    [("kernel", 4, {9: "not needed", 11: "not needed"}), ("kernel", 0, {11: "needed"}), ("solution", 4, {10: "needed"})],
+    [("kernel", 4, {9: "not needed", 11: "not needed"}), ("kernel", 0, {9: "did not run", 11: "needed"}), ("solution", 4, {10: "needed"})],
 )
 def test_the_fence_of_the_tutorial(name: str, terms: int, expected: dict[int, str], tmp_path: Path) -> None:
     found = _advise(tmp_path, (TUTORIAL / f"{name}.cu").read_text(), *BULK, "--arg", f"i32={terms}")
     assert {line: each["need"] for line, each in found.items() if "fence" in each["ptx"]} == expected
+
+
+def test_other_sizes_are_covered_too(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    also = "--grid 2 --arg f32[512]=arange --arg f32[512]=zeros --arg i32=0"
+    found = _advise(tmp_path, (TUTORIAL / "kernel.cu").read_text(), *BULK, "--arg", "i32=4", "--also", also)
+    assert {line: each["need"] for line, each in found.items() if "fence" in each["ptx"]} == {9: "not needed", 11: "needed"}
+    assert {each["ran"] for line, each in found.items() if line in (9, 11)} == {4 * 128 * 4, 6 * 128}
+    assert f"covered: 2 launches: grid 4, block 128; also grid 2, block 128 ({also})." in capsys.readouterr().out
+
+
+BY_DATA = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float a[64];
+    int t = threadIdx.x;
+    a[t] = x[t];
+    __syncthreads();
+    out[t] = a[x[0] > 0.5f ? t ^ 32 : t];
+}
+"""
+
+
+def test_more_runs_have_other_data(tmp_path: Path) -> None:
+    words = "--grid", "1", "--block", "64", "--arg", "f32[64]=random", "--arg", "f32[64]=zeros"
+    few, many = (_advise(tmp_path, BY_DATA, *words, "--runs", runs)[6] for runs in ("1", "8"))
+    assert (few["need"], few["ran"], many["need"], many["ran"]) == ("not needed", 64, "needed", 512)
+
+
+UNROLLED = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float a[2][64];
+    int t = threadIdx.x;
+    float v = x[t];
+#pragma unroll
+    for (int i = 0; i < 3; i++) {
+        a[i % 2][t] = v;
+        __syncthreads();
+        v += a[i % 2][i < 2 ? t ^ 33 : t];
+    }
+    out[t] = v;
+}
+"""
+
+
+def test_the_instructions_of_a_needed_statement_are_judged_one_by_one(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    words = "--grid", "1", "--block", "64", "--arg", "f32[64]=arange", "--arg", "f32[64]=zeros"
+    (found,) = _advise(tmp_path, UNROLLED, *words).values()
+    assert (found["need"], found["instructions"], len(found["free"])) == ("needed", 3, 1)
+    assert f"3 instructions; 1 of them may go: PTX line {found['free'][0]}" in capsys.readouterr().out
+
+
+def test_the_page_has_the_list(tmp_path: Path) -> None:
+    (tmp_path / "k.cu").write_text(SUPERFLUOUS)
+    assert main(["advise", str(tmp_path / "k.cu"), *ONE, "-o", str(tmp_path / "a.html")]) == 0
+    page = (tmp_path / "a.html").read_text()
+    assert "Not needed, alone and together" in page
+    assert "<td><code>bar.sync 0;</code></td><td>k.cu:9</td><td>128</td>" in page
+    assert "evidence of these runs" in page
+
+
+@pytest.mark.parametrize(
+    "words",
+    [("--runs", "0"), ("--also", "--grid"), ("--also", "'"), ("--also", "--cluster 2"), ("--also", "--arch sm_90"), ("-o", "a.txt")],
+)
+def test_bad_words_get_one_line(words: tuple[str, ...], tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    (tmp_path / "k.cu").write_text(SUPERFLUOUS)
+    assert main(["advise", str(tmp_path / "k.cu"), *ONE, *words]) == 2
+    error = capsys.readouterr().err
+    assert len(error.splitlines()) == 1
+    assert "Traceback" not in error
 
 
 LOOSER = """
@@ -184,6 +253,41 @@ extern "C" __global__ void k(const float* x, float* out) {
     out[t] = v + b[128 + t];
 }
 """
+
+
+RING = """
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float ring[STAGES][64];
+    int t = threadIdx.x;
+    float v = 0;
+    auto copy = [&](int i) {
+        unsigned to = (unsigned)__cvta_generic_to_shared(&ring[i % STAGES][t]);
+        if (i < 12)
+            asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" ::"r"(to), "l"(__cvta_generic_to_global(x + 64 * i + t)) : "memory");
+        asm volatile("cp.async.commit_group;" ::: "memory");
+    };
+    copy(0);
+#pragma unroll 1
+    for (int i = 0; i < 12; i++) {
+        copy(i + 1);
+        asm volatile("cp.async.wait_group 1;" ::: "memory");
+        __syncthreads();
+        v += ring[i % STAGES][63 - t];
+        LAST
+    }
+    out[t] = v;
+}
+"""
+
+
+@pytest.mark.parametrize(
+    ("stages", "last", "serve"), [(4, "", "3 serve"), (5, "__syncthreads();", "2 serve"), (3, "", ""), (2, "__syncthreads();", "")]
+)
+def test_stages_that_no_overlap_uses(stages: int, last: str, serve: str, tmp_path: Path) -> None:
+    source = RING.replace("STAGES", str(stages)).replace("LAST", last)
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
+    lines = [each["why"] for each in found.values() if each["need"] == "stages"]
+    assert lines == ([f"{stages} stages of 256 bytes: {serve}"] if serve else [])
 
 
 INITIALISED = """

@@ -209,6 +209,14 @@ RERUNS = [
     ("deadlock_copies_counted_twice", "with cp.async.mbarrier.arrive.noinc"),
     ("vector_padding", "with zeros in 1024 bytes of"),
     ("named_barrier_deadlock", "with bar."),
+    ("deadlock_crossed_barriers", "with mbarrier.arrive.shared::cta.b64 moved before the bra at"),
+    ("deadlock_no_drop", "with mbarrier.arrive_drop.shared::cta.b64 after the bra at"),
+    ("deadlock_trip_counts", " with 4 in place of 5 at"),
+    ("cluster_barrier_of_follower", "with mapa.shared::cluster.u32 of rank 0 at"),
+    ("divergent_barrier_one_side", "with barrier.sync 1, 64 at"),
+    ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
+    ("flag_handshake", "with st.release.cta.shared.u32 at"),
+    ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]
 
 
