@@ -151,6 +151,8 @@ class Client:
     def _image(self, message: Message) -> Message:
         """An image that is about to be loaded -> the cubin to load instead, and its number; nothing: load it as it is."""
         context, library = message.a, bool(message.b)
+        if not self._links.may_know(message.data):
+            return Message(MessageKind.ANSWER)
         name = f"module {len(self._prepared) + 1} of process {self.pid}"
         try:
             session = self._opened(context)

@@ -1,7 +1,7 @@
 // A program that loads an image and launches the kernel `sums` from it, in the way that its words say:
 //     program HOW LOADER IMAGE [LAUNCHER [STEP...]]       (a step that begins with / is a file to load, too)
-// LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, a call that gives it to a linker, or
-// a library that compiles it.
+// LOADER: a call that loads IMAGE, an option (-arch=sm_90a) with which NVRTC compiles it, a call that gives it to a linker,
+// a library that compiles it, or ptxas: a program that does.
 // IMAGE: a file. Several, with commas between them, are what a linker is given, or fat binaries that -rdc=true has left to the driver to link.
 // HOW it finds the driver: linked, dlsym, asked (cuGetProcAddress, as the CUDA runtime), threads (asked, by a default stream per thread),
 // older (asked as in CUDA 11.3).
@@ -120,9 +120,21 @@ static Handle plugged(const char *library, const char *path) {
     return made;
 }
 
+// A program of that name, in the folder that the variable names, compiles PTX to a file.
+static Handle assembled(const char *path) {
+    Handle made = NULL;
+    char command[4096], code[4096];
+    snprintf(command, sizeof command, "cd %s && ./ptxas -arch sm_90a %s %s", getenv("PTXAS_IN"), path, getenv("PTXAS_OUTPUT"));
+    if (system(command)) exit(13);
+    snprintf(code, sizeof code, "%s/code", getenv("PTXAS_IN"));
+    check(((Result(*)())find("cuModuleLoad"))(&made, code), "load");
+    return made;
+}
+
 static Handle load(const char *loader, const char *path) {
     Handle made = NULL;
     size_t bytes;
+    if (!strcmp(loader, "ptxas")) return assembled(path);
     if (*loader == '-') return compile(loader, path);
     if (strstr(loader, "LinkAdd")) return linked(loader, path);
     if (*loader == '/') return plugged(loader, path);

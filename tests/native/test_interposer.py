@@ -225,6 +225,20 @@ def test_a_compiler_within_a_library_of_the_program_is_seen(case: Case) -> None:
     assert handed[0] == "cuModuleLoadData elf with hooks"
 
 
+@pytest.mark.parametrize("output", ["-o code", "--output-file code", "--output-file=code"])
+def test_what_a_process_assembles_is_known_by_its_machine_code(output: str, case: Case) -> None:
+    more = {"PTXAS_IN": str(case.folder), "PTXAS_OUTPUT": output}
+    status, report, handed = case.run("dlsym", "ptxas", case.image("ptx"), **more)
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
+    assert handed[0] == "cuModuleLoadData elf with hooks"
+
+
+def test_what_an_assembler_leaves_that_has_failed_is_not_known(case: Case) -> None:
+    more = {"PTXAS_IN": str(case.folder), "PTXAS_OUTPUT": "-o code || true", "PTXAS_FAILS": "1"}
+    _, report, handed = case.run("dlsym", "ptxas", case.image("ptx"), **more)
+    assert (report.verdict, handed[0]) == (INCOMPLETE, "cuModuleLoad text"), "its own file"
+
+
 def test_nvrtcs_machine_code_for_a_linker_is_known_by_its_ptx(case: Case) -> None:
     status, report, handed = case.run("dlsym", "-rdc=true", case.image("ptx"))
     assert (status, report.verdict, handed[2]) == (STATUS, VIOLATIONS, "cuModuleLoadData elf with hooks")

@@ -499,13 +499,11 @@ static uint64_t bytes_of_fatbin(const void *image) {
     return magic_of(image) != FATBIN || rest > LONGEST ? 0 : head + rest;
 }
 
-static _Atomic bool links;  // the program has had machine code linked: the server may know it
-
-// An image's bytes. 0 for machine code that the server does not know.
+// An image's bytes. The server may know machine code: by what it was linked or assembled from.
 static uint64_t bytes_of(const void *image) {
     if (*(const char *)image == 0) return 0;
     if (memchr(image, 0, sizeof(uint32_t))) return strlen(image);
-    if (magic_of(image) == ELF) return links ? bytes_of_code(image) : 0;
+    if (magic_of(image) == ELF) return bytes_of_code(image);
     return magic_of(image) == FATBIN ? bytes_of_fatbin(image) : strlen(image);
 }
 
@@ -578,7 +576,7 @@ static struct Offer offer_of_file(const char *path, bool library) {
     uint64_t bytes;
     void *data = mapped(path, &bytes);
     if (data == NULL) return (struct Offer){NULL, 0};
-    struct Offer offer = exchanged(data, magic_of(data) == ELF && !links ? 0 : bytes, library);
+    struct Offer offer = exchanged(data, bytes, library);
     munmap(data, bytes);
     return offer;
 }
@@ -906,7 +904,6 @@ static Result input_file(Result result, Handle linker, const char *path) {
 
 static Result made(Result result, Handle linker, const void *code) {
     if (result != 0 || code == NULL || magic_of(code) != ELF || socket_path() == NULL) return result;
-    links = true;
     report(MADE, (uintptr_t)linker, 0, code, bytes_of_code(code));
     return result;
 }
@@ -977,6 +974,39 @@ EXPORTED Result nvPTXCompilerDestroy(Handle *compiler) {
     CALLERS(nvPTXCompilerDestroy);
     if (compiler) forget(*compiler);
     return CALLED(own, compiler);
+}
+
+// -- ptxas and nvlink as programs, which nvcc, Triton and XLA start: the files that they read, and the one that they write -----------
+
+struct Words {
+    int count;
+    char **words;
+};
+
+// Whether a word names the output; `next`: it is the word behind.
+static const char *output_of(const char *word, const char *next) {
+    if (strcmp(word, "-o") == 0 || strcmp(word, "--output-file") == 0) return next;
+    return strncmp(word, "--output-file=", strlen("--output-file=")) == 0 ? strchr(word, '=') + 1 : NULL;
+}
+
+static void tool_ends(int status, void *given) {
+    struct Words *with = given;
+    const char *output = NULL;
+    uint64_t bytes;
+    for (int i = 1; status == 0 && i < with->count; i++) {
+        const char *word = with->words[i], *next = i + 1 < with->count ? with->words[i + 1] : NULL, *named = output_of(word, next);
+        if (named) output = named, i += named == next;
+        else if (*word != '-') input_file(0, with, word);
+    }
+    void *code = output ? mapped(output, &bytes) : NULL;
+    if (code) made(0, with, code), munmap(code, bytes);
+}
+
+__attribute__((constructor)) static void follow_tool(int count, char **words) {
+    static struct Words with;
+    const char *name = program_invocation_short_name;
+    with = (struct Words){count, words};
+    if (socket_path() && (strcmp(name, "ptxas") == 0 || strcmp(name, "nvlink") == 0)) on_exit(tool_ends, &with);
 }
 
 // -- NVRTC: a program that asks for machine code gets PTX, which the driver takes in its place ---------------------------------------
