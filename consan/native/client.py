@@ -287,7 +287,8 @@ class Client:
         """The process has ended. If it has not said so, its memory is gone, and only the ring of findings is left."""
         self._count()
         if self._session is not None and self._prepared:
-            self._lose(f"process {self.pid} ended before consan had read its counts: findings may be missing, and counts are lower bounds")
+            ended = f"process {self.pid} ended, or closed consan's connection, before consan had read its counts"
+            self._lose(f"{ended}: findings may be missing, and counts are lower bounds")
         try:
             self._take()
         except Exception as error:  # the program may write to the memory that holds its findings

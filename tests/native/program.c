@@ -7,12 +7,14 @@
 // older (asked as in CUDA 11.3).
 #define _GNU_SOURCE
 #include <dlfcn.h>
+#include <errno.h>
 #include <pthread.h>
 #include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/socket.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -183,6 +185,23 @@ static void run_graph(Handle kernel, int conditional) {
     check(run(ready, NULL) || run(ready, NULL) || ((Result(*)())find("cuGraphExecDestroy"))(ready), "graph");
 }
 
+// Close all files, as daemons do, and open sockets in their place, to which nobody may write.
+static int mine[64];
+
+static void close_files(void) {
+    for (int fd = 3; fd < 4096; fd++) close(fd);
+    for (int i = 0; i < 64; i += 2)
+        if (socketpair(AF_UNIX, SOCK_STREAM, 0, &mine[i])) exit(14);
+}
+
+static void check_files(void) {
+    char byte;
+    for (int i = 0; i < 64; i++)
+        if (recv(mine[i], &byte, 1, MSG_DONTWAIT) != -1 || errno != EAGAIN) exit(15);
+}
+
+static void *leave(void *unused) { return exit(22), unused; }
+
 static char **words;
 
 static void *thread(void *unused) {
@@ -228,6 +247,21 @@ int main(int count, char **given) {
         if (!strcmp(given[i], "crash")) raise(SIGSEGV);
         if (!strcmp(given[i], "kill")) raise(SIGKILL);
         if (!strcmp(given[i], "_exit")) _exit(21);
+        if (!strcmp(given[i], "close")) close_files();
+        if (!strcmp(given[i], "mine")) check_files();
+        if (!strcmp(given[i], "exit")) {  // in another thread
+            pthread_t other;
+            if (pthread_create(&other, NULL, leave, NULL) == 0) pthread_join(other, NULL);
+        }
+        if (!strcmp(given[i], "vfork")) {
+            pid_t child = vfork();
+            if (child == 0) execl("/bin/true", "true", NULL), _exit(23);
+            int status;
+            if (waitpid(child, &status, 0) != child || status) return 16;
+            child = vfork();
+            if (child == 0) _exit(0);
+            if (waitpid(child, &status, 0) != child || status) return 17;
+        }
         if (!strcmp(given[i], "wait")) puts("ready"), fflush(stdout), getchar();
         if (!strcmp(given[i], "fork")) {
             pid_t child = fork();

@@ -220,9 +220,17 @@ static bool transfer(int fd, void *data, uint64_t length, bool out) {
     return true;
 }
 
+static _Atomic ino_t sockets[2];  // of the two connections
+
+// Whether a descriptor is still consan's: programs close files that they have not opened, and get the numbers for their own.
+static bool own(int fd) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && (about.st_ino == sockets[0] || about.st_ino == sockets[1]);
+}
+
 static bool tell(int fd, enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length) {
     struct Head head = {MAGIC, kind, a, b, length};
-    return transfer(fd, &head, sizeof head, true) && transfer(fd, (void *)data, length, true);
+    return own(fd) && transfer(fd, &head, sizeof head, true) && transfer(fd, (void *)data, length, true);
 }
 
 // Read the first bytes of a message, and the file that may come with them.
@@ -244,7 +252,7 @@ static bool receive_head(int fd, struct Head *head, int *file) {
 // Read a message. The payload is allocated, with a zero behind it.
 static bool hear(int fd, struct Head *head, char **payload, int *file) {
     *payload = NULL;
-    if (!receive_head(fd, head, file) || head->magic != MAGIC || head->length > LONGEST) return false;
+    if (!own(fd) || !receive_head(fd, head, file) || head->magic != MAGIC || head->length > LONGEST) return false;
     *payload = malloc(head->length + 1);
     if (*payload == NULL || !transfer(fd, *payload, head->length, false)) {
         free(*payload);
@@ -324,19 +332,28 @@ static void *serve_orders(void *unused) {
     return unused;
 }
 
-static int dial(void) {
+#define HIGH 512  // a number that programs seldom name
+
+static int dial(int number) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = socket_path();
+    struct stat about;
     if (path == NULL || strlen(path) >= sizeof address.sun_path) return -1;
     strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    int low = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH);
+    int fd = high < 0 ? low : high;
+    if (high >= 0) close(low);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && fstat(fd, &about) == 0) {
+        sockets[number] = about.st_ino;
+        return fd;
+    }
     if (fd >= 0) close(fd);
     return -1;
 }
 
 static void lose(void) {
-    if (state == CONNECTED) fputs("consan: error: the consan process has gone; kernels loaded from now on are not checked\n", stderr);
+    const char *why = own(requests) ? "the consan process has gone" : "the program has closed consan's connection";
+    if (state == CONNECTED) fprintf(stderr, "consan: error: %s; kernels loaded from now on are not checked\n", why);
     state = GONE;
 }
 
@@ -363,9 +380,9 @@ static bool connected(void) {
     state = GONE;
     owner = getpid();
     const struct timeval silence = {.tv_sec = SILENCE_SECONDS};
-    requests = dial();
+    requests = dial(0);
     if (requests >= 0) setsockopt(requests, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
-    orders = requests < 0 ? -1 : dial();
+    orders = requests < 0 ? -1 : dial(1);
     struct Head head;
     char *nothing;
     if (orders < 0 || !tell(orders, ORDERS, (uint64_t)owner, 0, NULL, 0) || !start_orders()) return false;
@@ -433,8 +450,8 @@ EXPORTED void _Exit(int status) { _exit(status); }
 
 static void in_child(void) {  // of a fork: the connection is the parent's
     pthread_mutex_init(&turn, NULL);
-    if (requests >= 0) close(requests);
-    if (orders >= 0) close(orders);
+    if (requests >= 0 && own(requests)) close(requests);
+    if (orders >= 0 && own(orders)) close(orders);
     requests = orders = -1;
     state = NEW;
     registered = false;
