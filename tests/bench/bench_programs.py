@@ -9,6 +9,7 @@ The programs are built on any machine with nvcc, for `-gencode arch=compute_90a,
     cutlass48   CUTLASS examples/48_hopper_warp_specialized_gemm (include, tools/util/include and examples/common, and cuRAND's headers)
     flash3      tests/bench/flash3.cu (flash-attention's hopper, CUTLASS's include; -DNDEBUG and each FLASHATTENTION_DISABLE_*)
     cub_*       CCCL cub/test/catch2_test_block_*.cu, c2h/*.cu and Catch2 (-DC2H_HAS_CURAND=0 -DCATCH_CONFIG_PREFIX_ALL), a variant each
+    sample_*    NVIDIA/compute-sanitizer-samples: Racecheck, Synccheck and Initcheck (an error of global memory, which consan does not look for)
 
 They check their results and tell by their status.
 """
@@ -26,13 +27,14 @@ from typing import Any
 
 ARGUMENTS = {"cutlass48": ("--m=1024", "--n=1024", "--k=512", "--iterations=1"), "flash3": ()}
 CUB = ("reduce", "shuffle", "histogram", "difference", "scan", "radix")
+SAMPLES = ("block_error", "warp_error", "divergent_threads", "illegal_syncwarp", "memset_error")
 LONGEST = 170  # seconds
 
 
 def main(folder: Path, output: Path, options: list[str]) -> None:
     """Print a line for each program."""
     output.mkdir(parents=True, exist_ok=True)
-    arguments = ARGUMENTS | {f"cub_{name}": () for name in CUB}
+    arguments = ARGUMENTS | {f"cub_{name}": () for name in CUB} | {f"sample_{name}": () for name in SAMPLES}
     programs = {name: [str(folder.resolve() / name), *words] for name, words in arguments.items() if (folder / name).exists()}
     alone = {name: timed(words, output / f"{name}.plain") for name, words in programs.items()}
     with ThreadPoolExecutor(len(programs) or 1) as pool:
