@@ -9,7 +9,7 @@ The programs are built on any machine with nvcc, for `-gencode arch=compute_90a,
     cutlass48   CUTLASS examples/48_hopper_warp_specialized_gemm (include, tools/util/include and examples/common, and cuRAND's headers)
     flash3      tests/bench/flash3.cu (flash-attention's hopper, CUTLASS's include; -DNDEBUG and each FLASHATTENTION_DISABLE_*)
     cub_*       CCCL cub/test/catch2_test_block_*.cu, c2h/*.cu and Catch2 (-DC2H_HAS_CURAND=0 -DCATCH_CONFIG_PREFIX_ALL), a variant each
-    sample_*    NVIDIA/compute-sanitizer-samples: Racecheck, Synccheck and Initcheck (an error of global memory, which consan does not look for)
+    sample_*    NVIDIA/compute-sanitizer-samples: Racecheck, Synccheck, Initcheck (of global memory: consan does not look for that)
 
 They check their results and tell by their status.
 """
