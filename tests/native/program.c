@@ -167,9 +167,11 @@ static uintptr_t attributes;  // their number
 static void launch(const char *launcher, Handle kernel) {
     uint32_t cluster[18] = {4, 0, 2, 1, 1};  // an attribute: its number, and a size
     void *none[] = {NULL, NULL, NULL, NULL, stream, cluster, (void *)attributes};  // also a configuration
+    static const uint32_t sizes[] = {4, 1, 1, 256, 1, 1, 0};
     Result (*call)() = find(launcher);
     if (!call) exit(8);
-    void *list[14] = {kernel, [5] = none, [7] = kernel, [12] = none};  // two of CUDA_LAUNCH_PARAMS
+    void *list[14] = {kernel, [6] = none, [7] = kernel, [13] = none};  // two of CUDA_LAUNCH_PARAMS
+    memcpy(&list[1], sizes, sizeof sizes), memcpy(&list[8], sizes, sizeof sizes), memcpy(none, sizes, sizeof sizes);
     if (strstr(launcher, "MultiDevice")) check(call(list, 2, 0), launcher);
     else if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
     else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, none, NULL), launcher);
@@ -179,8 +181,12 @@ static void launch(const char *launcher, Handle kernel) {
 static void run_graph(Handle kernel, int conditional) {
     Handle outer, inner, ready;
     check(((Result(*)())find("cuGraphCreate"))(&outer, 0) || ((Result(*)())find("cuGraphCreate"))(&inner, 0), "graphs");
-    Result (*add)() = find("cuGraphAddNode"), (*run)() = find("cuGraphLaunch");
-    check(add(outer, 0, kernel) || add(outer, 4, inner) || add(inner, 0, kernel) || (conditional && add(outer, 13, NULL)), "nodes");
+    Result (*add)() = find("fakeGraphAddNode"), (*run)() = find("cuGraphLaunch");
+    struct { int type, unused[3]; Handle function; uint32_t sizes[7]; void *rest[27]; } node = {0, {0}, kernel, {4, 1, 1, 256, 1, 1, 0}, {NULL}};
+    Handle made;
+    check(((Result(*)())find("cuGraphAddKernelNode"))(&made, outer, NULL, (size_t)0, &node.function), "node");
+    check(((Result(*)())find("cuGraphAddNode"))(&made, inner, NULL, (size_t)0, &node), "node");
+    check(add(outer, 4, inner) || (conditional && add(outer, 13, NULL)), "nodes");
     check(((Result(*)())find("cuGraphInstantiate"))(&ready, outer, 0), "instantiate");
     check(run(ready, NULL) || run(ready, NULL) || ((Result(*)())find("cuGraphExecDestroy"))(ready), "graph");
 }
