@@ -8,7 +8,7 @@ compiler of the shadow runtime.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -60,7 +60,7 @@ class Instrumented:
     entries: tuple[str, ...]
     variant: Variant
     external: tuple[str, ...]
-    lines: tuple[int, ...]
+    lines: Sequence[int]
     places: Places
     hazards: tuple[StaticFinding, ...] = ()  # static findings on registers: they hold for each launch of their kernels
     debug: bool = False  # a debug build: its registers were not checked

@@ -1,7 +1,8 @@
 """An instrumented module as text, so that the next process need not parse and rewrite the same PTX again.
 
-The format is JSON: nested lists in the order of the dataclasses' fields. `fingerprint` identifies the code that made it and must be part
-of the cache key. `Instrumented.places` is rarely used, so it is read from the plain PTX on demand.
+The format is a line of JSON (nested lists in the order of the dataclasses' fields), a line of numbers (`Instrumented.lines`), and the PTX.
+`fingerprint` identifies the code that made it and must be part of the cache key. A module is mostly read only to be loaded, so the numbers
+are read on demand, and `Instrumented.places` from the plain PTX.
 
 Not handled: damaged text (the digest of the cache detects it) and other versions of this code (the key excludes them).
 """
@@ -10,18 +11,39 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import astuple, fields
-from functools import cache
+from functools import cache, cached_property
 from importlib.resources import files
-from typing import Any
+from typing import Any, overload
 
 from consan.instrument import Instrumented, Places
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, StaticFinding, UnmodelledInstruction
 
-_LAZY = "places"
+_APART = ("ptx", "lines", "places")
+
+
+class _Numbers(Sequence[int]):
+    """Whole numbers in a text, which is read when somebody asks for one."""
+
+    def __init__(self, text: str) -> None:
+        self._text = text
+
+    @cached_property
+    def _read(self) -> tuple[int, ...]:
+        return tuple(map(int, self._text.split()))
+
+    @overload
+    def __getitem__(self, at: int) -> int: ...
+    @overload
+    def __getitem__(self, at: slice) -> Sequence[int]: ...
+    def __getitem__(self, at: int | slice) -> int | Sequence[int]:
+        return self._read[at]
+
+    def __len__(self) -> int:
+        return len(self._read)
 
 
 @cache
@@ -43,14 +65,14 @@ def _contents(folder: Any) -> Iterator[Any]:
 
 def dump(done: Instrumented) -> str:
     """Everything but the places."""
-    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name != _LAZY}
+    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in _APART}
     plain = values | {
         "sites": [astuple(site) for site in done.sites],
         "functions": [_stats(function) for function in done.functions],
         "variant": astuple(done.variant),
         "hazards": [astuple(hazard) for hazard in done.hazards],
     }
-    return json.dumps(plain, separators=(",", ":"))
+    return "\n".join((json.dumps(plain, separators=(",", ":")), " ".join(map(str, done.lines)), done.ptx))
 
 
 def _stats(function: FunctionStats) -> list[Any]:
@@ -64,16 +86,18 @@ def _stats(function: FunctionStats) -> list[Any]:
 
 def restore(text: str, plain: Callable[[], Module]) -> Instrumented:
     """The stored module. `plain` gives the PTX that it was made from: it is called at most once, when somebody asks."""
-    values = json.loads(text)
+    first, numbers, ptx = text.split("\n", 2)
+    values = json.loads(first)
     made = {
+        "ptx": ptx,
+        "lines": _Numbers(numbers),
         "sites": tuple(_site(site) for site in values["sites"]),
         "functions": tuple(_function(function) for function in values["functions"]),
         "entries": tuple(values["entries"]),
         "external": tuple(values["external"]),
-        "lines": tuple(values["lines"]),
         "variant": _variant(values["variant"]),
         "hazards": tuple(_hazard(hazard) for hazard in values["hazards"]),
-        _LAZY: Places(plain),
+        "places": Places(plain),
     }
     return Instrumented(**(values | made))
 

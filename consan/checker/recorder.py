@@ -87,9 +87,7 @@ class Checked:
         return list(map(key, self.found))
 
 
-def start(
-    memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int, *, roomy: bool = False
-) -> Launch:
+def start(memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int, *, roomy: bool = False) -> Launch:
     """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
     backend = memory.backend
     launch = Launch(

@@ -22,6 +22,7 @@ import numpy as np
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
 from consan.native.images import Links
+from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
 from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
 from consan.native.wire import LAUNCH, Broken, Malformed, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented, plural
@@ -64,6 +65,7 @@ class Client:
         self._context = 0
         self._prepared: list[Prepared] = []
         self._owners: set[int] = set()  # handles of modules that are instrumented
+        self._recorded = RecordedModules(self._ask)  # those of them whose launches are recorded
         self._entries: set[str] = set()  # names of their kernels
         self._known: dict[int, tuple[int, str]] = {}  # handle -> the handle it was looked up from, and a kernel's name
         self._seen: Counter[int] = Counter()  # launches that are counted already, by handle
@@ -84,6 +86,7 @@ class Client:
             MessageKind.COLLECT: self._collect,
             MessageKind.INPUT: self._input,
             MessageKind.MADE: self._made,
+            MessageKind.LAUNCH: self._launch,
         }
 
     def serve(self, table_bytes: int) -> None:
@@ -104,6 +107,14 @@ class Client:
         finally:
             self._ended.set()
             self._close()
+
+    def _ask(self, answer: Message) -> Message:
+        """Answer a request in the middle of what it asks for, and read the next one."""
+        with self._speaking:
+            self._working = False
+            send(self._requests, answer)
+        message, self._working = receive(self._requests), True
+        return message
 
     def _reassure(self) -> None:
         """A process that hears nothing for long takes consan to be gone."""
@@ -151,6 +162,8 @@ class Client:
     def _image(self, message: Message) -> Message:
         """An image that is about to be loaded -> the cubin to load instead, and its number; nothing: load it as it is."""
         context, library = message.a, bool(message.b)
+        if not self._links.may_know(message.data):
+            return Message(MessageKind.ANSWER)
         name = f"module {len(self._prepared) + 1} of process {self.pid}"
         try:
             session = self._opened(context)
@@ -170,7 +183,7 @@ class Client:
             return Message(MessageKind.ANSWER)
         self._prepared.append(prepared)
         assert prepared.cubin is not None
-        return Message(MessageKind.ANSWER, len(self._prepared) - 1, data=prepared.cubin)
+        return Message(MessageKind.ANSWER, len(self._prepared) - 1, int(prepared.recorded is not None), prepared.cubin)
 
     def _opened(self, context: int) -> Session:
         """The session. Its context is the first in which an image is loaded; without one, the runtime's on the first device."""
@@ -190,7 +203,7 @@ class Client:
         (label, ptx), wanted = found, self._options.kernel_name
         if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
             return None
-        prepared = session.instrument(ptx, name=label or name, cluster=cluster_of(ptx))
+        prepared = prepare(session, ptx, label or name, cluster_of(ptx))
         self._entries.update(_ENTRY.findall(ptx))
         return prepared
 
@@ -203,6 +216,8 @@ class Client:
             assert isinstance(backend, ClientBackend)
             session.attach(prepared, lambda name, data: backend.write(backend.global_of(handle, name, library=bool(library)), data))
             self._owners.add(handle)
+            if prepared.recorded is not None:
+                self._recorded.add(prepared, handle, library=bool(library))
         return Message(MessageKind.ANSWER)
 
     def _input(self, message: Message) -> Message:
@@ -230,6 +245,7 @@ class Client:
         gone = {message.a}
         while more := {handle for handle, (parent, _) in self._known.items() if parent in gone} - gone:
             gone |= more
+        self._recorded.forget(gone)
         for handle in gone:
             self._owners.discard(handle)
             self._known.pop(handle, None)
@@ -249,6 +265,7 @@ class Client:
                 self._leave_context(self._session)
                 self._session = None
                 self._owners.clear()
+                self._recorded.forget()
         return Message(MessageKind.ANSWER)
 
     def _leave_context(self, session: Session) -> None:
@@ -257,6 +274,17 @@ class Client:
         session.backend.leave()
 
     # -- launches ----------------------------------------------------------------------------------------------------------------
+
+    def _launch(self, message: Message) -> Message:
+        """A kernel is about to be launched; it may need a log."""
+        if self._session is None:
+            return Message(MessageKind.ANSWER)
+        name, owners = self._whose(message.a)
+        try:
+            return self._recorded.launch(self._session, message, "" if name == _UNKNOWN else name, owners)
+        except NotStarted as why:
+            self._reasons[f"a launch of {name} was not made, because it would be recorded without a log: {why}"] = None
+            return REFUSED
 
     def _count(self) -> None:
         """Add the launches since the last count to those of their kernels."""
@@ -285,7 +313,8 @@ class Client:
         """The process has ended. If it has not said so, its memory is gone, and only the ring of findings is left."""
         self._count()
         if self._session is not None and self._prepared:
-            self._lose(f"process {self.pid} ended before consan had read its counts: findings may be missing, and counts are lower bounds")
+            ended = f"process {self.pid} ended, or closed consan's connection, before consan had read its counts"
+            self._lose(f"{ended}: findings may be missing, and counts are lower bounds")
         try:
             self._take()
         except Exception as error:  # the program may write to the memory that holds its findings
@@ -326,8 +355,10 @@ class Client:
         """Launches that the hooks have not counted: those in another context, where a module has no control block."""
         if self._session is None or self._session.device.lost:
             return []
-        counted = {kernel.name: kernel.launches for kernel in report.kernels}
-        missing = {name: count - counted.get(name, 0) for name, count in self._launched.items()}
+        counted = Counter[str]()
+        for kernel in report.kernels:  # one with hooks and one that is recorded may have the same name
+            counted[kernel.name] += kernel.launches
+        missing = {name: count - counted[name] for name, count in self._launched.items()}
         return [
             f"{plural(count, 'launch', 'launches')} of {name} ran unchecked: in another context or on another device"
             for name, count in missing.items()

@@ -176,14 +176,15 @@ def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
         best = max((rank for rank, _, _ in fitting), default=(0, ""))
         newest, gaps = max(newest, best[0]), gaps or not fitting
         found += [(name, text.decode(errors="replace")) for rank, name, text in fitting if rank == best]
-    code = max((entry.architecture for binary in binaries for entry in binary if not entry.ptx and _runs(entry, own)), default=0)
+    code = max((entry.architecture for binary in binaries for entry in binary if not entry.ptx and runs_on(entry, architecture)), default=0)
     if not newest or newest < code:
         return None
     return FoundPtx(found[0][0], tuple(text for _, text in found), gaps=gaps)
 
 
-def _runs(code: FatbinEntry, own: int) -> bool:
+def runs_on(code: FatbinEntry, architecture: str) -> bool:
     """Whether machine code runs on an architecture: on that of its number, and on later ones of its generation."""
+    own = _number(architecture)
     return code.architecture <= own and code.architecture // 10 == own // 10
 
 

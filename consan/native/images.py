@@ -1,9 +1,11 @@
 """The PTX of the images that a program loads.
 
-An image is PTX, or fat binaries that hold some. A program may also have machine code linked at run time (`cuLinkComplete`, nvJitLink), or
-compiled for that (NVRTC with `-dc`), and load the result: it is known by its bytes, and stands for the images that it was made from.
+An image is PTX, or fat binaries that hold some. A program may also have machine code linked at run time (`cuLinkComplete`, nvJitLink),
+compiled for that (NVRTC with `-dc`), or assembled (`ptxas`, as a process of its own), and load the result: it is known by its bytes, and
+stands for the images that it was made from.
 
-Not handled: link-time optimisation (LTO-IR is no PTX), and what a library within the program assembles (nvPTXCompiler has no shared form).
+Not handled: link-time optimisation (LTO-IR is no PTX), and what a library within the program assembles with hidden functions (nvPTXCompiler
+has no shared form).
 """
 
 from __future__ import annotations
@@ -13,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
-from consan.native.fatbin import MAGIC, FoundPtx, choose_ptx, embedded
+from consan.native.fatbin import MAGIC, FoundPtx, choose_ptx, embedded, fat_binaries, runs_on
 from consan.native.united import unite
 
 _DEPTH: Final = 8  # machine code that was linked from machine code that was linked, and so on
@@ -27,6 +29,7 @@ class Links:
     def __init__(self) -> None:
         self._inputs: dict[tuple[int, int], list[bytes]] = {}  # process, linker -> images so far
         self._made: dict[bytes, tuple[bytes, ...]] = {}  # digest of machine code -> images
+        self._sizes: set[int] = set()  # of that machine code
 
     def add(self, pid: int, linker: int, image: bytes) -> None:
         """A linker gets an image."""
@@ -36,8 +39,13 @@ class Links:
         """A linker has made machine code; without any, it has gone."""
         if code:
             self._made[_digest(code)] = tuple(self._inputs.get((pid, linker), ()))
+            self._sizes.add(len(code))
         else:
             self._inputs.pop((pid, linker), None)
+
+    def may_know(self, image: bytes) -> bool:
+        """Whether it is worth a look: machine code that nothing is known of is not."""
+        return not image.startswith(_ELF) or _digest(image) in self._made
 
     def ptx_of(self, image: bytes, architecture: str) -> tuple[str, str] | None:
         """The name and the text of the PTX that an image holds, or was made from. None for machine code. Raises NotSupported."""
@@ -53,11 +61,21 @@ class Links:
 
     def _found(self, image: bytes, architecture: str, depth: int = 0) -> FoundPtx | None:
         if image.startswith(MAGIC):
-            return choose_ptx(image, architecture)
+            return choose_ptx(image, architecture) or self._assembled(image, architecture, depth)
         if not image.startswith(_ELF):
             return FoundPtx("", (text_of(image),))
         inputs = self._made.get(_digest(image)) if depth < _DEPTH else None
         return None if inputs is None else self._joined(inputs, architecture, depth)
+
+    def _assembled(self, image: bytes, architecture: str, depth: int) -> FoundPtx | None:
+        """What the newest machine code of a fat binary was made from."""
+        (binary, *others) = fat_binaries(image)
+        code = [entry for entry in binary if not entry.ptx and not others and entry.size in self._sizes and runs_on(entry, architecture)]
+        for entry in sorted(code, key=lambda each: each.architecture, reverse=True):
+            inputs = self._made.get(_digest(entry.data())) if depth < _DEPTH else None
+            if inputs is not None:
+                return self._joined(inputs, architecture, depth)
+        return None
 
     def _joined(self, inputs: Sequence[bytes], architecture: str, depth: int) -> FoundPtx:
         parts = [self._part(each, architecture, depth + 1) for image in inputs for each in _within(image)]

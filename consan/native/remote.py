@@ -8,16 +8,19 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import math
 import mmap
 import os
 import socket
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 import numpy as np
 
-from consan.backends.base import DeviceLost, HostBytes
-from consan.backends.cuda import RING_FLAGS, CudaBackend
+from consan.backends.base import DeviceLost, Dim3, HostBytes
+from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.native.wire import Broken, Malformed, Message, MessageKind, call, encoded, receive, send
@@ -35,16 +38,26 @@ _SIGNATURES: Final = {
     "cuDeviceTotalMem_v2": "o n",
     "cuDriverGetVersion": "o",
     "cuEventCreate": "o n",
+    "cuEventDestroy_v2": "n",
     "cuEventQuery": "n",
     "cuEventRecord": "n n",
+    "cuFuncGetAttribute": "o n n",
+    "cuFuncGetParamInfo": "n n o o",
+    "cuFuncSetAttribute": "n n n",
+    "cuLaunchKernel": "n n n n n n n n n n n",
     "cuLibraryGetGlobal": "o o n s",
     "cuMemAlloc_v2": "o n",
+    "cuMemFree_v2": "n",
+    "cuMemGetInfo_v2": "o o",
+    "cuMemcpyDtoHAsync_v2": "O2 n n n",
     "cuMemcpyDtoH_v2": "O2 n n",
     "cuMemcpyHtoDAsync_v2": "n I2 n n",
     "cuMemHostGetDevicePointer_v2": "o n n",
     "cuMemHostRegister_v2": "n n n",
     "cuMemsetD8Async": "n n n n",
+    "cuModuleGetFunction": "o n s",
     "cuModuleGetGlobal_v2": "o o n s",
+    "cuModuleLoadDataEx": "o s n n n",
     "cuStreamCreate": "o n",
     "cuStreamIsCapturing": "n o",
     "cuStreamSynchronize": "n",
@@ -55,6 +68,7 @@ _RELAXED: Final = 2  # capture mode: this thread's work is no part of the progra
 _POSTED: Final = frozenset(("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
 _MOST_POSTED: Final = 64  # orders: their answers must fit into the socket's buffer, and
 _MOST_KEPT: Final = 1 << 20  # bytes
+_VALUE, _POINTER = 16, 8  # bytes of an argument at most, and of a pointer to it
 ENDED: Final = "the end of the process"
 
 
@@ -174,7 +188,7 @@ def _argument(letter: str, value: Any, all_of_them: tuple[Any, ...]) -> _Argumen
 
 
 def _number(value: Any) -> int:
-    return int((value if isinstance(value, int) else value.value) or 0)
+    return int((value if isinstance(value, int | None) else value.value) or 0)
 
 
 def _target(value: Any) -> Any:
@@ -182,8 +196,17 @@ def _target(value: Any) -> Any:
     return getattr(value, "_obj", value)
 
 
+@dataclass
+class NativeModule(CudaModule):
+    """A module that the program has loaded; `library`: as a library, which belongs to no context."""
+
+    library: bool = False
+
+
 class ClientBackend(CudaBackend):
     """The GPU of a process that obeys orders, in its context."""
+
+    records = False  # unless it is asked for: until the launches of native programs have been recorded on a chip
 
     def __init__(self, orders: Orders, context: int) -> None:
         self._orders, self._found_context = orders, context
@@ -191,6 +214,9 @@ class ClientBackend(CudaBackend):
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
+        self._page: tuple[mmap.mmap, int] | None = None  # for the arguments of a launch of consan's own
+        self.launching = False  # a launch of the program has its log, or is asking for one
+        self.without_log = False  # what it launches now cannot be waited for
 
     @property
     def device_name(self) -> str:
@@ -246,6 +272,44 @@ class ClientBackend(CudaBackend):
             self._driver.call("cuMemHostRegister_v2", host, len(pages), RING_FLAGS)
             self._driver.call("cuMemHostGetDevicePointer_v2", ctypes.byref(address), host, 0)
         return address.value, np.frombuffer(pages, np.uint8)[:nbytes]
+
+    def symbol(self, handle: CudaModule, name: str) -> tuple[int, int]:
+        """Address and size of a global variable; of a library, in this context."""
+        if isinstance(handle, NativeModule) and handle.library:
+            return self.global_of(handle.handle, name, library=True), 0
+        return super().symbol(handle, name)
+
+    def synchronize(self, timeout: float | None = None) -> bool:
+        """Wait for all work; during a launch of the program only for that of its stream: another one may be captured."""
+        self.settle()
+        if not self.launching:
+            return super().synchronize(timeout)
+        return self._streams.over(math.inf if timeout is None else time.monotonic() + timeout)
+
+    def capturing(self, stream: int | None) -> bool:
+        """Whether launches on a stream become nodes of a graph, or cannot be waited for."""
+        return self.without_log or super().capturing(stream)
+
+    def launch(self, handle: CudaModule, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes], **how: Any) -> None:
+        """Launch a kernel of consan's own, on its stream."""
+        del how
+        if self._page is None:
+            self._page = shared_pages(self._orders, mmap.PAGESIZE)
+        page, address = self._page
+        for number, value in enumerate(args):  # the values, and pointers to them
+            page[_VALUE * number : _VALUE * number + len(value)] = value
+            place = mmap.PAGESIZE // 2 + _POINTER * number
+            page[place : place + _POINTER] = (address + _VALUE * number).to_bytes(_POINTER, "little")
+        function, arguments = self.function(handle, entry, 0, (1, 1, 1)), address + mmap.PAGESIZE // 2
+        self._driver.call("cuLaunchKernel", function, *grid, *block, 0, self._control, arguments, 0)
+        self._unsettled = True
+
+    def name_of(self, function: int) -> str:
+        """A kernel's name; empty if the driver does not tell."""
+        found = self._orders(call("cuFuncGetName", [0, function], 1, b"", scratch=8, input_at=8, output=8))
+        if found.a or not (place := int.from_bytes(found.data, "little")):
+            return ""
+        return self._orders(Message(MessageKind.TEXT, place)).data.decode(errors="replace")
 
     def global_of(self, handle: int, name: str, *, library: bool) -> int:
         """Address of a global variable of a module, or of a library in this context."""

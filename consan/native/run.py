@@ -13,7 +13,7 @@ from typing import Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
 from consan.native.client import GPU
-from consan.native.program import NativeProgram
+from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
 from consan.reports.combine import combine
 from consan.reports.model import Report, plural
@@ -32,7 +32,8 @@ def run_native(program: NativeProgram, options: argparse.Namespace, *, delays: b
     with Server(options, delays=delays) as server:
         status = _status(program, server.environment())
         outcomes, reasons = server.outcomes()
-    report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=_NO_KERNEL, seed=options.seed)])
+    why_nothing = out_of_reach(program.file) or _NO_KERNEL
+    report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=why_nothing, seed=options.seed)])
     processes = len({outcome.pid for outcome in outcomes})
     counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
     notes = (*report.notes, *filter(None, (program.note, counted)))

@@ -11,8 +11,10 @@ from typing import Final
 MAGIC: Final = 0x6E61736E
 LONGEST: Final = 1 << 31  # bytes of a payload
 _HEAD: Final = struct.Struct("<IIQQQ")
-_CALL: Final = struct.Struct("<64s8QQQQQ")
+_CALL: Final = struct.Struct("<64s12QQQQQ")
 LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
+SHAPE: Final = struct.Struct("<10I")  # of a launch: grid, block, cluster, bytes of dynamic shared memory
+NO_LAUNCH: Final = (1 << 64) - 1  # in place of a stream: no single launch follows, or none that consan can wait for
 
 
 class MessageKind(enum.IntEnum):
@@ -28,11 +30,13 @@ class MessageKind(enum.IntEnum):
     COLLECT = 8
     INPUT = 9
     MADE = 10
-    ANSWER = 11
-    CALL = 12
-    MAP = 13
-    TEXT = 14
-    WAIT = 15
+    LAUNCH = 11
+    LAUNCHED = 12
+    ANSWER = 13
+    CALL = 14
+    MAP = 15
+    TEXT = 16
+    WAIT = 17
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection
@@ -95,5 +99,5 @@ def _exactly(connection: socket.socket, length: int) -> bytes:
 
 def call(name: str, arguments: list[int], pointers: int, given: bytes, *, scratch: int, input_at: int, output: int) -> Message:
     """The order to call a function. Bit i of `pointers`: argument i is an offset into the scratch memory."""
-    padded = [*arguments, *[0] * (8 - len(arguments))]
+    padded = [*arguments, *[0] * (12 - len(arguments))]
     return Message(MessageKind.CALL, data=_CALL.pack(name.encode(), *padded, pointers, scratch, input_at, output) + given)

@@ -70,6 +70,7 @@ def build(folder: Path) -> Case:
     subprocess.run([*cc, *flags, "-shared", "-fPIC", "-o", str(driver), str(HERE / "fake_cuda.c")], check=True)
     subprocess.run([*cc, *flags, "-o", str(folder / "program"), str(source), "-ldl", "-lpthread"], check=True)
     subprocess.run([*cc, *flags, "-shared", "-fPIC", "-o", str(folder / "plugin.so"), str(HERE / "plugin.c")], check=True)
+    subprocess.run([*cc, *flags, "-DPTXAS", "-o", str(folder / "ptxas"), str(HERE / "plugin.c")], check=True)
     linked = ["-DLINKED", "-o", str(folder / "linked"), str(source), str(driver), "-ldl", "-lpthread"]
     subprocess.run([*cc, *flags, *linked], check=True)
     ptx = compile_ptx((HERE / "sums.cu").read_text(), name=str(HERE / "sums.cu"), defines={"RACY": None}).ptx

@@ -1,6 +1,8 @@
 // A library into which a compiler like nvPTXCompiler is linked: its functions are visible, so its own calls go through the dynamic linker.
+// With -DPTXAS: a program that compiles one file, as ptxas does.
 
 #include <stdint.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -33,3 +35,14 @@ char *compiled(const char *ptx) {
     if (nvPTXCompilerCreate(&compiler, strlen(ptx), ptx) || nvPTXCompilerGetCompiledProgram(compiler, code)) return NULL;
     return nvPTXCompilerDestroy(&compiler) ? NULL : code;
 }
+
+#ifdef PTXAS
+int main(int count, char **words) {  // ptxas -arch NAME INPUT ... OUTPUT
+    static char text[1 << 20];
+    FILE *in = fopen(words[3], "rb"), *out = fopen(words[count - 1][0] == '-' ? words[count - 1] + strlen("--output-file=") : words[count - 1], "wb");
+    if (!in || !out || !fread(text, 1, sizeof text - 1, in)) return 1;
+    fwrite(compiled(text), 1, 72, out);
+    fclose(in), fclose(out);
+    return getenv("PTXAS_FAILS") ? 1 : 0;
+}
+#endif

@@ -33,7 +33,7 @@ from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 HEAD = struct.Struct("<IIQQQ")
-CALL = struct.Struct("<64s8QQQQQ")
+CALL = struct.Struct("<64s12QQQQQ")
 ATTRIBUTES = {16: 132, 75: 9, 76: 0, 81: 233_472, 97: 232_448}
 REQUESTS = [kind for kind in MessageKind if kind < MessageKind.ANSWER]
 TABLE = 1 << 18
@@ -247,7 +247,7 @@ IMAGES = {
 def order(
     name: bytes, *, pointers: int = 0, scratch: int = 0, input_at: int = 0, output: int = 0, data: bytes = b"", arguments: int = 0
 ) -> bytes:
-    return message(MessageKind.CALL, data=CALL.pack(name, *[arguments] * 8, pointers, scratch, input_at, output) + data)
+    return message(MessageKind.CALL, data=CALL.pack(name, *[arguments] * 12, pointers, scratch, input_at, output) + data)
 
 
 # Orders, and whether the program still answers behind them.

@@ -146,7 +146,7 @@ def test_threads_and_forks(case: Case) -> None:
 def test_what_a_program_has_found_before_it_is_killed_is_kept(step: str, status: int, case: Case) -> None:
     ended, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", step)
     assert (ended, report.verdict) == (status, VIOLATIONS)
-    assert any("ended before consan had read its counts" in reason for reason in report.incomplete)
+    assert any("before consan had read its counts" in reason for reason in report.incomplete)
     ended, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", step, **NO_FINDING)
     assert (ended, report.verdict) == (status, INCOMPLETE), "nothing found is not clean"
 
@@ -154,6 +154,19 @@ def test_what_a_program_has_found_before_it_is_killed_is_kept(step: str, status:
 def test_a_program_that_leaves_without_its_handlers_is_reported(case: Case) -> None:
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "_exit", **NO_FINDING)
     assert (status, report.verdict, launches(report)) == (21, CLEAN, {"sums": 1})
+
+
+def test_a_program_that_ends_in_a_thread_is_reported(case: Case) -> None:
+    status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "vfork", "threads", "exit", **NO_FINDING)
+    assert (status, report.verdict, launches(report)) == (22, CLEAN, {"sums": 401})
+
+
+def test_a_program_that_closes_all_files_gets_nothing_of_consan_in_its_own(case: Case, capfd: pytest.CaptureFixture[str]) -> None:
+    steps = "close", "reload", "again", "mine"
+    status, report, handed = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", *steps, **NO_FINDING)
+    assert (status, report.verdict, handed[2]) == (STATUS, INCOMPLETE, "cuModuleLoadData text")
+    assert any("ended, or closed consan's connection, before" in reason for reason in report.incomplete)
+    assert "consan: error: the program has closed consan's connection; kernels loaded from now on are not checked" in capfd.readouterr().err
 
 
 @pytest.mark.parametrize("how", ["dlsym", "linked"])
@@ -223,6 +236,20 @@ def test_a_compiler_within_a_library_of_the_program_is_seen(case: Case) -> None:
     status, report, handed = case.run("dlsym", str(case.folder / "plugin.so"), case.image("ptx"))
     assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
     assert handed[0] == "cuModuleLoadData elf with hooks"
+
+
+@pytest.mark.parametrize("output", ["-o code", "--output-file code", "--output-file=code"])
+def test_what_a_process_assembles_is_known_by_its_machine_code(output: str, case: Case) -> None:
+    more = {"PTXAS_IN": str(case.folder), "PTXAS_OUTPUT": output}
+    status, report, handed = case.run("dlsym", "ptxas", case.image("ptx"), **more)
+    assert (status, report.verdict, launches(report)) == (STATUS, VIOLATIONS, {"sums": 1})
+    assert handed[0] == "cuModuleLoadData elf with hooks"
+
+
+def test_what_an_assembler_leaves_that_has_failed_is_not_known(case: Case) -> None:
+    more = {"PTXAS_IN": str(case.folder), "PTXAS_OUTPUT": "-o code || true", "PTXAS_FAILS": "1"}
+    _, report, handed = case.run("dlsym", "ptxas", case.image("ptx"), **more)
+    assert (report.verdict, handed[0]) == (INCOMPLETE, "cuModuleLoad text"), "its own file"
 
 
 def test_nvrtcs_machine_code_for_a_linker_is_known_by_its_ptx(case: Case) -> None:

@@ -19,6 +19,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -57,6 +58,9 @@ typedef void *Handle;
     X(cuGraphInstantiate) X(cuGraphInstantiate_v2) X(cuGraphInstantiateWithFlags) \
     X(cuGraphInstantiateWithParams) X(cuGraphInstantiateWithParams_ptsz) \
     X(cuGraphLaunch) X(cuGraphLaunch_ptsz) X(cuGraphExecDestroy) \
+    X(cuGraphAddKernelNode) X(cuGraphAddKernelNode_v2) X(cuGraphAddNode) X(cuGraphAddNode_v2) \
+    X(cuGraphKernelNodeSetParams) X(cuGraphKernelNodeSetParams_v2) X(cuGraphNodeSetParams) \
+    X(cuGraphExecKernelNodeSetParams) X(cuGraphExecKernelNodeSetParams_v2) X(cuGraphExecNodeSetParams) \
     X(cuDevicePrimaryCtxReset) X(cuDevicePrimaryCtxReset_v2) X(cuDevicePrimaryCtxRelease) X(cuDevicePrimaryCtxRelease_v2) \
     X(cuCtxDestroy) X(cuCtxDestroy_v2) \
     X(cuLinkAddData) X(cuLinkAddData_v2) X(cuLinkAddFile) X(cuLinkAddFile_v2) X(cuLinkComplete) X(cuLinkDestroy) \
@@ -157,7 +161,8 @@ static int entry_asked(const char *name, int version, uint64_t flags) {
     char full[64];
     static const struct { const char *name; int since; } newer[] = {
         {"cuGetProcAddress", 12000}, {"cuCtxDestroy", 4000}, {"cuDevicePrimaryCtxReset", 11000}, {"cuDevicePrimaryCtxRelease", 11000},
-        {"cuLinkAddData", 6050}, {"cuLinkAddFile", 6050}};
+        {"cuLinkAddData", 6050}, {"cuLinkAddFile", 6050}, {"cuGraphAddKernelNode", 12000}, {"cuGraphKernelNodeSetParams", 12000},
+        {"cuGraphExecKernelNodeSetParams", 12000}, {"cuGraphAddNode", 12030}};
     const char *suffix = "";
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (strcmp(name, newer[i].name) == 0 && version >= newer[i].since) suffix = "_v2";
@@ -182,7 +187,7 @@ EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version,
 
 #define MAGIC 0x6e61736eu
 
-enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, ANSWER, CALL, MAP, TEXT, WAIT };
+enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, LAUNCH, LAUNCHED, ANSWER, CALL, MAP, TEXT, WAIT };
 
 struct Head {
     uint32_t magic, kind;
@@ -191,7 +196,7 @@ struct Head {
 
 struct Call {  // behind the head of an order to call a function
     char name[64];
-    uint64_t arguments[8];
+    uint64_t arguments[12];
     uint64_t pointers;  // bit i: argument i is an offset into the scratch memory
     uint64_t scratch, input, output;  // its bytes; the input fills it from here to the end; the output is what lies before here
 };
@@ -220,9 +225,17 @@ static bool transfer(int fd, void *data, uint64_t length, bool out) {
     return true;
 }
 
+static _Atomic ino_t sockets[2];  // of the two connections
+
+// Whether a descriptor is still consan's: programs close files that they have not opened, and get the numbers for their own.
+static bool own(int fd) {
+    struct stat about;
+    return fstat(fd, &about) == 0 && S_ISSOCK(about.st_mode) && (about.st_ino == sockets[0] || about.st_ino == sockets[1]);
+}
+
 static bool tell(int fd, enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length) {
     struct Head head = {MAGIC, kind, a, b, length};
-    return transfer(fd, &head, sizeof head, true) && transfer(fd, (void *)data, length, true);
+    return own(fd) && transfer(fd, &head, sizeof head, true) && transfer(fd, (void *)data, length, true);
 }
 
 // Read the first bytes of a message, and the file that may come with them.
@@ -244,7 +257,7 @@ static bool receive_head(int fd, struct Head *head, int *file) {
 // Read a message. The payload is allocated, with a zero behind it.
 static bool hear(int fd, struct Head *head, char **payload, int *file) {
     *payload = NULL;
-    if (!receive_head(fd, head, file) || head->magic != MAGIC || head->length > LONGEST) return false;
+    if (!own(fd) || !receive_head(fd, head, file) || head->magic != MAGIC || head->length > LONGEST) return false;
     *payload = malloc(head->length + 1);
     if (*payload == NULL || !transfer(fd, *payload, head->length, false)) {
         free(*payload);
@@ -279,6 +292,10 @@ static void *map(int file, uint64_t bytes) {
 
 static const char *text;  // that the driver has named last
 
+static bool names_text(const char *function) {
+    return strncmp(function, "cuGetError", strlen("cuGetError")) == 0 || strcmp(function, "cuFuncGetName") == 0;
+}
+
 static bool obey_call(int fd, const char *payload, uint64_t length) {
     struct Call call;
     if (length < sizeof call) return false;
@@ -289,17 +306,19 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
     char *scratch = calloc(1, call.scratch + sizeof(uint64_t));
     if (scratch == NULL) return false;
     memcpy(scratch + call.input, payload + sizeof call, call.scratch - call.input);
-    for (int i = 0; i < 8; i++) {
+    for (int i = 0; i < 12; i++) {
         if (!(call.pointers >> i & 1)) continue;
         if (call.arguments[i] > call.scratch) return free(scratch), false;
         call.arguments[i] += (uintptr_t)scratch;
     }
     uint64_t *with = call.arguments;
     // Integers and pointers only: more arguments than a function takes do no harm on the machines that have CUDA.
-    Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) =
+    Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) =
         strncmp(call.name, "cu", 2) == 0 ? of_driver(call.name) : NULL;
-    Result result = function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7]) : NOT_FOUND;
-    if (result == 0 && strncmp(call.name, "cuGetError", strlen("cuGetError")) == 0) memcpy(&text, scratch, sizeof text);
+    Result result = function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7], with[8], with[9], with[10],
+                                        with[11])
+                             : NOT_FOUND;
+    if (result == 0 && call.scratch >= sizeof text && names_text(call.name)) memcpy(&text, scratch, sizeof text);
     bool told = tell(fd, ANSWER, (uint64_t)result, 0, scratch, call.output);
     free(scratch);
     return told;
@@ -324,19 +343,28 @@ static void *serve_orders(void *unused) {
     return unused;
 }
 
-static int dial(void) {
+#define HIGH 512  // a number that programs seldom name
+
+static int dial(int number) {
     struct sockaddr_un address = {.sun_family = AF_UNIX};
     const char *path = socket_path();
+    struct stat about;
     if (path == NULL || strlen(path) >= sizeof address.sun_path) return -1;
     strcpy(address.sun_path, path);
-    int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0) return fd;
+    int low = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0), high = low < 0 ? -1 : fcntl(low, F_DUPFD_CLOEXEC, HIGH);
+    int fd = high < 0 ? low : high;
+    if (high >= 0) close(low);
+    if (fd >= 0 && connect(fd, (struct sockaddr *)&address, sizeof address) == 0 && fstat(fd, &about) == 0) {
+        sockets[number] = about.st_ino;
+        return fd;
+    }
     if (fd >= 0) close(fd);
     return -1;
 }
 
 static void lose(void) {
-    if (state == CONNECTED) fputs("consan: error: the consan process has gone; kernels loaded from now on are not checked\n", stderr);
+    const char *why = own(requests) ? "the consan process has gone" : "the program has closed consan's connection";
+    if (state == CONNECTED) fprintf(stderr, "consan: error: %s; kernels loaded from now on are not checked\n", why);
     state = GONE;
 }
 
@@ -363,9 +391,9 @@ static bool connected(void) {
     state = GONE;
     owner = getpid();
     const struct timeval silence = {.tv_sec = SILENCE_SECONDS};
-    requests = dial();
+    requests = dial(0);
     if (requests >= 0) setsockopt(requests, SOL_SOCKET, SO_RCVTIMEO, &silence, sizeof silence);
-    orders = requests < 0 ? -1 : dial();
+    orders = requests < 0 ? -1 : dial(1);
     struct Head head;
     char *nothing;
     if (orders < 0 || !tell(orders, ORDERS, (uint64_t)owner, 0, NULL, 0) || !start_orders()) return false;
@@ -433,8 +461,8 @@ EXPORTED void _Exit(int status) { _exit(status); }
 
 static void in_child(void) {  // of a fork: the connection is the parent's
     pthread_mutex_init(&turn, NULL);
-    if (requests >= 0) close(requests);
-    if (orders >= 0) close(orders);
+    if (requests >= 0 && own(requests)) close(requests);
+    if (orders >= 0 && own(orders)) close(orders);
     requests = orders = -1;
     state = NEW;
     registered = false;
@@ -457,6 +485,7 @@ struct Offer {
     const void *image;  // what to hand to the driver instead; NULL: what the program gave
     uint64_t id;
 };
+static _Atomic bool records;  // kernels of the program are recorded: each of their launches needs a log, so the server is asked
 
 static uint32_t magic_of(const void *image) {
     uint32_t magic;
@@ -499,13 +528,11 @@ static uint64_t bytes_of_fatbin(const void *image) {
     return magic_of(image) != FATBIN || rest > LONGEST ? 0 : head + rest;
 }
 
-static _Atomic bool links;  // the program has had machine code linked: the server may know it
-
-// An image's bytes. 0 for machine code that the server does not know.
+// An image's bytes. The server may know machine code: by what it was linked or assembled from.
 static uint64_t bytes_of(const void *image) {
     if (*(const char *)image == 0) return 0;
     if (memchr(image, 0, sizeof(uint32_t))) return strlen(image);
-    if (magic_of(image) == ELF) return links ? bytes_of_code(image) : 0;
+    if (magic_of(image) == ELF) return bytes_of_code(image);
     return magic_of(image) == FATBIN ? bytes_of_fatbin(image) : strlen(image);
 }
 
@@ -546,6 +573,7 @@ static struct Offer exchanged(const void *image, uint64_t bytes, bool library) {
         if (head.length) fputs("consan: error: the consan process has sent what is no machine code; a module is not checked\n", stderr);
         return free(answer), offer;
     }
+    if (head.b) atomic_store(&records, true);
     offer.image = answer;
     offer.id = head.a;
     return offer;
@@ -578,7 +606,7 @@ static struct Offer offer_of_file(const char *path, bool library) {
     uint64_t bytes;
     void *data = mapped(path, &bytes);
     if (data == NULL) return (struct Offer){NULL, 0};
-    struct Offer offer = exchanged(data, magic_of(data) == ELF && !links ? 0 : bytes, library);
+    struct Offer offer = exchanged(data, bytes, library);
     munmap(data, bytes);
     return offer;
 }
@@ -709,34 +737,115 @@ static Result counted(Result result, Handle function, Handle stream) {
     return result;
 }
 
-struct Config {  // CUlaunchConfig as far as its stream
-    unsigned grid[3], block[3], shared;
-    Handle stream;
+#define UNKNOWN 999          // CUDA_ERROR_UNKNOWN
+#define STREAM_PER_THREAD 2
+#define NO_LAUNCH ((Handle)(intptr_t)-1)  // in place of a stream: consan cannot wait for what is launched
+
+struct Shape {
+    unsigned grid[3], block[3], cluster[3], shared;
 };
 
-#define PLAIN_LAUNCH(name) \
+struct Started {
+    Handle function;  // what to launch
+    bool recorded, refused;
+};
+
+// Before a launch: the server gives it a log, or names the form of its kernel that needs none. Until `launched` nobody else has the turn.
+static struct Started starting(Handle function, Handle stream, struct Shape shape) {
+    struct Started started = {function, false, false};
+    struct Head head;
+    char *answer;
+    if (!atomic_load(&records) || function == NULL) return started;
+    pthread_mutex_lock(&turn);
+    if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
+        free(answer);
+        started = (struct Started){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
+    } else {
+        started.refused = true;  // a recorded kernel without a log would write anywhere
+    }
+    if (!started.recorded) pthread_mutex_unlock(&turn);
+    return started;
+}
+
+static Result launched(struct Started started, Result result) {
+    struct Head head;
+    char *answer;
+    if (!started.recorded) return result;
+    if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
+    pthread_mutex_unlock(&turn);
+    return result;
+}
+
+// The default stream of a thread is another one in consan's.
+static Handle waitable(Handle stream, bool per_thread) {
+    return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream;
+}
+
+#define STARTED(stream, per_thread, ...) \
+    struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__); \
+    if (started.refused) return UNKNOWN
+#define SHAPE {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared}
+
+struct Attribute {  // CUlaunchAttribute
+    int number, unused;
+    unsigned value[16];
+};
+#define CLUSTER_SHAPE 4
+
+struct Config {  // CUlaunchConfig
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    const struct Attribute *attributes;
+    unsigned count;
+};
+
+static struct Shape shape_of(const struct Config *config) {
+    struct Shape shape = {.cluster = {1, 1, 1}, .shared = config->shared};
+    memcpy(shape.grid, config->grid, sizeof shape.grid);
+    memcpy(shape.block, config->block, sizeof shape.block);
+    for (unsigned i = 0; config->attributes && i < config->count; i++)
+        if (config->attributes[i].number == CLUSTER_SHAPE) memcpy(shape.cluster, config->attributes[i].value, sizeof shape.cluster);
+    return shape;
+}
+
+#define PLAIN_LAUNCH(name, per_thread) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
-        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra), \
-                       function, stream); \
+        STARTED(stream, per_thread, SHAPE); \
+        Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra); \
+        return counted(launched(started, result), function, stream); \
     }
-#define COOPERATIVE_LAUNCH(name) \
+#define COOPERATIVE_LAUNCH(name, per_thread) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
-        return counted(ORIGINAL(name, function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments), function, \
-                       stream); \
+        STARTED(stream, per_thread, SHAPE); \
+        Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments); \
+        return counted(launched(started, result), function, stream); \
     }
-#define CONFIGURED_LAUNCH(name) \
+#define CONFIGURED_LAUNCH(name, per_thread) \
     EXPORTED Result name(const struct Config *config, Handle function, void **arguments, void **extra) { \
-        return counted(ORIGINAL(name, config, function, arguments, extra), function, config ? config->stream : NULL); \
+        if (config == NULL) return ORIGINAL(name, config, function, arguments, extra); \
+        struct Started started = starting(function, waitable(config->stream, per_thread), shape_of(config)); \
+        if (started.refused) return UNKNOWN; \
+        Result result = ORIGINAL(name, config, started.function, arguments, extra); \
+        return counted(launched(started, result), function, config->stream); \
     }
 
-PLAIN_LAUNCH(cuLaunchKernel)
-PLAIN_LAUNCH(cuLaunchKernel_ptsz)
-COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel)
-COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz)
-CONFIGURED_LAUNCH(cuLaunchKernelEx)
-CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz)
+PLAIN_LAUNCH(cuLaunchKernel, false)
+PLAIN_LAUNCH(cuLaunchKernel_ptsz, true)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel, false)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz, true)
+CONFIGURED_LAUNCH(cuLaunchKernelEx, false)
+CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz, true)
+
+// What a program hands over with a kernel in it, where no single launch follows: it gets the form that needs no log.
+static bool without_log(Handle *function, struct Shape shape) {
+    struct Started started = starting(*function, NO_LAUNCH, shape);
+    if (started.refused) return false;
+    launched(started, 0);
+    *function = started.function;
+    return true;
+}
 
 struct Params {  // CUDA_LAUNCH_PARAMS
     Handle function;
@@ -746,7 +855,17 @@ struct Params {  // CUDA_LAUNCH_PARAMS
 };
 
 EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, unsigned count, unsigned flags) {
-    Result result = ORIGINAL(cuLaunchCooperativeKernelMultiDevice, launches, count, flags);
+    struct Params *all = launches ? calloc(count + 1, sizeof *all) : NULL;
+    bool fine = all || launches == NULL;
+    for (unsigned i = 0; all && i < count && fine; i++) {
+        struct Shape shape = {.cluster = {1, 1, 1}, .shared = launches[i].shared};
+        all[i] = launches[i];
+        memcpy(shape.grid, all[i].grid, sizeof shape.grid);
+        memcpy(shape.block, all[i].block, sizeof shape.block);
+        fine = without_log(&all[i].function, shape);
+    }
+    Result result = fine ? ORIGINAL(cuLaunchCooperativeKernelMultiDevice, all, count, flags) : UNKNOWN;
+    free(all);
     for (unsigned i = 0; launches && i < count; i++) counted(result, launches[i].function, launches[i].stream);
     return result;
 }
@@ -852,6 +971,57 @@ static Result graph_launched(Result result, Handle handle) {
     return result;
 }
 
+// A kernel that the program puts into a graph, or changes there. The first version of the parameters ends before `kernel`.
+static bool for_graph(struct KernelNode *about, bool first_version) {
+    struct Shape shape = {.cluster = {1, 1, 1}, .shared = about->shared};
+    memcpy(shape.grid, about->grid, sizeof shape.grid);
+    memcpy(shape.block, about->block, sizeof shape.block);
+    Handle own = about->function ? about->function : first_version ? NULL : about->kernel, other = own;
+    if (!without_log(&other, shape)) return false;
+    if (other == own) return true;
+    about->function = other;
+    if (!first_version) about->kernel = NULL;
+    return true;
+}
+
+struct NodeParams {  // CUgraphNodeParams
+    int type, unused[3];
+    union {
+        struct KernelNode kernel;
+        char bytes[240];
+    };
+};
+
+#define FIRST_BYTES offsetof(struct KernelNode, kernel)
+#define KERNEL_NODE_CALL(name, bytes, parameters, ...) \
+    EXPORTED Result name parameters { \
+        struct KernelNode about = {0}; \
+        if (given) memcpy(&about, given, bytes); \
+        if (given && !for_graph(&about, bytes == FIRST_BYTES)) return UNKNOWN; \
+        return ORIGINAL(name, __VA_ARGS__, given ? &about : NULL); \
+    }
+#define NODE_CALL(name, parameters, ...) \
+    EXPORTED Result name parameters { \
+        struct NodeParams about = {0}; \
+        if (given == NULL || *(const int *)given != KERNEL_NODE) return ORIGINAL(name, __VA_ARGS__, given); \
+        memcpy(&about, given, sizeof about); \
+        if (!for_graph(&about.kernel, false)) return UNKNOWN; \
+        return ORIGINAL(name, __VA_ARGS__, &about); \
+    }
+#define ADDED (Handle *node, Handle graph, const Handle *before, size_t count, void *given)
+
+KERNEL_NODE_CALL(cuGraphAddKernelNode, FIRST_BYTES, ADDED, node, graph, before, count)
+KERNEL_NODE_CALL(cuGraphAddKernelNode_v2, sizeof about, ADDED, node, graph, before, count)
+KERNEL_NODE_CALL(cuGraphKernelNodeSetParams, FIRST_BYTES, (Handle node, const void *given), node)
+KERNEL_NODE_CALL(cuGraphKernelNodeSetParams_v2, sizeof about, (Handle node, const void *given), node)
+KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams, FIRST_BYTES, (Handle graph, Handle node, const void *given), graph, node)
+KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams_v2, sizeof about, (Handle graph, Handle node, const void *given), graph, node)
+NODE_CALL(cuGraphAddNode, ADDED, node, graph, before, count)
+NODE_CALL(cuGraphAddNode_v2, (Handle *node, Handle graph, const Handle *before, const void *edges, size_t count, void *given), node, graph,
+          before, edges, count)
+NODE_CALL(cuGraphNodeSetParams, (Handle node, void *given), node)
+NODE_CALL(cuGraphExecNodeSetParams, (Handle graph, Handle node, void *given), graph, node)
+
 // The forms differ in what follows the graph.
 #define INSTANTIATE(name) \
     EXPORTED Result name(Handle *made, Handle from, uint64_t a, uint64_t b, uint64_t c) { \
@@ -906,7 +1076,6 @@ static Result input_file(Result result, Handle linker, const char *path) {
 
 static Result made(Result result, Handle linker, const void *code) {
     if (result != 0 || code == NULL || magic_of(code) != ELF || socket_path() == NULL) return result;
-    links = true;
     report(MADE, (uintptr_t)linker, 0, code, bytes_of_code(code));
     return result;
 }
@@ -977,6 +1146,39 @@ EXPORTED Result nvPTXCompilerDestroy(Handle *compiler) {
     CALLERS(nvPTXCompilerDestroy);
     if (compiler) forget(*compiler);
     return CALLED(own, compiler);
+}
+
+// -- ptxas and nvlink as programs, which nvcc, Triton and XLA start: the files that they read, and the one that they write -----------
+
+struct Words {
+    int count;
+    char **words;
+};
+
+// Whether a word names the output; `next`: it is the word behind.
+static const char *output_of(const char *word, const char *next) {
+    if (strcmp(word, "-o") == 0 || strcmp(word, "--output-file") == 0) return next;
+    return strncmp(word, "--output-file=", strlen("--output-file=")) == 0 ? strchr(word, '=') + 1 : NULL;
+}
+
+static void tool_ends(int status, void *given) {
+    struct Words *with = given;
+    const char *output = NULL;
+    uint64_t bytes;
+    for (int i = 1; status == 0 && i < with->count; i++) {
+        const char *word = with->words[i], *next = i + 1 < with->count ? with->words[i + 1] : NULL, *named = output_of(word, next);
+        if (named) output = named, i += named == next;
+        else if (*word != '-') input_file(0, with, word);
+    }
+    void *code = output ? mapped(output, &bytes) : NULL;
+    if (code) made(0, with, code), munmap(code, bytes);
+}
+
+__attribute__((constructor)) static void follow_tool(int count, char **words) {
+    static struct Words with;
+    const char *name = program_invocation_short_name;
+    with = (struct Words){count, words};
+    if (socket_path() && (strcmp(name, "ptxas") == 0 || strcmp(name, "nvlink") == 0)) on_exit(tool_ends, &with);
 }
 
 // -- NVRTC: a program that asks for machine code gets PTX, which the driver takes in its place ---------------------------------------

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from consan._errors import ConsanError, NotSupported
 from consan.instrument.ptx import PtxSyntaxError
+from consan.native.fatbin import entries
 from consan.native.images import Links
 
 DATA = Path(__file__).parent / "data"
@@ -37,6 +38,17 @@ def test_machine_code_stands_for_what_it_was_made_from(second: bytes) -> None:
     links.add(1, 8, ELF)
     links.make(1, 8, ELF + b"again")
     assert links.ptx_of(ELF + b"again", "sm_90a") == found, "linked from what was linked"
+
+
+def test_a_fat_binary_without_ptx_is_known_by_the_machine_code_in_it() -> None:
+    """As nvcc makes it with -gencode code=sm_90a, from what its ptxas has assembled."""
+    whole = (DATA / "code.fatbin").read_bytes()
+    code = next(entry.data() for entry in entries(whole) if entry.architecture == 90)
+    assert Links().ptx_of(whole, "sm_90a") is None
+    assert linked(PTX, code=code[:-1] + b"?").ptx_of(whole, "sm_90a") is None
+    links = linked(PTX, code=code)
+    assert links.ptx_of(whole, "sm_90a") == ("", PTX[:-1].decode())
+    assert links.ptx_of(whole + whole, "sm_90a") is None, "of several, all would have to be known"
 
 
 def test_a_linker_that_has_gone_leaves_nothing_to_the_next_of_its_handle() -> None:
