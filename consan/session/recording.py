@@ -150,8 +150,9 @@ class Recording:
         """Keep what was found, and count what was checked."""
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
-        fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
-        self.findings.add(decode(*checked.tables(), {prepared.number: replace(sites, fixes=fixes)}))
+        if checked.found:
+            fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
+            self.findings.add(decode(*checked.tables(), {prepared.number: replace(sites, fixes=fixes)}))
         if started.earlier is not None:
             started.earlier.store()
         for why in checked.outer:

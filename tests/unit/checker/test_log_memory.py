@@ -70,3 +70,16 @@ def test_memory_that_is_zeroed_anyway_is_not_kept() -> None:
     logs = LogMemory(backend)
     logs.give("log", logs.take("log", 64))
     assert not backend.live
+
+
+def test_a_result_is_made_once_for_the_same_data(monkeypatch: pytest.MonkeyPatch) -> None:
+    logs, made = LogMemory(Backend()), []
+
+    def result(key: str, data: bytes) -> int:
+        return logs.recalled(key, data, lambda: made.append(data) or len(made))
+
+    assert [result("a", b"1"), result("a", b"1"), result("b", b"1"), result("a", b"2"), result("a", b"1")] == [1, 1, 2, 3, 4]
+    monkeypatch.setattr(memory, "MOST_RESULTS", 1)
+    assert [result("c", b"1"), result("a", b"1")] == [5, 6]
+    monkeypatch.setattr(memory, "MOST_DATA", 2)
+    assert [result("c", b"long"), result("c", b"long")] == [7, 8]
