@@ -38,6 +38,7 @@ class FakeGpu(VirtualBackend):
     modules_kept = None
     arch = "sm_90a"
     allocates_zeros = True
+    records = False
 
     def __init__(self) -> None:
         super().__init__()
@@ -248,3 +249,22 @@ def test_inductor_loads_through_triton(driver: FakeDriver, backend: FakeGpu) -> 
         adapters.remove()
         assert config.use_static_cuda_launcher is True
     assert config.use_static_cuda_launcher is before
+
+
+def test_launches_are_recorded_where_the_session_records(
+    driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The kernel records nothing, so nothing has to run for its launches to be judged."""
+    monkeypatch.setattr(backend, "records", True)
+    session = Session(device="gpu")
+    adapters.install(session)
+    try:
+        launch()
+        launch()
+        (summary,) = session.report().kernels
+    finally:
+        adapters.remove()
+    assert (summary.engine, summary.launches, summary.ctas, len(driver.launches)) == ("record", 2, 4, 2)
+    assert CONTROL.encode() not in driver.loaded[0][1]
+    launch()  # without a session, by the launcher that is in place
+    assert len(driver.launches) == 3

@@ -31,7 +31,7 @@ class FakeSession:
         self.names.append(name)
         self.texts.append(ptx)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda"}
+        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
         return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:

@@ -99,7 +99,7 @@ class FakeSession:
     def instrument(self, ptx: str, *, name: str) -> Any:
         self.names.append(name)
         hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda"}
+        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
         return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:
