@@ -142,15 +142,11 @@ class HostileClient:
                 pass
 
 
-def chosen_engine(seed: int) -> str:
-    return (AUTO, RECORD)[seed % 2]
-
-
 def check_hostile_client(seed: int, images: list[bytes], rounds: int) -> Client:
     """Serve one, and hold its reports against what a report must be."""
     hostile = HostileClient(seed, images)
     (requests, own), (orders, obeying) = socket.socketpair(), socket.socketpair()
-    asked = options(engine=chosen_engine(seed))
+    asked = options(engine=(AUTO, RECORD)[seed % 2], timeout=0.3)
     client = Client(7, requests, Orders(orders), asked, Links(), delays=False)
     failures: list[BaseException] = []
 
