@@ -94,6 +94,7 @@ def test_a_launch_that_the_driver_refuses_is_none(case: Case) -> None:
     assert (status, report.verdict, engines(report)) == (5, INCOMPLETE, {}), "the program ends at the driver's error"
 
 
+@pytest.mark.slow
 def test_threads(trace: dict[str, str], case: Case) -> None:
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "threads", given=ASKED, **trace)
     assert (report.verdict, engines(report)) == (VIOLATIONS, {"record": 401})
