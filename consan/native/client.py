@@ -284,9 +284,12 @@ class Client:
         """A kernel is about to be launched; it may need a log."""
         if self._session is None:
             return Message(MessageKind.ANSWER)
+        if self._whose(message.a)[0] == _UNKNOWN:
+            assert isinstance(self._session.backend, ClientBackend)
+            self._known[message.a] = self._known.get(message.a, (0, ""))[0], self._session.backend.name_of(message.a)
         name, owners = self._whose(message.a)
         try:
-            return self._recorded.launch(self._session, message, "" if name == _UNKNOWN else name, owners)
+            return self._recorded.launch(self._session, message, name, owners)
         except NotStarted as why:
             self._reasons[f"a launch of {name} was not made, because it would be recorded without a log: {why}"] = None
             return REFUSED

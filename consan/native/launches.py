@@ -64,7 +64,7 @@ class RecordedModules:
 
         Raises `NotStarted` if it must not be made.
         """
-        found = self._module(session, request.a, name, owners)
+        found = self._module(request.a, name, owners)
         if found is None:
             return _OWN
         backend = session.backend
@@ -76,13 +76,11 @@ class RecordedModules:
             backend.launching = backend.without_log = False
         return _OWN
 
-    def _module(self, session: Session, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
+    def _module(self, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
         """The kernel's name and its module, if that is recorded."""
         owned = [self._known[owner] for owner in owners if owner in self._known]
         if not self._known or not (owned or owners <= {0, handle}):  # looked up from another module
             return None
-        assert isinstance(session.backend, ClientBackend)
-        name = name or session.backend.name_of(handle)
         for prepared, module in owned or self._known.values():
             if name in prepared.entries:
                 return name, prepared, module
