@@ -24,7 +24,7 @@ from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Group, Grouped, Launch
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
-from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
+from consan.checker.replay import MOST_SHARED, History, Level, Replayed, Status, Tables, replay
 from consan.checker.stops import Stop
 from consan.checker.uniting import Key, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
@@ -318,7 +318,7 @@ class _Checker:
         for unit in range(grouped.units):
             histories.append(self.launch.history(unit))
             nbytes += histories[-1].log.nbytes
-            if nbytes > self._most_bytes:
+            if nbytes > self._most_bytes or histories[-1].shared_bytes > MOST_SHARED:
                 return self._too_large(grouped.units, whole=whole)
         if not histories:
             return ()

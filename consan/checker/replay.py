@@ -114,6 +114,9 @@ class History:
         return max(_CHUNK, -(-self.shared_bytes // _CHUNK) * _CHUNK)
 
 
+MOST_SHARED = 1 << 20  # bytes of a CTA's shared memory: more than any device has; a program may write to what its launches leave
+
+
 @dataclass(frozen=True)
 class Replayed:
     """The findings of one replay; `events`: lane events."""
@@ -144,6 +147,8 @@ def replay(
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
     assert history.log.shape[2] == LANES
     records = np.zeros(MOST_FINDINGS, RECORD)
+    if history.shared_bytes > MOST_SHARED:
+        return Replayed(Status.CORRUPT, records[:0], 0, False, False)
     given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa)
     given.open_block, given.open_events = opened
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)

@@ -15,17 +15,19 @@ forwards and decides nothing. The `consan run` process is its server:
   them, with the program's context current in that thread only; consan's own work goes on a stream of its own.
 - Device code of several modules that are linked, at build (`-rdc=true`) or at run time, is joined as PTX before it is instrumented. Machine
   code that the program has had linked, by the driver or nvJitLink, is known by its bytes when it is loaded.
+  The same holds for machine code that `ptxas` or `nvlink` makes in a process of the program, or nvPTXCompiler in a library that shows its
+  functions.
 - The ring of findings is memory that both processes map: what a program has found before it is killed is read after its death. Counts
   are lost then, and the report says so.
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
   yet, the session takes the runtime's on the first device.
 - Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
+- With `--engine record` a launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs.
 - The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
   (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.
 - The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both
   sides; PTX and fat binaries are data of a program, and errors in them end its connection at most.
 
 Not handled: a second context or device of a process (its launches run unchecked, and the report says so), link-time optimisation, cubins
-that another program made, launches within a graph (the kernels are checked; only uninstrumented ones are not
-counted), launches after the program's exit handlers, and time limits for a launch.
+that another program made, launches after the program's exit handlers, and time limits for a launch.
 """

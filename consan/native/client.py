@@ -40,6 +40,10 @@ _CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::c
 _LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
 _STILL: Final = 15.0  # seconds after which the interposer is told that its request is being worked on
 _MOST_TABLE: Final = 1 << 24  # bytes
+_MACHINE_CODE: Final = (
+    "machine code was loaded that no linker or ptxas of this run has made: "
+    "empty the program's cache, so that ptxas makes it anew, or give the driver PTX"
+)
 _UNKNOWN: Final = "a kernel that consan has not seen being looked up"
 
 
@@ -163,6 +167,7 @@ class Client:
         """An image that is about to be loaded -> the cubin to load instead, and its number; nothing: load it as it is."""
         context, library = message.a, bool(message.b)
         if not self._links.may_know(message.data):
+            self._notes[_MACHINE_CODE] = None
             return Message(MessageKind.ANSWER)
         name = f"module {len(self._prepared) + 1} of process {self.pid}"
         try:
@@ -279,9 +284,12 @@ class Client:
         """A kernel is about to be launched; it may need a log."""
         if self._session is None:
             return Message(MessageKind.ANSWER)
+        if self._whose(message.a)[0] == _UNKNOWN:
+            assert isinstance(self._session.backend, ClientBackend)
+            self._known[message.a] = self._known.get(message.a, (0, ""))[0], self._session.backend.name_of(message.a)
         name, owners = self._whose(message.a)
         try:
-            return self._recorded.launch(self._session, message, "" if name == _UNKNOWN else name, owners)
+            return self._recorded.launch(self._session, message, name, owners)
         except NotStarted as why:
             self._reasons[f"a launch of {name} was not made, because it would be recorded without a log: {why}"] = None
             return REFUSED

@@ -11,21 +11,23 @@ Not handled: a kernel that waits for what its program does behind the launch (it
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import ConsanError, UsageError
+from consan._errors import UsageError
 from consan.instrument.ptx import parse
 from consan.native.remote import ClientBackend, NativeModule
-from consan.native.wire import NO_LAUNCH, SHAPE, Malformed, Message, MessageKind
+from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
     from consan.session.session import Session
 
+_MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
 _RECORDED: Final = 1
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
 REFUSED: Final = Message(MessageKind.ANSWER, 0, 2)  # launch nothing
@@ -62,7 +64,7 @@ class RecordedModules:
 
         Raises `NotStarted` if it must not be made.
         """
-        found = self._module(session, request.a, name, owners)
+        found = self._module(request.a, name, owners)
         if found is None:
             return _OWN
         backend = session.backend
@@ -74,13 +76,11 @@ class RecordedModules:
             backend.launching = backend.without_log = False
         return _OWN
 
-    def _module(self, session: Session, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
+    def _module(self, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
         """The kernel's name and its module, if that is recorded."""
         owned = [self._known[owner] for owner in owners if owner in self._known]
         if not self._known or not (owned or owners <= {0, handle}):  # looked up from another module
             return None
-        assert isinstance(session.backend, ClientBackend)
-        name = name or session.backend.name_of(handle)
         for prepared, module in owned or self._known.values():
             if name in prepared.entries:
                 return name, prepared, module
@@ -95,6 +95,8 @@ class RecordedModules:
             raise Malformed("no shape of a launch")
         x, y, z, a, b, c, *cluster, shared = SHAPE.unpack(request.data)
         shape = (cluster[0], cluster[1], cluster[2])
+        if not 0 < a * b * c <= _MOST_THREADS or not 0 < math.prod(shape) <= _MOST_CTAS:
+            return  # every driver refuses it
         launch = FrameworkLaunch(entry, (x, y, z), (a, b, c), shape, 0 if backend.without_log else request.b, module)
         asked = False
         try:
@@ -105,10 +107,10 @@ class RecordedModules:
                 self._made(self.ask(Message(MessageKind.ANSWER, function, _RECORDED)))
         except _Refused:
             pass
-        except ConsanError as error:
-            if asked:
+        except Exception as error:  # whatever it is, the kernel must not run with the log of another launch
+            if asked or isinstance(error, Broken):
                 raise
-            raise NotStarted(str(error)) from None
+            raise NotStarted("; ".join(str(error).splitlines()) or type(error).__name__) from None
 
     @staticmethod
     def _made(done: Message) -> None:

@@ -42,7 +42,6 @@ _SIGNATURES: Final = {
     "cuEventQuery": "n",
     "cuEventRecord": "n n",
     "cuFuncGetAttribute": "o n n",
-    "cuFuncGetParamInfo": "n n o o",
     "cuFuncSetAttribute": "n n n",
     "cuLaunchKernel": "n n n n n n n n n n n",
     "cuLibraryGetGlobal": "o o n s",

@@ -304,6 +304,43 @@ def test_the_drivers_api_and_nvrtc(flags: tuple[str, ...], verdict: str, tmp_pat
     assert {access["line"] for finding in report["findings"] for access in finding["accesses"]} <= {3, 5}
 
 
+# The same program without a variable, so that it can be recorded.
+STATELESS = "\n".join(line for line in PROGRAM.replace("sum + bias", "sum").splitlines() if "bias" not in line)
+
+
+@pytest.mark.parametrize("flags", [(), ("-DGRAPH",), ("-DRACY",), ("-DRACY", "-DGRAPH")], ids=" ".join)
+def test_recorded(flags: tuple[str, ...], tmp_path: Path) -> None:
+    """Launches are recorded; those in a graph have hooks."""
+    status, printed, report = run(build(tmp_path, *flags, source=STATELESS), "--engine", "record")
+    racy, graph = "-DRACY" in flags, "-DGRAPH" in flags
+    assert (status, report["verdict"], report["exit"]) == ((66, "violations", 7) if racy else (7, "clean", 7))
+    assert racy or printed == ("1024 1024 1024 1024\n" if graph else "512 512 512 512\n")
+    ran = {(kernel["name"], kernel["engine"]): kernel["launches"] for kernel in report["kernels"] if kernel["launches"]}
+    assert ran == {(SUMS, "record"): 10, (DOUBLED, "record"): 2 if graph else 1} | ({(SUMS, "inline"): 5} if graph else {})
+    assert {finding["kernel"] for finding in report["findings"]} <= {SUMS}
+
+
+@pytest.mark.parametrize("racy", [False, True], ids=["clean", "racy"])
+def test_recorded_through_the_drivers_api(racy: bool, tmp_path: Path) -> None:
+    app = build(tmp_path, *["-DRACY"] * racy, *libraries(find.NVRTC), source=DRIVER_PROGRAM)
+    status, printed, report = run(app, "--engine", "record")
+    assert (status, report["verdict"], report["exit"]) == ((66, "violations", 7) if racy else (7, "clean", 7))
+    assert [(kernel["name"], kernel["engine"], kernel["launches"]) for kernel in report["kernels"]] == [("sums", "record", 1)]
+    assert racy or printed.startswith("63 0\n")
+
+
+def test_what_nvcc_assembles_in_the_run_is_known(tmp_path: Path) -> None:
+    """Machine code that a child of the program makes, with ptxas, and another child loads."""
+    (tmp_path / "make.sh").write_text("nvcc -arch=sm_90a -lineinfo -o app app.cu && exec ./app\n")
+    (tmp_path / "app.cu").write_text(PROGRAM)
+    output = tmp_path / "report.json"
+    command = [sys.executable, "-m", "consan", "run", "-o", str(output), "/bin/sh", "make.sh"]
+    done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    report = json.loads(output.read_text())
+    assert (done.returncode, report["verdict"]) == (7, "clean"), done.stdout + done.stderr
+    assert launches(report) == {SUMS: 10, DOUBLED: 1}
+
+
 def build_parts(folder: Path, *flags: str) -> None:
     for name, text in PARTS.items():
         (folder / name).write_text(text)

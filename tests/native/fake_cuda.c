@@ -327,7 +327,7 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
 #define FORM(name) {#name, (void *)name},
 static const struct { const char *name; void *function; } forms[] = {
     FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
-    {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
+    {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {
     if (version < 12000) return 1;

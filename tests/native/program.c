@@ -242,6 +242,7 @@ int main(int count, char **given) {
         if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
         if (!strcmp(given[i], "reload")) module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
         if (!strcmp(given[i], "function")) check(((Result(*)())find("cuKernelGetFunction"))(&kernel, kernel), "function");
+        if (!strcmp(given[i], "unseen")) check(((Result(*)())find("fakeGetFunction"))(&kernel, module, "sums"), "function");
         if (!strcmp(given[i], "module")) {
             Handle inner;
             check(((Result(*)())find("cuLibraryGetModule"))(&inner, module) || ((Result(*)())find("cuModuleGetFunction"))(&kernel, inner, "sums"), "module");

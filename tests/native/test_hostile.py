@@ -27,7 +27,8 @@ from consan.native.client import Client
 from consan.native.images import Links
 from consan.native.remote import Orders
 from consan.native.server import Server
-from consan.native.wire import LONGEST, MAGIC, MessageKind
+from consan.native.wire import LONGEST, MAGIC, NO_LAUNCH, SHAPE, MessageKind
+from consan.options import AUTO, RECORD
 from consan.reports.json_format import to_json
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 
@@ -35,7 +36,7 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 HEAD = struct.Struct("<IIQQQ")
 CALL = struct.Struct("<64s12QQQQQ")
 ATTRIBUTES = {16: 132, 75: 9, 76: 0, 81: 233_472, 97: 232_448}
-REQUESTS = [kind for kind in MessageKind if kind < MessageKind.ANSWER]
+REQUESTS = [kind for kind in MessageKind if kind < MessageKind.LAUNCHED]
 TABLE = 1 << 18
 
 
@@ -59,6 +60,7 @@ class HostileClient:
     def __init__(self, seed: int, images: list[bytes]) -> None:
         self.chance, self.images = random.Random(seed), images
         self.lies = self.chance.choice([0.0, 0.0, 0.02, 0.2])  # how often an order is answered wrongly
+        self.launching = False  # whether a recorded launch is due to be said to be made
 
     def obey(self, connection: socket.socket) -> None:
         """Answer orders: device memory is noise, or zero."""
@@ -95,10 +97,16 @@ class HostileClient:
     def request(self) -> bytes:
         """A message: mostly one that may be sent, of which much is wrong."""
         chance = self.chance
-        if chance.random() < 0.4:  # as a process that has something checked
-            some = [(MessageKind.IMAGE, self.images[0]), (MessageKind.LOADED, bytes(16)), (MessageKind.COLLECT, b"")]
-            kind, data = chance.choice(some)
-            return message(kind, data=data)
+        if self.launching and chance.random() < 0.9:
+            return message(MessageKind.LAUNCHED, chance.choice([0, 0, 0, 1, 700]))
+        if chance.random() < 0.6:  # as a process that has something checked
+            grid = chance.choice([(4, 1, 1), (4, 1, 1), (0, 1, 1), (1 << 31, 1 << 16, 1 << 16), (3, 2, 1)])
+            shape = SHAPE.pack(*grid, chance.choice([256, 33, 1 << 20]), 1, 1, *chance.choice([(1, 1, 1), (2, 1, 1), (0, 0, 0)]), 0)
+            some = [(MessageKind.IMAGE, 0, self.images[0]), (MessageKind.LOADED, 0, bytes(16)), (MessageKind.COLLECT, 0, b"")]
+            some += [(MessageKind.FOUND, 5, b"sums"), (MessageKind.LAUNCH, chance.choice([5, 5, 6]), shape)] * 2
+            kind, number, data = chance.choice(some)
+            others = {MessageKind.IMAGE: 1, MessageKind.LAUNCH: chance.choice([0, 0, 0, 7, NO_LAUNCH])}  # as a library; the stream
+            return message(kind, number, others.get(kind, 0), data)
         number = chance.choice([0, 0, 1, 2, 1 << 20, chance.getrandbits(64)])
         data = chance.choice([b"", chance.randbytes(chance.randrange(64)), chance.choice(self.images), self.spoilt()])
         if chance.random() < 0.9:
@@ -117,6 +125,7 @@ class HostileClient:
     def talk(self, requests: socket.socket, rounds: int) -> None:
         """Send requests, and wait for the answers as long as there are any."""
         requests.settimeout(20)
+        request = bytes(HEAD.size)
         with requests:
             try:
                 for _ in range(rounds):
@@ -124,6 +133,7 @@ class HostileClient:
                     if len(answer) < HEAD.size:
                         return
                     exactly(requests, HEAD.unpack(answer)[-1])
+                    self.launching = HEAD.unpack(answer)[3] == 1 and HEAD.unpack_from(request)[1] == MessageKind.LAUNCH
                     request = self.request()
                     requests.sendall(request)
                     if HEAD.unpack_from(request)[-1] > len(request) - HEAD.size:
@@ -136,7 +146,8 @@ def check_hostile_client(seed: int, images: list[bytes], rounds: int) -> Client:
     """Serve one, and hold its reports against what a report must be."""
     hostile = HostileClient(seed, images)
     (requests, own), (orders, obeying) = socket.socketpair(), socket.socketpair()
-    client = Client(7, requests, Orders(orders), options(), Links(), delays=False)
+    asked = options(engine=(AUTO, RECORD)[seed % 2], timeout=0.3)
+    client = Client(7, requests, Orders(orders), asked, Links(), delays=False)
     failures: list[BaseException] = []
 
     def serve() -> None:

@@ -94,6 +94,12 @@ def test_a_launch_that_the_driver_refuses_is_none(case: Case) -> None:
     assert (status, report.verdict, engines(report)) == (5, INCOMPLETE, {}), "the program ends at the driver's error"
 
 
+def test_a_handle_that_consan_has_not_seen_is_known_by_its_name(trace: dict[str, str], case: Case) -> None:
+    _, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "unseen", "again", given=ASKED, **trace)
+    assert (engines(report), report.uninstrumented, report.incomplete) == ({"record": 2}, (), ())
+
+
+@pytest.mark.slow
 def test_threads(trace: dict[str, str], case: Case) -> None:
     _, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", "threads", given=ASKED, **trace)
     assert (report.verdict, engines(report)) == (VIOLATIONS, {"record": 401})
