@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import html
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -29,6 +28,7 @@ class AdviceLine:
     file: str
     line: int
     ptx_line: int
+    place: str  # in words, with the user's line where it comes from a header
     ran: int  # executions by threads
     need: str
     why: str
@@ -37,6 +37,7 @@ class AdviceLine:
     edits: tuple[tuple[int, int, str], ...] = ()  # the kernel's PTX without it; empty if it is not claimed to be superfluous
     instructions: int = 1  # of the PTX: an unrolled loop has several
     free: tuple[int, ...] = ()  # the PTX lines of those that are not needed, together, although the statement is
+    orders: tuple[str, ...] = ()  # the places of what is found without it
 
     @property
     def head(self) -> str:
@@ -44,17 +45,13 @@ class AdviceLine:
         return _HEADS[{"needed": 2, "not assessed": 3, "did not run": 4, STAGES: 5}.get(self.need, 0 if self.together else 1)]
 
     @property
-    def place(self) -> str:
-        """Where it is."""
-        return f"{os.path.basename(self.file)}:{self.line}" if self.line else f"PTX line {self.ptx_line}"
-
-    @property
     def remarks(self) -> tuple[str, ...]:
         """What is known of it besides."""
         several = f"{self.instructions} instructions" if self.instructions > 1 else ""
         lines, number = ", ".join(map(str, self.free)), len(self.free)
         free = f"{number} of them may go{' together' * (number > 1)}: PTX {'lines' if number > 1 else 'line'} {lines}" if lines else ""
-        return tuple(filter(None, (self.why, several, free, *self.weaker)))
+        why = f"{self.why}, the first at {self.orders[0]}" if self.orders else self.why
+        return tuple(filter(None, (why, several, free, *self.weaker)))
 
 
 def parts(lines: Sequence[AdviceLine]) -> Iterator[tuple[str, list[AdviceLine]]]:

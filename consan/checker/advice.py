@@ -56,6 +56,7 @@ class Advised:
     spots: tuple[Spot, ...] = ()
     instructions: int = 1  # of the PTX that ran
     free: tuple[int, ...] = ()  # the sites of those that are not needed, together, although the statement is
+    pairs: tuple[tuple[int, ...], ...] = ()  # the sites of what is found without it
 
 
 def advise(questions: Launches, trouble: str, reach: Callable[[str], BarrierReach], registers: Registers = lambda _: True) -> list[Advised]:
@@ -79,7 +80,7 @@ def advise(questions: Launches, trouble: str, reach: Callable[[str], BarrierReac
 
 def _advised(questions: Launches, spots: list[Spot], why: str, registers: Registers) -> Advised:
     """What is known of a statement that ran. `why` it is not assessed."""
-    need, why = (Need.NOT_ASSESSED, why) if why else _asked(questions, spots, registers)
+    need, why, found = (Need.NOT_ASSESSED, why, frozenset[Key]()) if why else _asked(questions, spots, registers)
     sites: dict[int, list[Spot]] = {}
     for spot in filter(questions.walked.executions, spots):
         sites.setdefault(questions.places[spot].site, []).append(spot)
@@ -93,6 +94,7 @@ def _advised(questions: Launches, spots: list[Spot], why: str, registers: Regist
         spots=tuple(spots),
         instructions=len(sites),
         free=tuple(_together(questions, registers, sites)) if needed and len(sites) > 1 else (),
+        pairs=tuple(sorted({tuple(number for number in key[3:] if number in questions.places.sites) for key in found})),
     )
 
 
@@ -144,16 +146,18 @@ def _obstacle(questions: Launches, spots: Iterable[Spot], reach: BarrierReach) -
     return "" if kinds <= {Event.COPY_WAIT, Event.PRODUCT_WAIT} else reach.obstacle(lines)
 
 
-def _asked(questions: Launches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str]:
+def _asked(questions: Launches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str, frozenset[Key]]:
+    """Whether a statement is needed, why, and what is found without it."""
+    nothing = frozenset[Key]()
     if questions.exhausted:
-        return Need.NOT_ASSESSED, "too much was replayed already"
+        return Need.NOT_ASSESSED, "too much was replayed already", nothing
     change = questions.places.left_out(spots)
     if _too_early(questions, spots, change, registers):
-        return Need.NEEDED, "registers of wgmma are used too early without it"
+        return Need.NEEDED, "registers of wgmma are used too early without it", nothing
     answer = questions.ask(change)
     if answer.troubles:
-        return Need.NEEDED, "threads would go another way without it"
-    return (Need.NEEDED, f"findings without it: {len(answer.found)}") if answer.found else (Need.NOT_NEEDED, "")
+        return Need.NEEDED, "threads would go another way without it", nothing
+    return (Need.NEEDED, f"findings without it: {len(answer.found)}", answer.found) if answer.found else (Need.NOT_NEEDED, "", nothing)
 
 
 def _too_early(questions: Launches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:

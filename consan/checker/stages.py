@@ -18,14 +18,21 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.changes import Statement
-from consan.checker.questions import Launches, Questions, Remembered
+from consan.checker.questions import Launches, Questions
+from consan.checker.recorder import RecordedLaunch
 from consan.checker.replay import History
 from consan.checker.walks import DID_NOT_HAPPEN, Steps, steps_of
-from consan.instrument.record.templates import Event, Template, TemplateEvent
+from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
 
 Array = npt.NDArray[np.int64]
-_FILLS = (Event.COPY, Event.BULK_LOAD, Event.TENSOR_LOAD)
-_USES = (Event.READ, Event.WRITE, Event.ATOMIC, Event.BULK_STORE, Event.TENSOR_STORE, Event.PRODUCT)
+FILLS = (Event.COPY, Event.BULK_LOAD, Event.TENSOR_LOAD)
+USES = (Event.READ, Event.WRITE, Event.ATOMIC, Event.BULK_STORE, Event.TENSOR_STORE, Event.PRODUCT)
+_ELSEWHERE = Flag.RANKED | Flag.MULTICAST
+# What touches shared memory at addresses that are not followed.
+_NOT_FOLLOWED = {
+    Event.FILL, Event.STORE_ASYNC, Event.BULK_PUSH, Event.LAUNCH_REQUEST,
+    Event.TENSOR_ALLOC, Event.TENSOR_MMA, Event.TENSOR_CP,
+}  # fmt: skip
 _LEAST_FILLS = 3  # of an instruction, by one thread
 _DESCRIBED, _UNIT = 0x3FFF, 4  # the bits of a descriptor's start, and their unit
 
@@ -72,12 +79,19 @@ def staged(launches: Launches) -> list[Staged]:
 
 
 def _staged(questions: Questions) -> Iterator[Staged]:
-    histories = questions.each_history()
-    for rings, ran in _rings(histories[0], questions.recorded.templates) if histories else ():
+    histories, templates = questions.each_history(), questions.recorded.templates
+    for rings, ran in _rings(histories[0], templates) if histories and _is_followed(templates) else ():
         serve = rings[0].stages
         while serve > 1 and not questions.exhausted and _serves(questions, rings, serve - 1):
             serve -= 1
         yield from (Staged(ring, serve, ran) for ring in rings)
+
+
+def _is_followed(templates: Iterable[Template]) -> bool:
+    """Whether all that touches shared memory is followed: not where other CTAs do, nor operands in tensor memory's instructions."""
+    events = [event for template in templates for event in template.events]
+    followed = (event.kind not in _NOT_FOLLOWED for event in events)
+    return all(followed) and not any(event.kind in (*FILLS, *USES) and event.flags & _ELSEWHERE for event in events)
 
 
 def _serves(questions: Questions, rings: list[Ring], stages: int) -> bool:
@@ -97,7 +111,7 @@ def _serves(questions: Questions, rings: list[Ring], stages: int) -> bool:
 def _rings(history: History, templates: Iterable[Template]) -> Iterator[tuple[list[Ring], int]]:
     """Rings with the same number of stages come together: registers may address a stage of each. With executions of what fills them."""
     steps, fills = steps_of(history.log, templates), dict[int, list[tuple[Array, Array]]]()
-    for lanes, at, event in _events(steps, _FILLS):
+    for lanes, at, event in _events(steps, FILLS):
         addresses = _addresses(steps, event, lanes, at)
         fills.setdefault(event.site, []).append((lanes[addresses >= 0], addresses[addresses >= 0]))
     groups: dict[int, list[tuple[Ring, int]]] = {}
@@ -139,7 +153,7 @@ def _merged(rings: list[Ring]) -> list[Ring]:
 class Restaged:
     """A launch as if its rings had fewer stages."""
 
-    launch: Remembered
+    launch: RecordedLaunch
     rings: list[Ring]
     stages: int
     templates: Iterable[Template]
@@ -161,7 +175,8 @@ class _Restaging:
 
     def __init__(self, history: History, rings: list[Ring], stages: int, templates: Iterable[Template]) -> None:
         self._rings, self._stages = rings, stages
-        self._steps, self._log = steps_of(history.log, templates), history.log.copy()
+        self._steps = steps_of(history.log, templates)
+        self._log: npt.NDArray[np.uint32] = history.log.copy()
         lanes = history.log.shape[0] * history.log.shape[2]
         self._numbers = {(ring, fills): np.full(lanes, -1, np.int64) for ring in rings for fills in (False, True)}
 
@@ -176,7 +191,7 @@ class _Restaging:
     def _block(self, template: Template, lanes: Array, at: Array) -> None:
         changes: dict[int, tuple[Array, Array]] = {}  # by word: which lanes' events happened, and by how much the word changes
         for event in template.events:
-            if event.kind not in (*_FILLS, *_USES):
+            if event.kind not in (*FILLS, *USES):
                 continue
             addresses = _addresses(self._steps, event, lanes, at)
             step, happened = self._step(event, lanes, addresses), addresses >= 0
@@ -196,7 +211,7 @@ class _Restaging:
         step = np.zeros(len(lanes), np.int64)
         for ring in self._rings:
             inside = (addresses >= ring.begin) & (addresses < ring.begin + ring.stages * ring.bytes)
-            numbers, stage = self._numbers[ring, event.kind in _FILLS], ring.stage(addresses)
+            numbers, stage = self._numbers[ring, event.kind in FILLS], ring.stage(addresses)
             last = np.maximum(numbers[lanes], 0)
             number = last + (stage - last) % ring.stages
             if (inside & (number > last + 1)).any():

@@ -25,6 +25,8 @@ _BY_ONE: Final[dict[str, tuple[Event, ...]]] = {  # by the situation of the find
     "initialised-twice": (Event.MBARRIER_INIT,),
     "replicated": (Event.WRITE,),
 }
+_MAP: Final = re.compile(r"\[\s*(%\w+)\s*,\s*\{")
+_ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _OWN: Final = {
@@ -49,7 +51,7 @@ class TextRepairs(PathForms):
         forms = (
             self._earlier, self._unaligned, self._masks, self._atomic, self._ordered, self._counted, self._released, self._initialised,
             self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._by_fewer,
-            self._around_branches, self._cleared,
+            self._around_branches, self._cleared, self._maps_fenced,
         )  # fmt: skip
         for form in forms:
             yield from form()
@@ -143,6 +145,22 @@ class TextRepairs(PathForms):
                         operands = [other.text for other in each.operands]
                         operands[place] = value
                         yield from self._other((function, each), f"{each.opcode} {', '.join(operands)};")
+
+    def _maps_fenced(self) -> Iterator[TextRepair]:
+        """A tensor map is acquired before the copy that uses it; or that, and released behind its change."""
+        if self.kind != "missing-proxy-fence":
+            return
+        for function, copy in self._own:
+            named = _MAP.search(copy.text) if ".tensor" in copy.opcode else None
+            if named is None:
+                continue
+            acquire, release = f"{_ACQUIRE} [{named[1]}], 128", "fence.proxy.tensormap::generic.release.gpu"
+            steps = (RepairStep("add", acquire, "before", self._site(function, copy)),)
+            edits = ((copy.start, copy.start, f"{acquire}; "),)
+            yield TextRepair(steps, edits)
+            for other in (each for each in self._own if each[1] is not copy):
+                step = RepairStep("add", release, "after", self._site(*other))
+                yield TextRepair((step, *steps), ((other[1].end, other[1].end, f" {release};"), *edits))
 
     # -- several instructions ----------------------------------------------------------------------------------------------
 

@@ -28,10 +28,10 @@ class Walked:
 
     def __add__(self, other: Walked) -> Walked:
         """The counts of both."""
-        sums = Counter(self.ran), Counter(self.skipped)
-        for mine, more in zip(sums, (other.ran, other.skipped), strict=True):
-            mine.update(more)
-        return Walked(*sums, self.pairs | other.pairs, self.mbarriers | other.mbarriers, self.sizes | other.sizes)
+        ran, skipped = Counter(self.ran), Counter(self.skipped)
+        ran.update(other.ran)
+        skipped.update(other.skipped)
+        return Walked(ran, skipped, self.pairs | other.pairs, self.mbarriers | other.mbarriers, self.sizes | other.sizes)
 
     def executions(self, spot: Spot) -> int:
         """How often an event happened, over all threads."""
@@ -61,7 +61,7 @@ class Steps:
     @property
     def lanes(self) -> int:
         """The lanes of all warps."""
-        return self.log.shape[0] * LANES
+        return int(self.log.shape[0]) * LANES
 
     def __iter__(self) -> Iterator[tuple[npt.NDArray[np.int64], npt.NDArray[np.int64], npt.NDArray[np.int64]]]:
         lanes, at = np.arange(self.lanes), np.zeros(self.lanes, np.int64)

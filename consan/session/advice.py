@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consan.checker.advice import Advised, Need, advise, notes_of, trouble_of
 from consan.checker.changes import Change, EventPlaces
@@ -18,10 +18,12 @@ from consan.instrument.ptx import Module, parse
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.reach import BarrierReach
 from consan.reports.advised import STAGES, AdviceLine
+from consan.reports.kinds import place_of
 from consan.reports.patches import edited
 from consan.reports.places import located
 
 if TYPE_CHECKING:
+    from consan.instrument.sites import Site
     from consan.session.prepared import Prepared
     from consan.session.session import Session
     from consan.session.started import Started
@@ -90,21 +92,33 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
 
 
 def _stages(each: Staged, places: EventPlaces) -> AdviceLine:
-    site, ring = places.sites[each.ring.site], each.ring
-    place = located(site)
+    ring = each.ring
     serve = f"{ring.stages} stages of {ring.bytes:,} bytes: {each.serve} {'serve' if each.serve > 1 else 'serves'}"
-    return AdviceLine(site.ptx, str(place["file"]), int(place["line"]), site.ptx_line, each.ran, STAGES, serve, together=False)
+    return AdviceLine(**_where(places.sites[ring.site]), ran=each.ran, need=STAGES, why=serve, together=False)
 
 
 def _line(advised: Advised, places: EventPlaces, module: Module) -> AdviceLine:
-    site = places.sites[advised.site]
-    place = located(site)
     edits: tuple[Edit, ...] = ()
     if advised.need is Need.NOT_NEEDED:
         with contextlib.suppress(Impossible):
             edits = edits_of(module, places, places.left_out(advised.spots))
+    pairs = dict.fromkeys(" and ".join(place_of(places.sites[number]) for number in pair) for pair in advised.pairs)
     return AdviceLine(
-        site.ptx, str(place["file"]), int(place["line"]), site.ptx_line,
-        advised.ran, advised.need.value, advised.why, advised.together, advised.weaker, edits,
-        advised.instructions, tuple(places.sites[number].ptx_line for number in advised.free),
-    )  # fmt: skip
+        **_where(places.sites[advised.site]),
+        ran=advised.ran,
+        need=advised.need.value,
+        why=advised.why,
+        together=advised.together,
+        weaker=advised.weaker,
+        edits=edits,
+        instructions=advised.instructions,
+        free=tuple(places.sites[number].ptx_line for number in advised.free),
+        orders=tuple(pairs),
+    )
+
+
+def _where(site: Site) -> dict[str, Any]:
+    place = located(site)
+    return {
+        "ptx": site.ptx, "file": str(place["file"]), "line": int(place["line"]), "ptx_line": site.ptx_line, "place": place_of(site)
+    }  # fmt: skip

@@ -1,9 +1,9 @@
 """Fixes that runs of the changed kernel confirm, for findings for which a replay of the recorded launch has none: it took called hooks, did
 not end, left its path, or could have gone another way.
 
-A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of a few
-schedules. What was found is told by places in the source, which edits do not move. The search is bounded by work, not by time, so that a
-slow machine finds the same.
+A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of 20
+schedules (of a kernel for which that is too much work in fewer, but three). What was found is told by places in the source, which edits do
+not move. The search is bounded by work, not by time, so that a slow machine finds the same.
 """
 
 from __future__ import annotations
@@ -31,7 +31,8 @@ from consan.reports.patches import fixed
 from consan.reports.places import stands
 from consan.session.repairs import told
 
-SCHEDULES: Final = 3
+SCHEDULES: Final = 20
+FEWEST_SCHEDULES: Final = 3  # once the allowance is spent
 MOST_REPAIRS: Final = 60  # of a finding
 MORE_REPAIRS: Final = 12  # once one removes the finding and leaves others
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
@@ -101,6 +102,8 @@ class Reruns:
         """What the changed kernel still shows; None if it is no repair."""
         left: frozenset[_Name] = frozenset()
         for seed in range(SCHEDULES):
+            if seed >= FEWEST_SCHEDULES and self._spent:
+                break
             self._characters += len(ptx)
             try:
                 report = self.run(ptx, seed)

@@ -1,8 +1,8 @@
 """Whether the independent oracle agrees with `consan advise` on real kernels, as they are and with synchronisation added on purpose.
 
-Usage: PYTHONPATH=tests:tests/real:tests/oracle python tests/quality/advised_oracle.py [--schedules N] [NAME ...]: all that `advise` says may
-go together is taken out, and the oracle judges what is left in N schedules: a line for each kernel and kind of addition. What the oracle
-does not see, it does not judge (mutation_oracle.py).
+Usage: PYTHONPATH=tests:tests/real:tests/oracle python tests/quality/advised_oracle.py [--schedules N] [NAME ...]: all that `advise` says
+may go together is taken out, and the oracle judges what is left in N schedules: a line for each kernel and kind of addition. What the
+oracle does not see, it does not judge (mutation_oracle.py). It has an error for copies of zeros in flight at the end (BOUNDS.md, B16).
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """How many racy twins get a verified fix, and whether the fixes repair the kernels: `python tests/quality/verified_fixes.py [NAME...]`.
 
-A fix that adds whole lines is written into the source, another one into the PTX, and the racy kernel is run with it: it must be clean in 20
-schedules, and for the oracle, as far as that sees what is at stake. Where the replay has no fix, runs of the changed kernel are tried. Twins
-are grouped by why a replay cannot have a fix for them.
+A fix that adds whole lines is written into the source, another one into the PTX, and the racy kernel is run with it: it must be clean in
+20 schedules, and for the oracle, as far as that sees what is at stake. Where the replay has no fix, runs of the changed kernel are tried.
+Twins are grouped by why a replay cannot have a fix for them.
 """
 
 from __future__ import annotations

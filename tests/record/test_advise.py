@@ -290,6 +290,30 @@ def test_stages_that_no_overlap_uses(stages: int, last: str, serve: str, tmp_pat
     assert lines == ([f"{stages} stages of 256 bytes: {serve}"] if serve else [])
 
 
+def test_unrolled_stages_are_not_named(tmp_path: Path) -> None:
+    source = RING.replace("STAGES", "4").replace("LAST", "").replace("#pragma unroll 1", "#pragma unroll")
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
+    assert all(each["need"] != "stages" for each in found.values())
+
+
+def test_stages_are_not_judged_where_not_all_is_followed(tmp_path: Path) -> None:
+    """A kernel that clears shared memory with st.bulk."""
+    clear = 'if (t == 0) asm volatile("st.bulk.weak.shared::cta [%0], 256, 0;" ::"r"((unsigned)__cvta_generic_to_shared(more)) : "memory");'
+    source = RING.replace("STAGES", "4").replace("LAST", "").replace("float v = 0;", f"__shared__ float more[64]; float v = 0; {clear}")
+    words = "--arch", "sm_100", "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros"
+    found = _advise(tmp_path, source, *words)
+    assert all(each["need"] != "stages" for each in found.values())
+
+
+@pytest.mark.parametrize("name", ["FILLS", "USES"])
+def test_a_fault_planted_in_the_stages_changes_what_serves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No rings are found, or reads are not followed to their stage."""
+    monkeypatch.setattr(f"consan.checker.stages.{name}", ())
+    source = RING.replace("STAGES", "4").replace("LAST", "")
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
+    assert [each["why"] for each in found.values() if each["need"] == "stages"] != ["4 stages of 256 bytes: 3 serve"]
+
+
 INITIALISED = """
 extern "C" __global__ void k(float* out) {
     __shared__ unsigned long long full;

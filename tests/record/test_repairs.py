@@ -216,6 +216,7 @@ RERUNS = [
     ("divergent_barrier_one_side", "with barrier.sync 1, 64 at"),
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
     ("flag_handshake", "with st.release.cta.shared.u32 at"),
+    ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
     ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]
 
@@ -253,6 +254,20 @@ def test_no_more_is_asked_when_the_time_is_over(asked: Any) -> None:
         return questions.events // checked.tally.events
 
     assert asked("raw", True, question) == 1
+
+
+def test_a_repair_that_some_schedule_refutes_is_none() -> None:
+    """With bar.sync in the branch of one warp the copy comes before its map in a few schedules only."""
+    kernel, report = twin_file.kernel(TWINS / "tensormap_not_acquired.cu", True), _launch("tensormap_not_acquired", True)
+    asked: list[int] = []
+
+    def run(ptx: str, seed: int) -> Any:
+        asked.append(seed)
+        return report if seed == 7 else assemble(device="cpu", kernels=[], findings=[])
+
+    confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1)).confirmed(report)
+    assert all(finding.verified is None for finding in confirmed.findings)
+    assert max(asked) == 7
 
 
 def test_no_run_with_a_barrier_verifies_a_lost_update() -> None:
