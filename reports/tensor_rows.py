@@ -68,6 +68,14 @@ TENSOR_WAITS: Final = {
         )
         for each in TENSOR_OPERATIONS
     },
+    "tensor-earlier-commit": Situation(
+        "a wait for a commit behind (1): what (2) has waited for was committed before it; or, if (2) comes first, an edge from (2) to the"
+        " thread that issues (1)",
+        "if {second_at} uses what {first_at} computes, execute {commit} ({commit_cpp}) behind {first_at} and wait for its phase before"
+        " {second_at}; if {second_at} comes first, let its threads arrive ({arrive}) behind it, and let the thread of {first_at} wait for"
+        " that phase ({acquire}) first",
+        _STILL_WORKS + ": the wait before (2) tells of earlier operations only",
+    ),
     "tensor-only-used": Situation(
         "{wait} between (1) and (2): only the use of its registers tells that (1) is complete (policy isa, T2: CuTe leaves it out)",
         "put {wait} ({wait_cpp}) after {first_at}, in its warp, before the barrier or the arrival that hands the columns over",
@@ -92,7 +100,7 @@ TENSOR_RACES: Final = {
         "{cluster_barrier_ptx} between (1) and (2): both CTAs of the pair must be done before either frees (policy isa, T6:"
         " each CTA frees its own columns only)",
         "put {cluster_barrier_ptx} in both CTAs behind the last use of the columns, before {second_at}",
-        "tcgen05.dealloc at {second_at} frees columns of the pair before the {first_role} at {first_at} of the other CTA is known"
+        "the tcgen05.dealloc at {second_at} frees columns of the pair before the {first_role} at {first_at} of the other CTA is known"
         " to be over",
         "warning",
         "isa",
@@ -105,7 +113,8 @@ TENSOR_RACES: Final = {
     ),
     "tensor-no-barrier": Situation(
         "an order between (1) and (2): a barrier, or an mbarrier on which one arrives and for which the other waits",
-        "put {cta_barrier} between {first_at} and {second_at}",
+        "put {cta_barrier} between {first_at} and {second_at}; or, where warps have roles, let the threads of {first_at} arrive ({arrive})"
+        " behind it, and let the thread of {second_at} wait for that phase ({acquire}) first",
         "nothing orders the {first_role} at {first_at} and the {second_role} at {second_at}, which touch {bytes}",
     ),
 }
@@ -195,22 +204,22 @@ TCGEN05_MISUSE: Final = CatalogueEntry(
         "alloc-columns": Situation(
             "a power of two from 32 to 512",
             "allocate the next power of two at {first_at}",
-            "tcgen05.alloc at {first_at} asks for {number} columns",
+            "the tcgen05.alloc at {first_at} asks for {number} columns",
         ),
         "alloc-grows": Situation(
             "allocations in descending order: the number of columns must not grow from one to the next",
             "allocate the larger part first, or both at once",
-            "tcgen05.alloc at {second_at} asks for {number} columns, more than the allocation before it at {first_at}",
+            "the tcgen05.alloc at {second_at} asks for {number} columns, more than the allocation before it at {first_at}",
         ),
         "alloc-relinquished": Situation(
             "the permit to allocate: a thread of the CTA has given it up",
             "move tcgen05.relinquish_alloc_permit at {first_at} behind the last allocation",
-            "tcgen05.alloc at {second_at} comes after tcgen05.relinquish_alloc_permit at {first_at}",
+            "the tcgen05.alloc at {second_at} comes after tcgen05.relinquish_alloc_permit at {first_at}",
         ),
         "dealloc-mismatch": Situation(
             "the base and the number of columns of one live allocation, once",
             "pass the address that tcgen05.alloc stored and the same number of columns, on one path only",
-            "tcgen05.dealloc at {second_at} frees {bytes}: that is no live allocation",
+            "the tcgen05.dealloc at {second_at} frees {bytes}: that is no live allocation",
         ),
         "alloc-live": Situation(
             "tcgen05.dealloc on every path to the end of the kernel",

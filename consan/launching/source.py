@@ -13,6 +13,7 @@ from consan import options
 from consan._errors import UsageError, did_you_mean
 from consan.files import read_file
 from consan.launching.declarations import kernel_names
+from consan.suggest import listed
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -115,8 +116,17 @@ def read_module(ptx: str, name: str) -> Module:
     if not compiled or _INLINE_ASSEMBLY in ptx:
         refusal = why_broken(ptx, module.target, wild=not compiled)
         if refusal is not None:
-            raise UsageError(f"{_place(module, refusal.line, compiled, refusal.column)}: {refusal.reason}")
+            raise UsageError(f"{_place(module, refusal.line, compiled, refusal.column)}: {refusal.reason}{_allowed(module, refusal.line)}")
     return module
+
+
+def _allowed(module: Module, line: int) -> str:
+    """The modifiers that may stand in place of one that no form of the instruction in a line has."""
+    from consan.instrument.isa.table import alternatives
+
+    every = (each for function in module.functions for each in function.instructions() if each.line == line)
+    wrong, fitting = next(filter(any, (alternatives(each.parts) for each in every)), ("", ()))
+    return f"; in place of .{wrong} are allowed: {listed((f'.{word}' for word in fitting), most=12)}" if wrong else ""
 
 
 def _place(module: Module, line: int, compiled: bool, column: int = 0) -> str:

@@ -110,6 +110,7 @@ class Reason(enum.IntEnum):
     COLLECTOR_EMPTY = 81  # R-T14: no valid fill
     COLLECTOR_OTHER = 82  # R-T14: filled with another matrix
     COLLECTOR_DISCARDED = 92  # R-T14: the fill is not valid any more
+    EARLIER_COMMIT = 93  # a wait for the products before one that adds to their sum (R-T5), or that product came too early
     OTHER_LAYOUT = 83  # R-T16, a note
     REQUEST_AFTER_REFUSAL = 84  # cluster launch control, to 86 (R-C4)
     REFUSED_ID_USED = 85  # R-C5

@@ -14,7 +14,7 @@ from consan.instrument.isa import arithmetic, bulk, control, conversion, logic, 
 from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.roles import names
 
-__all__ = ["ROWS", "canonical", "destinations", "is_memory_or_sync", "lookup", "sources"]
+__all__ = ["ROWS", "alternatives", "canonical", "destinations", "is_memory_or_sync", "lookup", "sources"]
 
 _MODULES = (arithmetic, logic, conversion, video, control, memory, synchronisation, bulk, matrix)
 ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
@@ -52,6 +52,25 @@ def canonical(parts: tuple[str, ...]) -> tuple[str, ...]:
     """The opcode with its modifiers in the manual's order; unchanged without a row."""
     row = lookup(parts)
     return parts if row is None else row.canonical(parts)
+
+
+def alternatives(parts: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+    """The modifier for which an opcode has no row, and those with which it would have one; empty where that is not one modifier."""
+    if lookup(parts) is not None:
+        return "", ()
+    for at in range(len(parts) - 1, 0, -1):
+        fitting = tuple(dict.fromkeys(_fitting(parts, at)))
+        if fitting:
+            return parts[at], fitting
+    return "", ()
+
+
+def _fitting(parts: tuple[str, ...], at: int) -> Iterator[str]:
+    for row in _INDEX.get(parts[0], ()):
+        words = {word for slots in row.slots for slot in slots for word in slot.words}
+        for word in sorted(words, key=lambda word: (len(word), word)):
+            if row.match((*parts[:at], word, *parts[at + 1 :])) is not None:
+                yield word
 
 
 # First words of opcodes that only compute, branch or exchange within a warp. Any other opcode without a row counts as memory access or

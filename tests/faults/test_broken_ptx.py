@@ -20,6 +20,7 @@ from hypothesis import strategies as st
 
 import consan as package
 from consan._errors import ConsanError, ExitCode, UsageError
+from consan.launching.source import read_module
 from consan.session.session import Session
 from consan.toolchain import assemble, find
 
@@ -205,6 +206,21 @@ def test_ten_thousand_damaged_texts_never_crash_consan(example: tuple[str, str])
 @given(damaged())
 def test_what_no_assembler_takes_is_refused(example: tuple[str, str]) -> None:
     refused_like_the_assembler(example)
+
+
+@needs_assembler
+@pytest.mark.parametrize(
+    ("instruction", "wrong", "allowed"),
+    [
+        ("tcgen05.mma.cta_group::1.kind::f32 [%r1], %rd1, %rd1, %r1, %p1;", ".kind::f32", ".kind::i8, .kind::f16, .kind::tf32"),
+        ("tcgen05.ld.sync.aligned.32x64b.x1.b32 {%r2}, [%r1];", ".32x64b", ".16x64b, .32x32b, .16x128b, .16x256b, .16x32bx2"),
+    ],
+)
+def test_a_refusal_names_what_is_allowed(instruction: str, wrong: str, allowed: str) -> None:
+    registers = ".reg .pred %p1;\n.reg .b32 %r<3>;\n.reg .b64 %rd1;"
+    text = f".version 8.7\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{{\n{registers}\n{instruction}\nret;\n}}\n"
+    with pytest.raises(UsageError, match=re.escape(f"; in place of {wrong} are allowed: {allowed}")):
+        read_module(text, "k.ptx")
 
 
 @pytest.mark.slow

@@ -1,4 +1,4 @@
-"""Triton's matmuls for Blackwell with one wait, commit, fence, barrier or count less (tests/quality/mutation_rules.py).
+"""Triton's matmuls and attention for Blackwell with one wait, commit, fence, barrier or count less (tests/quality/mutation_rules.py).
 
 Each mutant that can be wrong is reported, and SILENT says why the others cannot be.
 With the recording engine, which alone knows tensor memory, so that one schedule serves for all. Quick: QUICK of one kernel.
@@ -14,10 +14,12 @@ from real_run import ptx_of, run_checked
 
 from consan.session.session import Session
 
-ARCH, COPIES, MAPS = "sm_100", "triton_hopper/matmul_3_stages", "triton_hopper/matmul_host_tma"
+ARCH, COPIES, MAPS, ATTENTION = "sm_100", "triton_hopper/matmul_3_stages", "triton_hopper/matmul_host_tma", "triton_hopper/attention"
 QUICK = ("tensor store wait 1 removed", "tensor commit 2 removed", "mbarrier wait 2 true at once")
 _NEXT = "another barrier comes before the first use by another thread"
 _UNUSED = "before copies into a stage that nobody has used"
+_LATER_WAIT = "a later wait::st of the warp comes before the first use of the cells"
+_USED = "all registers are used before the cells change (SEMANTICS, T2)"
 _BESIDE = "between the announcement of bytes and the copies of one thread, which may come in any order"
 SILENT = {
     COPIES: {
@@ -32,6 +34,25 @@ SILENT = {
         "barrier 11 removed": f"between two invalidations of mbarriers: {_NEXT}",
         "tensor load wait 1 removed": "all registers are used before the columns are freed (SEMANTICS, T2)",
         "barrier 19 removed": "the loads that it separates from the dealloc are behind the barriers of the epilogue",
+    },
+    ATTENTION: {
+        "barrier 2 removed": f"behind the reads of the address: {_NEXT}",
+        "barrier 3 removed": f"behind the stores of zeros: {_NEXT}",
+        **dict.fromkeys(("barrier 4 removed", "barrier 5 removed"), f"between two initialisations of mbarriers: {_NEXT}"),
+        **dict.fromkeys(("barrier 6 removed", "barrier 8 removed"), _UNUSED),
+        **dict.fromkeys(("barrier 9 removed", "barrier 14 removed"), f"behind the wait for copies: {_NEXT}, which is a product"),
+        **dict.fromkeys(
+            ("barrier 10 removed", "barrier 15 removed"), "between a warp's own cells: another barrier comes before the product"
+        ),
+        **dict.fromkeys(("barrier 12 removed", "barrier 13 removed"), "all threads have waited for the products that read the stage"),
+        **dict.fromkeys((f"tensor store wait {n} removed" for n in (1, 2, 4)), _LATER_WAIT),
+        **dict.fromkeys((f"tensor load wait {n} removed" for n in range(1, 6)), _USED),
+        **dict.fromkeys(
+            ("proxy fence 2 removed", "proxy fence 3 removed"), "only copies with cp.async are fenced (SEMANTICS 9, policy isa)"
+        ),
+        "barrier 17 removed": "before an invalidation: four blocks of keys end with a wait for the other mbarrier (five: reported)",
+        **dict.fromkeys(("barrier 18 removed", "barrier 19 removed"), "between two invalidations: each has a barrier behind the last wait"),
+        "barrier 27 removed": "the loads that it separates from the dealloc are behind the barriers of the epilogue",
     },
     MAPS: {
         "barrier 2 removed": f"behind the reads of the address: {_NEXT}",

@@ -19,6 +19,8 @@ COLLECTORS, PROXIES, CLOCKS, MBARRIERS = "tensor_collectors.hpp", "proxies.hpp",
 # The file, what is replaced by what, and a twin that is reported only with the rule, or is clean only with it.
 RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
+    "sums committed too early": (ORDER, "? EARLIER_COMMIT : NO_BARRIER;", "? NO_BARRIER : NO_BARRIER;", "sum_committed_too_early", True),
+    "commits that tell": (ORDER, " && !issuers_.told(old.ticket, now.thread) ?", " ?", "columns_not_released", True),
     "stores": (MEMORY, "event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
     "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),

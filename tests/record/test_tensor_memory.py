@@ -182,7 +182,27 @@ def test_columns_that_nobody_released() -> None:
     """Warp 0 multiplies again without asking whether warp 1 has loaded: a race, whichever comes first."""
     again = _one(_mma(), (COMMIT, BAR)) + _all(_wait(1)) + FREE
     found = _pairs(SETUP + PRODUCT + WAITED + again, OTHERS + WAITED + LOADS + GONE)
-    assert {kind for kind, *pair in found if set(pair) == {MMA, LD}} == {"DATA_RACE"}
+    assert {each for each in found if set(each[1:]) == {MMA, LD}} == {("DATA_RACE", MMA, LD)}
+
+
+def test_a_sum_that_is_committed_before_its_last_product() -> None:
+    """Warp 1 waits for the first product. The second one adds to it, and is committed on a barrier that warp 1 does not know."""
+    last = _one(_mma(), (COMMIT, BAR), _mma(enable=1), (COMMIT, OTHER_BAR)) + _all(_wait(0, OTHER_BAR))
+    found = _found(SETUP + last + FREE, OTHERS + WAITED + LOADS + GONE)
+    assert found == {("MISSING_WAIT", "EARLIER_COMMIT", LD, MMA)}
+    anew = _one(_mma(), (COMMIT, BAR), _mma(), _mma(enable=1), (COMMIT, OTHER_BAR)) + _all(_wait(0, OTHER_BAR))
+    assert {("DATA_RACE", MMA, LD)} == _pairs(SETUP + anew + FREE, OTHERS + WAITED + LOADS + GONE)
+
+
+def test_the_barrier_of_a_product_with_two_commits() -> None:
+    """Two commits in a row tell of one product. A finding names the barrier for which the thread waits, else the last one."""
+    both = _one(_mma(), (COMMIT, OTHER_BAR), (COMMIT, BAR)) + _all((BARRIER,), _wait(0))
+    knows_none = united(P.replayed(SETUP + both + _all(_wait(0, OTHER_BAR)) + FREE, OTHERS + _all((BARRIER,)) + LOADS + GONE))
+    before = SETUP + _one(_mma(), (COMMIT, OTHER_BAR)) + _all(_wait(0, OTHER_BAR), (BARRIER,))
+    waits = OTHERS + _all(_wait(0, OTHER_BAR), (BARRIER,), (BARRIER,)) + LOADS + GONE
+    knows_one = united(P.replayed(before + both + _all(_wait(1, OTHER_BAR)) + FREE, waits))
+    for found, bar in ((knows_none, BAR), (knows_one, OTHER_BAR)):
+        assert {(int(each["site"]), int(each["place"]) - 1 + WINDOW) for each in found} == {(LD, bar)}
 
 
 def test_stores_and_loads_of_one_warp() -> None:
@@ -244,7 +264,7 @@ def test_allocations_as_they_should_be() -> None:
 def test_a_dealloc_that_does_not_wait_for_others() -> None:
     second = OTHERS + _all((ST, 0), (WAIT_ST,))
     assert _found(SETUP + FREE, second + GONE) == set()
-    assert {kind for kind, *_ in _found(SETUP + _all((DEALLOC, 128, 0)), second)} == {"DATA_RACE"}
+    assert _pairs(SETUP + _all((DEALLOC, 128, 0)), second) == {("DATA_RACE", DEALLOC, ST)}  # in this order, whichever comes first
     assert _pairs(SETUP + FREE, OTHERS + _all((ST, 0), (BARRIER,), (WAIT_ST,))) == {("MISSING_WAIT", DEALLOC, ST)}
 
 

@@ -335,7 +335,7 @@ def test_a_mask_that_names_a_cta_outside_the_cluster() -> None:
     commit = "@%first tcgen05.commit.cta_group::1.mbarrier::arrive::one.shared::cluster.multicast::cluster.b64 [%bar], %h0;"
     body = f"{INIT}{SYNC} mov.b16 %h0, 4; {commit}"
     kind, message = fault_of(body, EMPTY.repeat(2), grid=2, cluster=2)
-    assert (kind, "names ranks that the cluster does not have" in message) == ("out-of-bounds", True)
+    assert (kind, message) == ("illegal", "the mask of CTAs, 0x4, names rank 2; the cluster has ranks 0 to 1")
 
 
 # Faults of addresses ---------------------------------------------------------------------------------------------------------

@@ -38,7 +38,7 @@ class Issuers {
         }
         Issuer &own = issuers_[known->second];
         Mbarriers::Phase phase;
-        if (own.committed < own.issued && mbarriers_.current(place, phase)) own.commits.push_back({own.issued, phase});
+        if (mbarriers_.current(place, phase)) own.commits.push_back({own.issued, phase});
         own.committed = own.issued;
         return {own.actor, own.issued};
     }
@@ -120,10 +120,27 @@ class Issuers {
         return known_to_any(ticket) ? WAITED_NO_BARRIER : NOT_WAITED;
     }
 
-    // The barrier and the phase that tell of an operation.
-    void describe(Record &found, const Ticket &ticket) const {
-        for (const Commit &each : issuers_[ticket.issuer].commits)
-            if (each.upto > ticket.number) return mbarriers_.describe(found, each.phase);
+    // Whether one of the commits right behind an operation is on a barrier for which a thread waits.
+    bool told(const Ticket &ticket, u32 thread) const {
+        u32 upto = NOTHING;
+        for (const Commit &each : issuers_[ticket.issuer].commits) {
+            if (each.upto <= ticket.number || each.upto > upto) continue;
+            if (mbarriers_.waits(thread, each.phase)) return true;
+            upto = each.upto;
+        }
+        return false;
+    }
+
+    // The barrier and the phase that tell a thread of an operation: of its commits the first one on a barrier for which the thread waits. Where it
+    // waits for none: the first commit, or for `cells` the last one of those in a row, which is the accumulator's behind that of the stage.
+    void describe(Record &found, const Ticket &ticket, u32 thread, bool cells) const {
+        const Commit *best = nullptr;
+        for (const Commit &each : issuers_[ticket.issuer].commits) {
+            if (each.upto <= ticket.number) continue;
+            if (mbarriers_.waits(thread, each.phase)) return mbarriers_.describe(found, each.phase);
+            if (!best || (cells && each.upto == best->upto)) best = &each;
+        }
+        if (best) mbarriers_.describe(found, best->phase);
     }
 
   private:

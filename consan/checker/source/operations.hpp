@@ -110,7 +110,7 @@ class Operations {
             found.own_operation = each.kind;
             found.offset = each.low;
             found.bytes = each.high - each.low;
-            describe(found, each);
+            describe(found, each, each.thread);
             findings_.add(found);
         }
     }
@@ -235,7 +235,7 @@ class Operations {
         if (!load.by_phase() || found.hazard != WAR || overtakes(load, reader, time)) return;
         found.kind = MISSING_WAIT;
         found.reason = why(load, reader, false);
-        describe(found, load);
+        describe(found, load, reader);
     }
 
     Record conflict(const Operation &other, const Access &access) const {
@@ -251,7 +251,7 @@ class Operations {
         found.thread = access.thread, found.other_thread = other.thread;
         found.operation = other.kind, found.own_operation = access.operation;
         found.offset = access.offset, found.bytes = access.bytes;
-        describe(found, other);
+        describe(found, other, access.thread);
         return found;
     }
 
@@ -280,9 +280,9 @@ class Operations {
         return false;
     }
 
-    void describe(Record &found, const Operation &of) const {
+    void describe(Record &found, const Operation &of, u32 thread) const {
         if (of.by_phase()) return mbarriers_.describe(found, of.phase);
-        if (of.by_commit()) return issuers_.describe(found, of.ticket);
+        if (of.by_commit()) return issuers_.describe(found, of.ticket, thread, false);
         const Groups::Owner &own = owner(of);
         found.group = of.group, found.commits = own.commits, found.retired = own.read;
     }

@@ -150,7 +150,7 @@ class TensorAllocations {
         for (auto each = allocations_.rbegin(); each != allocations_.rend(); ++each) {
             if (each->live || column < each->begin || column >= each->end) continue;
             access.allocation = each->site;
-            if (!clocks_.before(each->freer, each->freed_time, access.thread)) return race(access, piece, each->freed, each->freer, each->site);
+            if (!clocks_.before(each->freer, each->freed_time, access.thread)) return freed_early(access, piece, *each);
             outside_.push_back({piece, access, each->freed, each->freer, false});
             return;
         }
@@ -164,6 +164,17 @@ class TensorAllocations {
         found.site = access.site, found.other_site = site;
         found.thread = access.thread, found.other_thread = thread;
         found.own_operation = access.operation();
+        findings_.add(found);
+    }
+
+    // The dealloc is the second of the two, as it would be if they were in order.
+    void freed_early(const TensorAccess &access, const Piece &piece, const Allocation &allocation) {
+        Record found = TensorOrder::place(piece, allocation.site);
+        found.kind = DATA_RACE, found.reason = NO_BARRIER;
+        found.hazard = access.writes ? WAW : WAR;
+        found.site = allocation.freed, found.other_site = access.site;
+        found.thread = allocation.freer, found.other_thread = access.thread;
+        found.operation = access.operation();
         findings_.add(found);
     }
 

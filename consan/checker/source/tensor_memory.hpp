@@ -198,7 +198,7 @@ class TensorMemory {
         TensorAccess made = access_of(TENSOR_CP, thread, log, false, true);
         made.rows_of_4 = event.a == 4;
         std::vector<u32> chunks = Descriptor::of_tcgen05(wide(log, 0)).chunks((u32)event.a, (u32)event.b / CHUNK, false);
-        LaneSet lanes = made.rows_of_4 ? LaneSet::quarters(1) : LaneSet::range(0, TENSOR_LANES);
+        LaneSet lanes = made.rows_of_4 ? LaneSet::quarters(1u << lane_of(log.address()) % QUARTER) : LaneSet::range(0, TENSOR_LANES);
         u32 begin = column_of(log.address());
         for (u32 cta : taking_part(thread, event)) {
             operands(TCGEN05_CP_OPERATION, made, cta, chunks);

@@ -18,6 +18,7 @@ struct TensorAccess {
     bool rows_of_4 = false;          // cp.4x256b
     Ticket ticket{};
     u32 time = 0, allocation = 0, number = 0;  // the site of the alloc; how many the CTA had made then
+    u32 issuer = NOTHING, known = 0;           // of ld and st: the issuer of an mma, cp or shift on the cells; how many of its operations were known to be complete
 
     bool pipelined() const { return kind <= TENSOR_SHIFT; }
     u32 operation() const {
@@ -35,12 +36,15 @@ class TensorOrder {
         access.time = clocks_.time(access.thread);
         for (const Piece &piece : pieces) {
             for (const Item &peer : peers_)
-                if (of_one(access, peer.access) && peer.piece.meets(piece)) report_peer({piece, access, 0}, peer.access, peer.piece);
-            for (const Item &item : items_)
-                if ((access.writes || item.access.writes) && item.piece.meets(piece)) {
+                if (of_one(access, peer.access) && peer.piece.meets(piece)) report_peer({piece, access, {}}, peer.access, peer.piece);
+            for (const Item &item : items_) {
+                if (!item.piece.meets(piece)) continue;
+                if (access.writes || item.access.writes) {
                     if (!ordered(item.access, access)) report(item, access, piece);
                     else if (Reason reason = isa_ ? lenient(item.access, access) : NO_REASON) report(item, access, piece, reason);
                 }
+                if (item.access.pipelined() && !access.pipelined()) access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
+            }
             if (access.reads) check_written(access, piece);
             if (access.reads && access.layout) check_layout(access, piece);
         }
@@ -63,7 +67,7 @@ class TensorOrder {
         for (const std::vector<Item> *items : {&items_, &freed_})
             for (const Item &item : *items)
                 if (of_one(item.access, dealloc) && item.piece.meets(piece) && !ordered(item.access, dealloc)) report_peer(item, dealloc, piece);
-        peers_.push_back({piece, dealloc, 0});
+        peers_.push_back({piece, dealloc, {}});
     }
 
     // At the end: reads of cells that nothing has written, and that no write without order explains.
@@ -93,7 +97,11 @@ class TensorOrder {
     struct Item {
         Piece piece;
         TensorAccess access;
-        u32 first;  // number of the first such operation
+        std::vector<u32> numbers;      // of all such operations
+        u32 overwrites = 0;            // how many operations the issuer had with the last one that wrote and did not read
+
+        // How many of them are complete if the issuer has completed that many operations.
+        u32 complete(u32 completed) const { return (u32)(std::lower_bound(numbers.begin(), numbers.end(), completed) - numbers.begin()); }
     };
     struct Read {
         Piece piece;
@@ -145,7 +153,7 @@ class TensorOrder {
         found.site = now.site, found.other_site = old.site;
         found.thread = now.thread, found.other_thread = old.thread;
         found.operation = old.operation(), found.own_operation = now.operation();
-        issuers_.describe(found, old.ticket);
+        issuers_.describe(found, old.ticket, now.thread, true);
         return found;
     }
 
@@ -168,12 +176,13 @@ class TensorOrder {
 
     void report(const Item &item, const TensorAccess &now, const Piece &piece) {
         const TensorAccess &old = item.access;
-        Reason fence = missing_fence(old, now);
-        bool race = fence == NO_REASON && is_race(item, now);
-        Record found = of_pair(item, now, piece);
-        found.kind = fence ? MISSING_TENSOR_FENCE : race ? DATA_RACE : MISSING_WAIT;
-        found.reason = fence ? fence : race ? NO_BARRIER : issuers_.why(old.ticket, now.thread);
-        if (old.pipelined() || !race) found.flags |= OTHER_ASYNC;
+        Reason fence = missing_fence(old, now), race = fence ? NO_REASON : why_race(item, now);
+        // An operation that came too early is the second of the two, as it would be if the accesses were in order.
+        bool early = race && old.pipelined() && !now.pipelined() && race != EARLIER_COMMIT;
+        Record found = early ? of_pair({item.piece, now, {}}, old, piece) : of_pair(item, now, piece);
+        found.kind = fence ? MISSING_TENSOR_FENCE : race && race != EARLIER_COMMIT ? DATA_RACE : MISSING_WAIT;
+        found.reason = fence ? fence : race ? race : issuers_.why(old.ticket, now.thread);
+        if (!early && (old.pipelined() || !race)) found.flags |= OTHER_ASYNC;
         findings_.add(found);
         for (Read &read : unwritten_)
             if (now.writes && read.access.site == old.site && read.piece.meets(piece)) read.explained = true;
@@ -186,27 +195,43 @@ class TensorOrder {
         return issuers_.issued_behind_fence(old.ticket, now.thread) ? NO_FENCE_AFTER : NO_FENCE_BEFORE;
     }
 
-    // A race rather than a missing wait: nothing orders the issue of the two, and a wait would not help.
-    bool is_race(const Item &item, const TensorAccess &now) const {
+    // Why two accesses race: nothing orders the issue of the second behind the first. NO_REASON where a wait is what is missing.
+    //
+    // A thread that has waited for the operations on its cells, and not used them since, is overtaken by the next operation. But if that one adds to
+    // what the earlier ones have left, and its commit tells the thread nothing, the other commit came too early: EARLIER_COMMIT, a missing wait.
+    Reason why_race(const Item &item, const TensorAccess &now) const {
         const TensorAccess &old = item.access;
-        if (issued_before(old, now)) return false;
-        if (!old.pipelined() || now.pipelined()) return true;
-        return knows_earlier(item, now) && !released(old, now);
+        if (issued_before(old, now)) return NO_REASON;
+        if (!old.pipelined() || now.pipelined()) return NO_BARRIER;
+        if (now.kind == TENSOR_DEALLOC) return NO_REASON;
+        if (!knows_earlier(item, now) || released(item, now)) return NO_REASON;
+        return old.reads && old.writes && !overwritten(item, now) && !issuers_.told(old.ticket, now.thread) ? EARLIER_COMMIT : NO_BARRIER;
     }
 
-    // Whether a thread knows that an earlier operation on the cells is complete: then the later one may have come too early.
+    // Whether a thread knows that an earlier operation on the cells is complete.
     bool knows_earlier(const Item &item, const TensorAccess &now) const {
-        if (issuers_.completed(item.access.ticket, now.thread) > item.first) return true;
-        for (const Item &each : items_)
-            if (each.access.pipelined() && each.access.writes && each.piece.meets(item.piece) && issuers_.complete(each.access.ticket, now.thread)) return true;
+        return of_issuer(item, [&](const Item &each) { return each.complete(issuers_.completed(each.access.ticket, now.thread)) > 0; });
+    }
+
+    // Whether one that it does not know to be complete has begun the sum anew.
+    bool overwritten(const Item &item, const TensorAccess &now) const {
+        return of_issuer(item, [&](const Item &each) { return each.overwrites > issuers_.completed(each.access.ticket, now.thread); });
+    }
+
+    // Whether a thread has used the cells since it learned of the last operation on them that it knows to be complete, and told the issuer of that.
+    bool released(const Item &item, const TensorAccess &now) const {
+        for (const Item &each : items_) {
+            const TensorAccess &use = each.access;
+            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(item.piece) || !clocks_.before(use.thread, use.time, item.access.thread)) continue;
+            u32 known = use.issuer == item.access.ticket.issuer ? use.known : 0;
+            if (!of_issuer(item, [&](const Item &other) { return other.complete(known) < other.complete(issuers_.completed(other.access.ticket, now.thread)); })) return true;
+        }
         return false;
     }
 
-    // Whether a thread has used the cells before, and told the issuer of an operation.
-    bool released(const TensorAccess &operation, const TensorAccess &now) const {
-        for (const Item &each : items_)
-            if (each.access.thread == now.thread && !each.access.pipelined() && clocks_.before(now.thread, each.access.time, operation.thread)) return true;
-        return false;
+    // Whether something holds for operations of one issuer on common cells.
+    template <typename F> bool of_issuer(const Item &item, F holds) const {
+        return std::any_of(items_.begin(), items_.end(), [&](const Item &each) { return each.access.pipelined() && each.access.ticket.issuer == item.access.ticket.issuer && each.piece.meets(item.piece) && holds(each); });
     }
 
     void check_written(const TensorAccess &access, const Piece &piece) {
@@ -242,10 +267,18 @@ class TensorOrder {
         for (Item &item : items_) {
             const TensorAccess &old = item.access;
             if (old.site != access.site || old.thread != access.thread || old.writes != access.writes || !(item.piece == piece)) continue;
-            item.access = access;
+            note(item, access);
             return;
         }
-        items_.push_back({piece, access, access.ticket.number});
+        items_.push_back({piece, access, {}});
+        note(items_.back(), access);
+    }
+
+    static void note(Item &item, const TensorAccess &access) {
+        item.access = access;
+        if (!access.pipelined()) return;
+        item.numbers.push_back(access.ticket.number);
+        if (access.writes && !access.reads) item.overwrites = access.ticket.number + 1;
     }
 
     bool isa_;

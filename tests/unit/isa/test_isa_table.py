@@ -12,6 +12,7 @@ from consan.instrument.isa.__main__ import markdown
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import align_roles, parse_notation
+from consan.instrument.isa.table import alternatives
 from consan.instrument.ptx import Instruction, parse
 
 _MODULE = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k()\n{{\n.reg .pred p;\n{};\n}}\n"
@@ -341,6 +342,23 @@ def test_unknown_memory_opcodes_are_not_overlooked() -> None:
     assert not is_memory_or_sync(("add", "frob", "f32"))
     assert not is_memory_or_sync(("add", "f32"))
     assert not is_memory_or_sync(("griddepcontrol", "wait"))
+
+
+@pytest.mark.parametrize(
+    ("opcode", "wrong", "fitting"),
+    [
+        ("tcgen05.ld.sync.aligned.32x32b.x3.b32", "x3", "x1 x2 x4 x8 x16 x32 x64 x128"),
+        ("tcgen05.mma.cta_group::3.kind::f16", "cta_group::3", "cta_group::1 cta_group::2"),
+        ("tcgen05.mma.cta_group::1.kind::mxf4", "kind::mxf4", "kind::i8 kind::f16 kind::tf32 kind::f8f6f4"),
+        ("ld.global.b48", "b48", "b8 f32 s8 u8 b16 b32 b64 f64 s16 s32 s64 u16 u32 u64 b128"),
+        ("tcgen05.mma.cta_group::1.kind::f16", "", ""),
+        ("tcgen05.ld.sync.32x32b.x3.b32", "", ""),
+    ],
+)
+def test_what_fits_in_place_of_a_modifier(opcode: str, wrong: str, fitting: str) -> None:
+    found, words = alternatives(tuple(opcode.split(".")))
+    assert (found, set(words)) == (wrong, set(fitting.split()))
+    assert list(words) == sorted(words, key=lambda word: (len(word), word))
 
 
 def test_table_prints_as_markdown() -> None:

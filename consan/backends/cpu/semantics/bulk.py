@@ -124,10 +124,11 @@ def destinations(context: DecodeContext, ctas: Array | None, lane: Lanes, target
     homes = [rank & ~1 | barrier & 1 for rank in ranks] if "cta_group::2" in context.words else ranks
     last = max((*ranks, *homes), default=0)
     if last >= size:
-        raise LaneError(
-            "out-of-bounds", int(lane[0]), context.site, address=last << RANK_SHIFT, space="shared",
-            access="write", message=f"the mask of CTAs, {mask:#x}, names ranks that the cluster does not have",
-        )  # fmt: skip
+        message = f"the mask of CTAs, {mask:#x}, names rank {last}; the cluster has ranks 0 to {size - 1}"
+        if context.instruction.opcode.startswith("tcgen05."):
+            raise LaneError("illegal", int(lane[0]), context.site, message=message)
+        address = last << RANK_SHIFT
+        raise LaneError("out-of-bounds", int(lane[0]), context.site, address=address, space="shared", access="write", message=message)
     return [((rank - data) * stride, (home - barrier) * stride) for rank, home in zip(ranks, homes, strict=True)]
 
 
