@@ -129,10 +129,7 @@ class Scheduler:
         while True:
             if not block.bound:
                 block.bind()
-            if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
-                return False
-            if block.looks and ready and self.turns.looks_later(group):
-                ready.push(group)
+            if (block.looks or block.members is not None) and self._stays(group, block):
                 return False
             self.run_block(group, block)
             following = block.end(self, group)
@@ -154,6 +151,15 @@ class Scheduler:
             if ready and (best := ready.best()) is not None and best <= ready.key(group):
                 ready.push(group)
                 return False
+
+    def _stays(self, group: LaneGroup, block: BoundBlock) -> bool:
+        """Whether a group does not run its block now."""
+        if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
+            return True
+        later = block.looks and bool(self.ready) and self.turns.looks_later(group)
+        if later:
+            self.ready.push(group)
+        return later
 
     def count_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """A group is about to run a block by other means than `plain_block`."""
