@@ -225,6 +225,8 @@ class KernelSummary:
     engine: str = "inline"  # how its accesses were checked: by called hooks ("inline"), or recorded and replayed ("record")
     ctas: int = 0  # recorded CTAs, of all launches
     histories: int = 0  # distinct ones among them: each was replayed
+    global_accesses: int = 0  # to global memory, by single threads of recorded CTAs
+    global_compared: int = 0  # those of bytes that several threads touch, and one writes
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
 
 

@@ -91,6 +91,8 @@ class Summary:
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,
+            global_accesses=tally.accesses,
+            global_compared=tally.compared,
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
