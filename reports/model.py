@@ -226,6 +226,8 @@ class KernelSummary:
     ctas: int = 0  # recorded CTAs, of all launches
     histories: int = 0  # distinct ones among them
     recalled: int = 0  # of these, how many an earlier run of the same module has replayed without a finding; the others were replayed now
+    global_accesses: int = 0  # to global memory, by single threads of recorded CTAs
+    global_compared: int = 0  # those of bytes that several threads touch, and one writes
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
 
 

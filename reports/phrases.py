@@ -107,6 +107,8 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     yield "ran", _ran(report)
     if recorded := _recorded(report):
         yield "recorded", recorded
+    if outer := _outer(report):
+        yield "global", outer
     yield "checked", ", ".join(report.checked) or "nothing"
     for area in report.not_checked:
         yield "not checked", area
@@ -285,6 +287,16 @@ def _recorded(report: Report) -> str:
     more = [f"{len(hooked) - MAX_NAMES} more"] if len(hooked) > MAX_NAMES else []
     others = f"; with called hooks: {', '.join(hooked[:MAX_NAMES] + more)}" if hooked else ""
     return f"{plural(ctas, 'CTA')} in {where}, {replayed}{others}" if kernels else ""
+
+
+def _outer(report: Report) -> str:
+    """`4,096 accesses, of which 96 can meet a write of another thread and were compared`: all others cannot race."""
+    accesses, compared = (sum(getattr(kernel, name) for kernel in report.kernels) for name in ("global_accesses", "global_compared"))
+    return (
+        f"{plural(accesses, 'access', 'accesses')}, of which {compared:,} can meet a write of another thread and were compared"
+        if accesses
+        else ""
+    )
 
 
 def _ran(report: Report) -> str:

@@ -36,7 +36,7 @@ class _Input(ctypes.Structure):
 class _Output(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "narrow")),
-        *((name, ctypes.c_uint64) for name in ("lane_events", "kept", "pruned")),
+        *((name, ctypes.c_uint64) for name in ("lane_events", "accesses", "compared")),
     )
 
 
@@ -53,8 +53,8 @@ class GridChecked:
     unknown: bool = False  # the bytes of a tensor copy are not known
     narrow: bool = False  # some scope excludes other CTAs
     events: int = 0
-    kept: int = 0
-    pruned: int = 0  # accesses to bytes that the launch does not write
+    accesses: int = 0  # to global memory, by single threads
+    compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
 
 
 def check_grid(
@@ -84,7 +84,7 @@ def _replay(
     return GridChecked(
         _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
         int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow),
-        int(output.lane_events), int(output.kept), int(output.pruned),
+        int(output.lane_events), int(output.accesses), int(output.compared),
     )  # fmt: skip
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
 
 import numpy as np
@@ -50,13 +50,20 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass
 class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed."""
+    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
 
     launches: int = 0
     ctas: int = 0
     histories: int = 0
     recalled: int = 0  # of these, how many an earlier process has replayed (earlier.py)
     events: int = 0
+    accesses: int = 0
+    compared: int = 0
+
+    def add(self, new: Tally) -> None:
+        """Count another launch."""
+        for each in fields(self):
+            setattr(self, each.name, getattr(self, each.name) + getattr(new, each.name))
 
 
 @dataclass
@@ -177,7 +184,7 @@ def check(
         checker.check_unended(unit, stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
-    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events)
+    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
     if more := len(left) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
@@ -207,6 +214,7 @@ class _Checker:
     recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
+    accesses: tuple[int, int] = (0, 0)  # to global memory, and of those that were compared
     sample: frozenset[int] | None = None  # the units that may be replayed; None: all
     skipped: int = 0  # units that were not, and did what no other did
     overtaken: bool = False
@@ -324,6 +332,7 @@ class _Checker:
             return ()
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa)
         self.events += sum(each.events for each in done)
+        self.accesses = done[0].accesses, done[0].compared
         found = united_records([each.records for each in done])
         self.collected.add_outer(found, histories[0])
         for unit, orders in by_unit(done).items():

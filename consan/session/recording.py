@@ -157,12 +157,7 @@ class Recording:
             started.earlier.store()
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
-        mine, new = self._tallies.setdefault((prepared.number, entry), Tally()), checked.tally
-        mine.launches += new.launches
-        mine.ctas += new.ctas
-        mine.histories += new.histories
-        mine.recalled += new.recalled
-        mine.events += new.events
+        self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
 
     def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
         """Keep why a kernel's global memory was not checked in full."""

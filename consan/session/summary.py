@@ -92,6 +92,8 @@ class Summary:
             ctas=tally.ctas,
             histories=tally.histories,
             recalled=tally.recalled,
+            global_accesses=tally.accesses,
+            global_compared=tally.compared,
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

@@ -151,11 +151,11 @@ class OuterRecorder:
 
     def _rewound(self, name: str, swaps: bool, node: int) -> str:
         """Move the cursor past the block of a poll, unless it repeats the one before."""
-        *number, forward = self._kernel.closed(node).strip().splitlines()  # a block's number may be stored last
+        forward = "".join(f"@!q {each}\n" for each in self._kernel.closed(node).splitlines())
         failed = f"setp.ne.and.s64 q, {_SEEN}, {_WANTED}, q;\n" if swaps else ""
         return (
-            "\n".join([*number, "{\n"]) + f".reg .pred q;\nsetp.eq.s64 q, {name}0, %__consan_c;\nsetp.eq.and.s64 q, {name}1, {_PLACE}, q;\n"
-            f"setp.eq.and.s64 q, {name}2, {_SEEN}, q;\n{failed}@!q {forward}\n"
+            f"{{\n.reg .pred q;\nsetp.eq.s64 q, {name}0, %__consan_c;\nsetp.eq.and.s64 q, {name}1, {_PLACE}, q;\n"
+            f"setp.eq.and.s64 q, {name}2, {_SEEN}, q;\n{failed}{forward}"
             f"mov.b64 {name}0, %__consan_c;\nmov.b64 {name}1, {_PLACE};\nmov.b64 {name}2, {_SEEN};\n}}\n"
         )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import consan
 from consan.checker import recorder
+from consan.reports import render
 from consan.session import recording
 
 RACY = """
@@ -71,3 +73,15 @@ def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     monkeypatch.setattr(recorder, "MOST_BYTES", 1)
     _check_left_out(FINE, "the logs of a launch take more than")
     assert _report(FINE, "on").verdict == "incomplete"
+
+
+@pytest.mark.parametrize(("source", "compared"), [(FINE, 0), (RACY, 128)])
+def test_what_needed_no_comparison_is_counted(source: str, compared: int) -> None:
+    """A report counts the accesses, and those that can meet a write of another thread. The rest cannot race."""
+    report = _report(source, "auto")
+    (kernel,) = report.kernels
+    assert (kernel.global_accesses, kernel.global_compared) == (128, compared)
+    assert f"global:    128 accesses, of which {compared} can meet a write of another thread and were compared" in str(report)
+    assert json.loads(render(report, "json"))["kernels"][0]["global_compared"] == compared
+    (kernel,) = _report(source, "off").kernels
+    assert kernel.global_accesses == 0

@@ -11,6 +11,8 @@ import twin_file
 from test_twins import _check_clean, _check_racy
 
 import consan
+from consan.instrument.record import record
+from consan.session import recording
 
 HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))
@@ -77,6 +79,28 @@ def test_races_behind_a_weak_flag_are_said_to_follow() -> None:
     text = str(_launch(HERE / "global" / "weak_flag.cu", True)[0])
     assert "It may follow from error 1." in text
     assert "repair error 1 first" in text
+
+
+@pytest.fixture
+def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The text of recorded kernels is that for a GPU, where threads can leave."""
+    monkeypatch.setattr(recording, "record", lambda *module, **how: record(*module, **how | {"leaves": True}))
+
+
+@pytest.mark.usefixtures("as_on_a_gpu")
+@pytest.mark.parametrize(
+    "path",
+    [
+        pytest.param(path, marks=[] if path.stem in ("called_wait_no_fence", "look_back", "slot_freed_early") else pytest.mark.slow)
+        for path in [*TWINS, *CLEAN]
+    ],
+    ids=_name,
+)
+def test_the_text_for_a_gpu_tells_the_same(path: Path) -> None:
+    """Polls of many rounds leave one."""
+    _check_clean(*_launch(path, False), twin_file.read(path))
+    if path in TWINS:
+        _check_racy(_launch(path, True)[0], twin_file.read(path))
 
 
 @pytest.mark.slow

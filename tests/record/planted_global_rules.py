@@ -51,7 +51,7 @@ RULES = {
         False,
     ),
     "G4: stores do not": (
-        "flags.hpp",
+        "flag_order.hpp",
         "if (access.observes || access.updates) access.from = last;",
         "access.from = last, access.updates = access.writes;",
         "store_ends_release_sequence",

@@ -1,9 +1,8 @@
 // Which write each strong read has read from. Strong accesses of a launch are in the logs with their values and two numbers of a counter, one
 // drawn before and one after, so their order at one address is almost known: an access whose second number is less than another's first one
-// came before it. The values decide the rest.
+// came before it. The values decide the rest (flag_order.hpp).
 //
-// Not known: the order of operations whose numbers overlap and whose values are equal (the first in the order of numbers is taken), and
-// strong vectors and values of 16 bytes, which are no flags here.
+// Not known: strong vectors and values of 16 bytes, which are no flags here.
 #pragma once
 
 #include <algorithm>
@@ -13,23 +12,8 @@
 #include <unordered_set>
 #include <vector>
 
+#include "flag_order.hpp"
 #include "log.hpp"
-
-enum Orders : u32 { TAKES = 1, GIVES = 2, IS_SC = 4 };
-enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 3 };
-
-inline Scope scope_of(const Event &event) { return (Scope)(event.offset >> 4 & 3); }
-
-// A strong access through which threads may synchronise.
-struct FlagAccess {
-    u32 unit, thread, site, bytes, before, after, order;
-    u64 address, old, first, second;
-    u32 operation;
-    Scope scope;
-    bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
-    i32 from = -1;                   // the write that it has read from, or follows as a read-modify-write
-    i32 next = -1;                   // the read-modify-write that follows this write
-};
 
 class Flags {
   public:
@@ -50,8 +34,9 @@ class Flags {
         for (auto &each : places) {
             std::vector<u32> &found = each.second;
             std::stable_sort(found.begin(), found.end(), [&](u32 a, u32 b) { return all_[a].before < all_[b].before; });
-            u32 wrong = order_from_best(found);
-            if (!is_mixed(each.first.first, each.first.second)) contradictions_ += wrong;
+            bool exact = !is_mixed(each.first.first, each.first.second);
+            u32 wrong = order_from_best(found, exact);
+            if (exact) contradictions_ += wrong;
         }
     }
 
@@ -61,7 +46,7 @@ class Flags {
     // Whether an access exchanges the value.
     bool swaps(u32 number) const {
         u32 operation = all_[number].operation & 255;
-        return operation == EXCH || operation == CAS;
+        return operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
   private:
@@ -76,12 +61,11 @@ class Flags {
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
-        if ((made.operation & 255) == CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
+        if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }
 
     static constexpr size_t TRIED = 8;
-    enum Operation : u32 { LD = 1, ST, EXCH, ADD, CAS, INC, DEC, MIN, MAX, AND, OR, XOR };
 
     void note_size(u64 cell, u64 place) {
         auto range = sizes_.equal_range(cell);
@@ -100,99 +84,18 @@ class Flags {
     }
 
     // What the place held at first is not in the log: one of the values that the first accesses have read.
-    u32 order_from_best(const std::vector<u32> &places) {
+    u32 order_from_best(const std::vector<u32> &places, bool exact) {
         std::vector<u64> values{0};
         for (u32 each : places)
             if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED) values.push_back(all_[each].old);
+        FlagOrder order(all_, places);
+        for (u64 value : values)
+            if (exact && order.find(value)) return 0;
         u32 best = NOTHING;
         u64 first = 0;
-        for (u64 value : values) {
-            u32 wrong = order(places, value);
-            if (wrong < best) best = wrong, first = value;
-            if (!wrong) return 0;
-        }
-        return order(places, first);
-    }
-
-    // The accesses of one place, and the number of contradictions: always one of those that can be the next, because no other one had ended before it began.
-    u32 order(const std::vector<u32> &places, u64 now) {
-        std::vector<u32> open;
-        size_t at = 0;
-        u32 wrong = 0;
-        i32 last = -1;
-        for (u32 each : places) all_[each].from = all_[each].next = -1;
-        while (at < places.size() || !open.empty()) {
-            u32 end = NOTHING;
-            for (u32 each : open) end = std::min(end, all_[each].after);
-            for (; at < places.size() && (open.empty() || all_[places[at]].before < end); ++at) {
-                open.push_back(places[at]);
-                end = std::min(end, all_[places[at]].after);
-            }
-            size_t chosen = choose(open, now);
-            FlagAccess &access = all_[open[chosen]];
-            if (access.observes && now != access.old) ++wrong, now = access.old, last = -1;
-            if (access.observes || access.updates) access.from = last;
-            if (access.updates && last >= 0) all_[last].next = (i32)open[chosen];
-            if (access.writes) {
-                last = (i32)open[chosen];
-                now = result(access, now);
-            }
-            open.erase(open.begin() + (long)chosen);
-        }
-        return wrong;
-    }
-
-    size_t choose(const std::vector<u32> &open, u64 now) const {
-        auto first = [&](auto holds) {
-            for (size_t i = 0; i < open.size(); ++i)
-                if (holds(all_[open[i]])) return i;
-            return open.size();
-        };
-        auto fits = [&](const FlagAccess &each) { return each.observes && each.old == now; };
-        size_t found = first([&](const FlagAccess &each) { return fits(each) && !each.writes; });
-        if (found == open.size()) found = first(fits);
-        // A write that nobody has observed: rather one whose value somebody waits for.
-        auto awaited = [&](const FlagAccess &each) {
-            if (each.observes) return false;
-            u64 then = result(each, now);
-            return first([&](const FlagAccess &other) { return other.observes && other.old == then; }) < open.size();
-        };
-        if (found == open.size()) found = first(awaited);
-        if (found == open.size()) found = first([&](const FlagAccess &each) { return !each.observes; });
-        return found == open.size() ? 0 : found;
-    }
-
-    // What an access leaves behind.
-    static u64 result(const FlagAccess &access, u64 now) {
-        u64 mask = access.bytes == 8 ? ~0ull : (1ull << 8 * access.bytes) - 1, first = access.first;
-        u32 type = access.operation >> 8;
-        auto wide = [&](u64 value) { return type == 1 ? (int64_t)(value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
-        auto less = [&](u64 a, u64 b) { return type == 1 ? wide(a) < wide(b) : a < b; };
-        switch (access.operation & 255) {
-        case ST:
-        case EXCH: return first & mask;
-        case CAS: return (now == first ? access.second : now) & mask;
-        case ADD: return type == 2 ? sum(access.bytes, now, first) : (now + first) & mask;
-        case INC: return now >= first ? 0 : now + 1;
-        case DEC: return now == 0 || now > first ? first : now - 1;
-        case MIN: return less(first, now) ? first : now;
-        case MAX: return less(now, first) ? first : now;
-        case AND: return now & first;
-        case OR: return now | first;
-        case XOR: return now ^ first;
-        default: return now;
-        }
-    }
-
-    static u64 sum(u32 bytes, u64 a, u64 b) {
-        if (bytes == 8) return bits<u64>(bits<double>(a) + bits<double>(b));
-        return bytes == 4 ? bits<u32>(bits<float>((u32)a) + bits<float>((u32)b)) : a;
-    }
-    template <typename To, typename From> static To bits(From value) {
-        To made;
-        static_assert(sizeof made == sizeof value, "bits of another type");
-        std::memcpy(&made, &value, sizeof made);
-        return made;
+        for (u64 value : values)
+            if (u32 wrong = order.guess(value); wrong < best) best = wrong, first = value;
+        return order.guess(first);
     }
 
     std::vector<FlagAccess> all_;

@@ -16,7 +16,7 @@ class LaunchReplay {
         output_.contradictions += grid_.flags.contradictions();
         output_.of_units = of_units_;
         output_.full = grid_.outer.full(), output_.unknown = grid_.outer.unknown();
-        output_.kept = grid_.outer.kept(), output_.pruned = grid_.outer.pruned();
+        output_.compared = grid_.outer.compared();
     }
 
   private:
@@ -73,16 +73,17 @@ class LaunchReplay {
         } else if (event.kind == FENCE) {
             grid_.sc |= event.offset & GIVES && grid_.views.scope(event) >= GPU_SCOPE;
         } else if (event.kind == GLOBAL_WRITE) {
+            ++output_.accesses;
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
             if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
         } else {
-            Sides::each_row(log, [&](u64 address, u32 bytes) { grid_.footprints.write(address, bytes, unit, thread); });
+            Sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread); });
         }
     }
 
     void note_read(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
-        auto add = [&](u64 address, u32 bytes) { grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
+        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
         if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
         else Sides::each_row(log, add);
     }

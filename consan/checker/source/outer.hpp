@@ -36,11 +36,12 @@ class Outer {
 
     // Compare an access with those before it, and keep it.
     void add(const OuterAccess &access) {
+        bool any = false;
         for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
             u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
-            if (mask) add_to(cells_[cell], mask, access);
-            else ++pruned_;
+            if (mask) any = true, add_to(cells_[cell], mask, access);
         }
+        compared_ += any;
     }
 
     // A copy that writes is issued; its number. Then its rows are added.
@@ -58,8 +59,7 @@ class Outer {
     void skip() { unknown_ = true; }
     bool unknown() const { return unknown_; }
     bool full() const { return full_; }
-    u64 kept() const { return items_.size() - 1; }
-    u64 pruned() const { return pruned_; }
+    u64 compared() const { return compared_; }
 
   private:
     static constexpr u32 WALK = 64;
@@ -237,6 +237,6 @@ class Outer {
     std::unordered_map<u64, Told> told_;  // by pair of sites
     std::vector<Item> items_;
     std::vector<OuterStore> stores_{1};
-    u64 pruned_ = 0;
+    u64 compared_ = 0;  // accesses
     bool full_ = false, unknown_ = false;
 };

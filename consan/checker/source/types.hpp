@@ -71,7 +71,7 @@ struct GridInput {
 };
 struct GridOutput {
     u32 status, records, of_units, stuck, contradictions, full, unknown, narrow;  // narrow: some scope excludes other CTAs
-    u64 lane_events, kept, pruned;
+    u64 lane_events, accesses, compared;  // accesses to global memory; those of bytes that several threads touch, and one writes
 };
 
 // OK; some threads could not continue; a word that no template explains; a log without room; more findings than there is room for; the

@@ -51,7 +51,7 @@ class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
     __slots__ = (
-        *("bound", "code", "effects", "end", "fulls", "function", "members", "polls", "position", "publishes"),
+        *("bound", "code", "effects", "end", "fulls", "function", "looks", "members", "polls", "position", "publishes"),
         *("size", "steps", "together"),
     )
 
@@ -63,6 +63,7 @@ class BoundBlock:
         self.bound = False
         self.polls = 0  # MAY_WAIT, WRITES
         self.publishes = False  # another CTA may wait for what it writes
+        self.looks = False  # it reads what others write, and orders them behind it
         self.effects: Effects | None = None  # filled in by progress.py
         self.steps: list[Step] = []
         self.fulls: list[Any] = []
@@ -100,12 +101,16 @@ class BoundBlock:
             return
         self.polls |= MAY_WAIT * polls(instruction)
         row = lookup(instruction.parts)
-        if row is None or row.family not in _WRITES or is_of_hooks(instruction) or _only_reads(row, instruction):
+        if row is None or row.family not in _WRITES or is_of_hooks(instruction):
             return
         access = row.describe(instruction)
+        outer = access.is_strong and access.space in ("global", "generic")
+        if _only_reads(row, instruction):
+            self.looks |= outer
+            return
         if "cas" not in row.modifiers(instruction.parts).values():  # mostly one that fails
             self.polls |= WRITES
-        self.publishes |= access.is_strong and access.space in ("global", "generic")
+        self.publishes |= outer
 
 
 def _only_reads(row: Row, instruction: Instruction) -> bool:

@@ -21,6 +21,7 @@ from consan.backends.cpu.state.groups import MAY_WAIT, Activation, LaneGroup, Re
 
 from .polling import poll_near
 from .progress import IDLE_SECONDS, WaveProgress
+from .turns import Turns
 
 if TYPE_CHECKING:
     from consan.backends.cpu.state.schedule import Schedule
@@ -31,7 +32,6 @@ SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
 BETWEEN = SPINS // POLLS  # what a barrier in a loop counts for: a thread may wait there with plain loads
 EARLY = 4  # the same for a loop that does nothing else, while other groups can run
-HANDED = 3  # of so many writes that others may poll, one lets nobody go first; odd, so that each of two CTAs that take turns has its turn
 TICKS = 64  # blocks between looks at the clock
 
 
@@ -53,7 +53,7 @@ class Scheduler:
         self.held: list[tuple[int, LaneGroup]] = []  # groups delayed by the schedule, and until which step
         self.step = 0
         self.instructions = 0
-        self.published = 0
+        self.turns = Turns(self.ready, self.wave)
         self.run_block = self.plain_block
         self.parted = False  # whether a warp goes on without the rest of its warpgroup
         self.progress = WaveProgress(self, IDLE_SECONDS if deadline is None else None)
@@ -129,7 +129,7 @@ class Scheduler:
         while True:
             if not block.bound:
                 block.bind()
-            if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
+            if (block.looks or block.members is not None) and self._stays(group, block):
                 return False
             self.run_block(group, block)
             following = block.end(self, group)
@@ -152,6 +152,15 @@ class Scheduler:
                 ready.push(group)
                 return False
 
+    def _stays(self, group: LaneGroup, block: BoundBlock) -> bool:
+        """Whether a group does not run its block now."""
+        if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
+            return True
+        later = block.looks and bool(self.ready) and self.turns.looks_later(group)
+        if later:
+            self.ready.push(group)
+        return later
+
     def count_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """A group is about to run a block by other means than `plain_block`."""
         if self.enter is not None:
@@ -167,7 +176,7 @@ class Scheduler:
         self.instructions += count * block.size
         group.polls |= block.polls
         if block.publishes and self.ready:
-            self._hand_over(group)
+            self.turns.hand_over(group)
         if count == wave.lanes:
             for full in block.fulls:
                 full()
@@ -210,21 +219,6 @@ class Scheduler:
         group.round += idles
         group.polls = 0
         return idles
-
-    def _hand_over(self, group: LaneGroup) -> None:
-        """A group writes what others may poll: mostly other CTAs go first. So each sees as little as it waits for, and knows no more."""
-        self.published += 1
-        if self.published % HANDED == 0:
-            return
-        low, high = self._ctas(group)
-        for other in self.ready.groups():
-            first, last = self._ctas(other)
-            if last < low or high < first:
-                self.ready.prefer(other, group.round - 1)
-
-    def _ctas(self, group: LaneGroup) -> tuple[int, int]:
-        """The first and the last CTA of a group."""
-        return int(self.wave.cta_of[group.lanes[0]]), int(self.wave.cta_of[group.lanes[-1]])
 
     def _tick(self) -> bool:
         self.plan.copies.tick(self.step)

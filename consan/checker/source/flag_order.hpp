@@ -1,0 +1,206 @@
+// The order of the strong accesses of one place: one in which each has read what the one before it has left.
+//
+// An access can be the next if no other one had ended before it began. Where several can be, those that read the present value come first, then
+// stores that somebody waits for; of equals the one that ended first. A choice after which nothing fits is taken back, as long as STEPS last.
+// What the place held at first is given.
+//
+// Not known: where several orders fit, that of the run.
+#pragma once
+
+#include <algorithm>
+#include <cstring>
+#include <tuple>
+#include <unordered_set>
+#include <vector>
+
+#include "log.hpp"
+
+enum Orders : u32 { TAKES = 1, GIVES = 2, IS_SC = 4 };
+enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 3 };
+
+inline Scope scope_of(const Event &event) { return (Scope)(event.offset >> 4 & 3); }
+
+// A strong access through which threads may synchronise.
+struct FlagAccess {
+    u32 unit, thread, site, bytes, before, after, order;
+    u64 address, old, first, second;
+    u32 operation;
+    Scope scope;
+    bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
+    i32 from = -1;                   // the write that it has read from, or follows as a read-modify-write
+    i32 next = -1;                   // the read-modify-write that follows this write
+};
+
+class FlagOrder {
+  public:
+    enum Operation : u32 { LD = 1, ST, EXCH, ADD, CAS, INC, DEC, MIN, MAX, AND, OR, XOR };
+
+    // `places`: the accesses of one place, by the first number.
+    FlagOrder(std::vector<FlagAccess> &all, const std::vector<u32> &places) : all_(all), places_(places) {}
+
+    // Whether there is an order without a contradiction. The accesses then have it.
+    bool find(u64 first) {
+        start(first);
+        u64 steps = STEPS + places_.size() * 8;
+        std::vector<Choice> choices;
+        std::unordered_set<u64> seen;  // what has been done, and the value: nothing follows from these, if they come again
+        while (fill()) {
+            std::vector<u32> next = candidates();
+            if (!choices.empty() && !seen.insert(mixed(mixed(which_) ^ now_)).second) next.clear();
+            if (next.size() > 1) choices.push_back({done_.size(), open_, at_, now_, which_, next, 0});
+            if (next.empty() && !back(choices, next)) return false;
+            if (!steps--) return false;
+            take(next.front());
+        }
+        link();
+        return true;
+    }
+
+    // An order with as few contradictions as come of choosing once. Their number.
+    u32 guess(u64 first) {
+        start(first);
+        u32 wrong = 0;
+        std::vector<u32> broken;  // accesses that do not follow what they have read
+        while (fill()) {
+            std::vector<u32> next = candidates();
+            if (next.empty()) {
+                next = {*std::min_element(open_.begin(), open_.end(), [&](u32 a, u32 b) { return all_[a].after < all_[b].after; })};
+                ++wrong, now_ = all_[next.front()].old;
+                broken.push_back(next.front());
+            }
+            take(next.front());
+        }
+        link(broken);
+        return wrong;
+    }
+
+  private:
+    static constexpr u64 STEPS = 1 << 16;
+    static constexpr size_t TRIED = 16;  // of those that could be the next
+    // Where several could be the next: what there was then, and which of them has been tried.
+    struct Choice {
+        size_t done;
+        std::vector<u32> open;
+        size_t at;
+        u64 now, which;
+        std::vector<u32> next;
+        size_t tried;
+    };
+
+    void start(u64 first) { done_.clear(), open_.clear(), at_ = 0, now_ = first, which_ = 0; }
+
+    // A bijection in which every bit depends on every bit (the finaliser of SplitMix64).
+    static u64 mixed(u64 value) {
+        value += 0x9E3779B97F4A7C15;
+        value = (value ^ (value >> 30)) * 0xBF58476D1CE4E5B9;
+        value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
+        return value ^ (value >> 31);
+    }
+
+    // Let all accesses in that can be the next. Returns whether there is one.
+    bool fill() {
+        u32 end = NOTHING;
+        for (u32 each : open_) end = std::min(end, all_[each].after);
+        for (; at_ < places_.size() && (open_.empty() || all_[places_[at_]].before < end); ++at_) {
+            open_.push_back(places_[at_]);
+            end = std::min(end, all_[places_[at_]].after);
+        }
+        return !open_.empty();
+    }
+
+    // Those that may be the next, the best first. Of several that are alike the first to end is enough. One that only reads is no choice.
+    std::vector<u32> candidates() const {
+        std::vector<u64> awaited;
+        for (u32 each : open_)
+            if (all_[each].observes) awaited.push_back(all_[each].old);
+        std::sort(awaited.begin(), awaited.end());
+        std::vector<std::pair<std::tuple<bool, bool, u32>, u32>> ranked;
+        for (u32 each : open_) {
+            const FlagAccess &access = all_[each];
+            if (access.observes && access.old != now_) continue;
+            if (access.observes && !access.writes) return {each};
+            bool wanted = access.observes || std::binary_search(awaited.begin(), awaited.end(), result(access, now_));
+            ranked.push_back({std::make_tuple(!access.observes, !wanted, access.after), each});
+        }
+        auto last = ranked.begin() + (long)std::min(ranked.size(), TRIED);
+        std::partial_sort(ranked.begin(), last, ranked.end());
+        std::vector<u32> found;
+        for (auto each = ranked.begin(); each != last; ++each)
+            if (std::none_of(found.begin(), found.end(), [&](u32 other) { return alike(all_[each->second], all_[other]); })) found.push_back(each->second);
+        return found;
+    }
+
+    static bool alike(const FlagAccess &a, const FlagAccess &b) {
+        auto what = [](const FlagAccess &each) { return std::make_tuple(each.operation, each.first, each.second, each.observes, each.observes ? each.old : 0); };
+        return what(a) == what(b);
+    }
+
+    // Take back to the last choice that has another. Returns whether there was one.
+    bool back(std::vector<Choice> &choices, std::vector<u32> &next) {
+        while (!choices.empty() && choices.back().tried + 1 == choices.back().next.size()) choices.pop_back();
+        if (choices.empty()) return false;
+        Choice &last = choices.back();
+        done_.resize(last.done), open_ = last.open, at_ = last.at, now_ = last.now, which_ = last.which;
+        next = {last.next[++last.tried]};
+        return true;
+    }
+
+    void take(u32 number) {
+        done_.push_back(number);
+        which_ ^= mixed(number);
+        open_.erase(std::find(open_.begin(), open_.end(), number));
+        if (all_[number].writes) now_ = result(all_[number], now_);
+    }
+
+    // What each has read from, in the order that was found.
+    void link(const std::vector<u32> &broken = {}) {
+        for (u32 each : places_) all_[each].from = all_[each].next = -1;
+        i32 last = -1;
+        for (u32 each : done_) {
+            FlagAccess &access = all_[each];
+            if (std::find(broken.begin(), broken.end(), each) != broken.end()) last = -1;
+            if (access.observes || access.updates) access.from = last;
+            if (access.updates && last >= 0) all_[last].next = (i32)each;
+            if (access.writes) last = (i32)each;
+        }
+    }
+
+    // What an access leaves behind.
+    static u64 result(const FlagAccess &access, u64 now) {
+        u64 mask = access.bytes == 8 ? ~0ull : (1ull << 8 * access.bytes) - 1, first = access.first;
+        u32 type = access.operation >> 8;
+        auto wide = [&](u64 value) { return type == 1 ? (int64_t)(value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
+        auto less = [&](u64 a, u64 b) { return type == 1 ? wide(a) < wide(b) : a < b; };
+        switch (access.operation & 255) {
+        case ST:
+        case EXCH: return first & mask;
+        case CAS: return (now == first ? access.second : now) & mask;
+        case ADD: return type == 2 ? sum(access.bytes, now, first) : (now + first) & mask;
+        case INC: return now >= first ? 0 : now + 1;
+        case DEC: return now == 0 || now > first ? first : now - 1;
+        case MIN: return less(first, now) ? first : now;
+        case MAX: return less(now, first) ? first : now;
+        case AND: return now & first;
+        case OR: return now | first;
+        case XOR: return now ^ first;
+        default: return now;
+        }
+    }
+
+    static u64 sum(u32 bytes, u64 a, u64 b) {
+        if (bytes == 8) return bits<u64>(bits<double>(a) + bits<double>(b));
+        return bytes == 4 ? bits<u32>(bits<float>((u32)a) + bits<float>((u32)b)) : a;
+    }
+    template <typename To, typename From> static To bits(From value) {
+        To made;
+        static_assert(sizeof made == sizeof value, "bits of another type");
+        std::memcpy(&made, &value, sizeof made);
+        return made;
+    }
+
+    std::vector<FlagAccess> &all_;
+    const std::vector<u32> &places_;
+    std::vector<u32> done_, open_;
+    size_t at_ = 0;
+    u64 now_ = 0, which_ = 0;  // the value; a hash of what is done
+};
