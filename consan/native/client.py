@@ -259,7 +259,7 @@ class Client:
     def _found(self, message: Message) -> Message:
         """A handle was looked up from another one (`b`), or is in a graph (0) and may be known already."""
         if message.b or not self._known.get(message.a, (0, ""))[0]:
-            self._known[message.a] = message.b, message.data.decode(errors="replace")
+            self._known[message.a] = message.b, " ".join(message.data.decode(errors="replace").split())  # for one line of a report
         return Message(MessageKind.ANSWER)
 
     def _collect(self, message: Message) -> Message:

@@ -17,6 +17,8 @@ They check their results and tell by their status.
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
@@ -46,10 +48,11 @@ def main(folder: Path, output: Path, options: list[str]) -> None:
 def timed(words: list[str], log: Path, longest: int = LONGEST) -> tuple[int | str, float]:
     """The status of a command, or that it was ended, and its seconds. What it prints goes to the log."""
     begun = time.perf_counter()
-    with log.open("w") as file:
+    with log.open("w") as file, subprocess.Popen(words, stdout=file, stderr=file, start_new_session=True) as process:
         try:
-            status: int | str = subprocess.run(words, stdout=file, stderr=file, timeout=longest, check=False).returncode
+            status: int | str = process.wait(longest)
         except subprocess.TimeoutExpired:
+            os.killpg(process.pid, signal.SIGKILL)  # consan's program, too
             status = f"ended after {longest} s"
     return status, time.perf_counter() - begun
 
