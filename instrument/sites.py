@@ -88,6 +88,7 @@ class FunctionStats:
     global_atomics: int = 0  # instructions that read and write it: atomics and reductions
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
     open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (passes/points.py)
+    grid_controls: int = 0  # griddepcontrol: the kernel may run beside the one that is launched before or after it
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs

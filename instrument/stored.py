@@ -79,9 +79,10 @@ def _stats(function: FunctionStats) -> list[Any]:
     unmodelled = [astuple(each) for each in function.unmodelled]
     shared = [astuple(variable) for variable in function.shared]
     sites = (function.memory_sites, function.sync_sites, function.private)
-    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes, function.open_points)
+    counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
+    seen = (function.open_points, function.grid_controls)
     placed = (function.placed, function.first_placed)
-    return [function.name, function.kind, *counts, unmodelled, sorted(function.calls), sorted(function.families), shared, *placed]
+    return [function.name, function.kind, *counts, *seen, unmodelled, sorted(function.calls), sorted(function.families), shared, *placed]
 
 
 def restore(text: str, plain: Callable[[], Module]) -> Instrumented:

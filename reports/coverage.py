@@ -19,7 +19,7 @@ def not_checked(report: Report) -> tuple[str, ...]:
     """One sentence for each area that is missing from the report's `checked`."""
     kernels = kernels_checked(report)
     areas = (f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
-    return (*areas, *_open_points(kernels))
+    return (*areas, *_open_points(kernels), *_launches(kernels))
 
 
 def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
@@ -28,6 +28,14 @@ def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
     points = plural(sum(found), "warp-synchronous instruction")
     where = plural(len(found), "kernel")
     return (f"divergence: lanes that pass by {points} in {where} are seen only at a later one",) if found else ()
+
+
+def _launches(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
+    """Kernels of programmatic dependent launches (SEMANTICS 12, R-GM14)."""
+    found = [kernel.name for kernel in kernels if kernel.grid_controls]
+    if not found:
+        return ()
+    return (f"launches: races between {', '.join(found)} and a kernel that runs beside it (griddepcontrol) are not looked for",)
 
 
 def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:

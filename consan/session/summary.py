@@ -88,6 +88,7 @@ class Summary:
             global_atomics=sum(f.global_atomics for f in reached),
             generic_writes=sum(f.generic_writes for f in reached),
             open_points=sum(f.open_points for f in reached),
+            grid_controls=sum(f.grid_controls for f in reached),
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,

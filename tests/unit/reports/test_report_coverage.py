@@ -49,6 +49,15 @@ def test_writes_of_global_memory_are_counted_by_what_they_are() -> None:
     assert (stats.global_stores, stats.global_atomics, stats.generic_writes) == (3, 2, 2)
 
 
+def test_a_kernel_that_may_run_beside_another_launch_is_named() -> None:
+    text = PTX.replace("    ret;", "    griddepcontrol.wait;\n    griddepcontrol.launch_dependents;\n    ret;")
+    count = plan_functions(parse(text, "k.ptx"))["k"].stats.grid_controls
+    assert (count, plan_functions(parse(PTX, "k.ptx"))["k"].stats.grid_controls) == (2, 0)
+    (outer, launches) = report(replace(RAN, grid_controls=count), KernelSummary("other", 1)).not_checked
+    assert outer.startswith("global-memory: ")
+    assert launches == "launches: races between k and a kernel that runs beside it (griddepcontrol) are not looked for"
+
+
 def test_it_names_global_memory_with_what_was_seen_and_leaves_the_verdict_alone() -> None:
     assert (report(RAN).verdict, report(RAN).not_checked) == ("clean", (ONE,))
 
