@@ -237,10 +237,10 @@ class KernelRewrite:
             self.context.edits.insert_at(first.start, code)
         for call in self.suspensions:
             self.context.edits.insert_after(call, "\n" + text.resume() + text.cut(words))
+        self._frame()
         if not self.plan.is_entry:
             assert self.plan.function.body is not None
             self.context.edits.insert_at(self.plan.function.body.open + 1, text.cut(words))
-        self._frame()
 
     def _acts(self, node: int) -> bool:
         """Whether a thread that passes a node has an event, or a wait that it leaves at."""
