@@ -12,17 +12,18 @@ import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.checker.memory import LogMemory
-from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, names_of, sums_of, sums_on_device
+from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
-from consan.instrument.record import text
-from consan.instrument.record.templates import END, LANES, LINE_BYTES, WORD_BYTES
+from consan.instrument.record import Compact, text
+from consan.instrument.record.computed import SLOT
+from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
 Dim3 = tuple[int, int, int]
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
@@ -36,6 +37,17 @@ _NO_GROUP = -1
 
 class NoRoom(Exception):  # noqa: N818
     """The launch cannot be recorded: why."""
+
+
+class NotExpanded(Exception):  # noqa: N818
+    """The full log of a CTA cannot be computed from its compact one."""
+
+
+class Expander(Protocol):
+    """Computes full logs (expand.py)."""
+
+    def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The full logs of the warps of some CTAs. Raises `NotExpanded`."""
 
 
 @dataclass
@@ -53,10 +65,13 @@ class Launch:
     loops: bool = True  # a thread may store more
     roomy: bool = False  # a log of the usual length was full
     silent: bool = False  # the kernel records nothing: all of its CTAs did the same
+    compact: Compact | None = None  # what its log has, if that is not all
+    expander: Expander | None = None  # computes full logs of it
     lines: int = field(init=False)
     address: int = field(init=False)
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
     hangs: bool = False  # it runs on, and the memory is read while it does
+    stopped: bool = False  # the host has told its threads to leave
     _places: dict[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -69,11 +84,16 @@ class Launch:
             usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else MOST_LINES
             least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
             most *= _ROOMY if self.roomy else 1
+        if self.compact is not None and not self.compact.stores:
+            least = most = 1
         self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "results": text.RESULT_BYTES}
         sizes["hashes"] = self.ctas * self.threads * text.HASH_BYTES
+        if self.compact is not None:
+            sizes["results"] += SLOT * len(self.compact.constants)
+            sizes["ends"] = self.ctas * self.threads * text.END_BYTES
         if self.calls:
             sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
         self._take(sizes)
@@ -114,6 +134,7 @@ class Launch:
 
     def stop(self) -> None:
         """Make its threads leave. Those of a kernel that records nothing do not stay."""
+        self.stopped = True
         if not self.silent:
             self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
 
@@ -129,31 +150,52 @@ class Launch:
     def places(self) -> bytes:
         """What the kernel needs to know (instrument/record/text.py)."""
         wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
-        for place, name in ((text.ARENA, "log"), (text.HASHES, "hashes"), (text.STATES, "states")):
+        for place, name in ((text.ARENA, "log"), (text.HASHES, "hashes"), (text.STATES, "states"), (text.ENDS, "ends")):
             wide[place // 8] = self._places.get(name, 0)
         wide[text.START // 8] = MIX[0]
-        narrow[:2] = self.lines, (self.lines - self.words - 1) * LINE_BYTES
+        narrow[:2] = self.lines, max(0, self.lines - self.words - 1) * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
 
     # -- after the launch --------------------------------------------------------------------------------------------------
 
     def _evidence(self) -> tuple[bytes, Callable[[], Sums]]:
         """What tells the histories of the CTAs: bytes, and how to make the sums of them."""
-        if self.silent:
+        if self._is_uniform:
             return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
-        place, shape = self._places["hashes"], (self.ctas, self.threads, 2)
-        if self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
+        place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
+        if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
             sums = sums_on_device(self.memory, place, self.ctas, self.threads)
             return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
         data = self._read(place, math.prod(shape) * _HASH_BYTES)
-        return data, lambda: sums_of(np.frombuffer(data, "<u8").reshape(shape).transpose(2, 0, 1))
+        found = np.frombuffer(data, "<u8").reshape(shape)
+        if not hashed:  # a thread stores something only if it leaves
+            found = np.where(found[..., 1:] == 0, np.uint64(not self.hangs), np.uint64(0)).repeat(2, axis=2)
+        return data, lambda: sums_of(found.transpose(2, 0, 1))
+
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether all CTAs did the same, because the text allows nothing else, and all threads have ended, because the launch has."""
+        return self.silent or (self.compact is not None and not (self.compact.hashes or self.stopped))
+
+    def constants(self) -> bytes:
+        """What the first thread of a launch with compact logs has stored."""
+        assert self.compact is not None
+        return self._read(self.address + text.RESULT_BYTES, SLOT * len(self.compact.constants))
+
+    def shared_part(self) -> bytes:
+        """What equal logs of different launches have in common, beside their hashes."""
+        if self.compact is None:
+            return b""
+        given = self.constants()
+        kept = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
+        return b"".join(kept) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
 
     def grouped(self, limit: int = 0) -> Grouped:
         """The units by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
-        data, sums = self._evidence()
+        (data, sums), shared = self._evidence(), self.shared_part()
         units = self.units[: -(-limit // self.units.shape[1]) or None]
-        shape = self.grid, self.block, self.cluster, self.silent, limit
-        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), units))
+        shape = self.grid, self.block, self.cluster, self._is_uniform, self.hangs, limit, shared
+        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), units, shared))
         return found
 
     def window(self) -> tuple[int, int]:
@@ -171,11 +213,52 @@ class Launch:
             log = np.zeros((len(members) * self.warps, 2, LANES), "<u4")
             log[:, 0] = END
             return History(log, self.threads, window, nbytes, len(members))
-        logs = [self._used_lines(cta * self.warps + warp) for cta in members for warp in range(self.warps)]
+        if self.expander is not None:
+            try:
+                log = self.expander.expand(self, members)
+            except NotExpanded:
+                log = np.zeros((len(members) * self.warps, 2, LANES), "<u4")
+                log[:, 0] = LEFT - 1  # no block has this number
+            return History(log, self.threads, window, nbytes, len(members))
+        return History(self.logs(members), self.threads, window, nbytes, len(members))
+
+    def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The logs of the warps of some CTAs."""
+        logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
             whole[: len(used) - 1], whole[-1] = used[:-1], used[-1]
-        return History(log, self.threads, window, nbytes, len(members))
+        return log
+
+    # -- a compact log -----------------------------------------------------------------------------------------------------
+
+    def stored(self, cta: int) -> npt.NDArray[np.uint32]:
+        """The compact logs of a CTA: warps x lines x lanes. The last line of each is zero unless the log ran out of room."""
+        ends = np.frombuffer(self._of_threads("ends", cta, text.END_BYTES), "<u4")
+        count = int(ends.max(initial=0)) // LINE_BYTES
+        found = np.zeros((self.warps, count + 1, LANES), "<u4")
+        for warp, log in enumerate(found if self.compact is not None and self.compact.stores else ()):
+            start = self._places["log"] + (cta * self.warps + warp) * self.lines * LINE_BYTES
+            log[:-1] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            log[-1] = np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4")
+        return found
+
+    def left(self, cta: int) -> npt.NDArray[np.uint32]:
+        """Where the threads of a CTA left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
+        hashes = np.frombuffer(self._of_threads("hashes", cta, text.HASH_BYTES), "<u4").reshape(self.threads, 4)
+        mark, places = hashes[:, 2], hashes[:, 3]
+        ended = np.asarray(hashes[:, :2].any(axis=1))
+        if self.compact is not None and not self.compact.hashes:
+            ended = (places == 0) & (not self.hangs)
+        if not (ended | (places != 0) | (mark != 0)).all():
+            raise NotExpanded
+        stays = ~ended & (mark == STOP)
+        found = np.stack([np.where(stays, 0, places), mark, np.where(stays, places + 1, 0), np.zeros_like(mark)], axis=1)
+        return np.where(ended[:, None], 0, found).astype("<u4")
+
+    def _of_threads(self, name: str, cta: int, nbytes: int) -> bytes:
+        size = self.threads * nbytes
+        return self._read(self._places[name] + cta * size, size)
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""
@@ -239,11 +322,12 @@ class Grouped:
         return cls(tuple(map(Group, members, names)), tuple(order[: bounds[0]].tolist()))
 
 
-def grouped(sums: Sums, units: npt.NDArray[np.int64]) -> Grouped:
-    """The units by the sums of their CTAs. `units`: the CTAs of each."""
+def grouped(sums: Sums, units: npt.NDArray[np.int64], shared: bytes = b"") -> Grouped:
+    """The units by the sums of their CTAs. `units`: the CTAs of each. `shared`: a part of the name of each group."""
     finished = sums.ended[units].all(axis=1)
     whole = finished.nonzero()[0]
     known: dict[bytes, list[int]] = {}
     for unit, name in zip(whole.tolist(), names_of(sums, units[whole]), strict=True):
         known.setdefault(name, []).append(unit)
-    return Grouped(tuple(Group(tuple(members), name) for name, members in known.items()), tuple((~finished).nonzero()[0].tolist()))
+    groups = tuple(Group(tuple(members), joined(name, shared)) for name, members in known.items())
+    return Grouped(groups, tuple((~finished).nonzero()[0].tolist()))

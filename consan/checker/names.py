@@ -60,6 +60,11 @@ def names_of(sums: Sums, units: npt.NDArray[np.int64]) -> Iterator[bytes]:
     return (hashlib.blake2b(names[members].tobytes(), digest_size=NAME_BYTES).digest() for members in units)
 
 
+def joined(name: bytes, shared: bytes) -> bytes:
+    """A name that also depends on what the CTAs of a launch share."""
+    return hashlib.blake2b(name + shared, digest_size=NAME_BYTES).digest() if shared else name
+
+
 def _avalanche(values: npt.NDArray[np.uint64]) -> npt.NDArray[np.uint64]:
     """A bijection in which every bit depends on every bit (the finaliser of SplitMix64)."""
     for shift, factor in _SPLITMIX:

@@ -9,7 +9,7 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
@@ -20,6 +20,7 @@ import numpy.typing as npt
 from consan.checker import scopes
 from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
+from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Group, Grouped, Launch
 from consan.checker.memory import LogMemory
@@ -94,12 +95,23 @@ class Checked:
         return list(map(key, self.found))
 
 
-def start(memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int, *, roomy: bool = False) -> Launch:
-    """Give a loaded module the memory for its next launch. Raises `NoRoom`."""
-    backend = memory.backend
+def start(
+    memory: LogMemory,
+    handle: Any,
+    recorded: Recorded,
+    launched: LaunchedKernel,
+    most_bytes: int,
+    *,
+    roomy: bool = False,
+    machine: Callable[[], Any] | None = None,
+) -> Launch:
+    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs."""
+    backend, number = memory.backend, launched.entry
+    compact = recorded.compact[number] if recorded.compact else None
+    expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[launched.entry] in recorded.silent,
+        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
     )  # fmt: skip
     if not launch.silent:
         address, _ = backend.symbol(handle, LAUNCH)

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
+from consan.backends.virtual import VirtualBackend
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
@@ -131,7 +132,7 @@ class Recording:
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy)
+        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy, machine=VirtualBackend)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf

@@ -6,7 +6,7 @@ what it orders, which operands are known at run time only. `flow_of` and its nei
 """
 
 from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
-from consan.instrument.isa.queries import family_of, flow_of, has_action, may_wait, polls
+from consan.instrument.isa.queries import adds, elects, family_of, flow_of, has_action, in_space, is_exact, is_move, may_wait, polls
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
 
 __all__ = [
@@ -18,12 +18,17 @@ __all__ = [
     "MemoryAccess",
     "Row",
     "Touch",
+    "adds",
     "canonical",
     "destinations",
+    "elects",
     "family_of",
     "flow_of",
     "has_action",
+    "in_space",
+    "is_exact",
     "is_memory_or_sync",
+    "is_move",
     "lookup",
     "may_wait",
     "polls",

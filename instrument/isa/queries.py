@@ -5,7 +5,12 @@ from __future__ import annotations
 from consan.instrument.isa.model import InstructionLike
 from consan.instrument.isa.table import lookup
 
-__all__ = ["family_of", "flow_of", "has_action", "may_wait", "polls"]
+__all__ = ["adds", "elects", "family_of", "flow_of", "has_action", "in_space", "is_exact", "is_move", "may_wait", "polls"]
+
+# First letters of types of numbers that two machines may round in different ways.
+_ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
+_WITH_CARRY = frozenset({"addc", "subc", "madc"})
+_WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 
 
 def family_of(instruction: InstructionLike) -> str:
@@ -39,3 +44,31 @@ def polls(instruction: InstructionLike) -> bool:
 def may_wait(instruction: InstructionLike) -> bool:
     """As `polls`, and `mbarrier.try_wait`, which blocks up to its time limit."""
     return polls(instruction) or has_action(instruction, "mbarrier", "try_wait")
+
+
+def is_exact(instruction: InstructionLike) -> bool:
+    """Whether an instruction computes with integers, bits or predicates of its operands, and with nothing else."""
+    words = instruction.parts[1:]
+    rounds = any(word.startswith(_ROUNDED) and any(map(str.isdigit, word)) for word in words)
+    carries = instruction.parts[0] in _WITH_CARRY or "cc" in words
+    return family_of(instruction) == "arithmetic" and not rounds and not carries
+
+
+def is_move(instruction: InstructionLike) -> bool:
+    """Whether an instruction moves one value of 32 or 64 bits."""
+    return has_action(instruction, "arithmetic", "move") and instruction.parts[-1] in _WHOLE and len(instruction.parts) == 2
+
+
+def adds(instruction: InstructionLike) -> bool:
+    """Whether an instruction adds two integers."""
+    return instruction.parts[0] == "add" and is_exact(instruction)
+
+
+def elects(instruction: InstructionLike) -> bool:
+    """Whether an instruction elects a lane."""
+    return instruction.parts[0] == "elect"
+
+
+def in_space(instruction: InstructionLike, space: str, other: str) -> str:
+    """The opcode with another state space."""
+    return ".".join(other if part.partition("::")[0] == space else part for part in instruction.parts)

@@ -31,15 +31,22 @@ _Place = tuple[int, int]
 
 def pure_waits(function: Function, waits: Iterable[Instruction]) -> set[int]:
     """The `start` of those waits of a function to which a thread returns without any effect if they fail."""
+    return set(failed_polls(function, waits))
+
+
+def failed_polls(function: Function, waits: Iterable[Instruction]) -> dict[int, set[int]]:
+    """The pure waits, and the instructions that a thread may pass from a failed one back to it: the `start` of each."""
     wanted = list(waits)
     if not wanted:
-        return set()
+        return {}
     graph = graph_of(function)
     places = {id(step.instruction): (number, index) for number, node in enumerate(graph.nodes) for index, step in enumerate(node.steps)}
-    return {wait.start for wait in wanted if _returns(graph, wait, places[id(wait)])}
+    found = {wait.start: _passed(graph, wait, places[id(wait)]) for wait in wanted}
+    return {start: passed for start, passed in found.items() if passed is not None}
 
 
-def _returns(graph: Graph, wait: Instruction, place: _Place) -> bool:
+def _passed(graph: Graph, wait: Instruction, place: _Place) -> set[int] | None:
+    """What a thread passes from a failed wait back to it; None unless it comes back, without any effect."""
     failed: Known = {_key(wait, wait.operands[0]): _FALSE} if isinstance(wait.operands[0], (Register, Symbol)) else {}
     pending = list(_following(graph, place, failed))
     seen: set[tuple[_Place, frozenset[tuple[Key, int]]]] = set()
@@ -55,9 +62,9 @@ def _returns(graph: Graph, wait: Instruction, place: _Place) -> bool:
         seen.add(state)
         step = graph.nodes[at[0]].steps[at[1]]
         if len(seen) > _LIMIT or not _harmless(step, known):
-            return False
+            return None
         pending += _following(graph, at, _after(step, known))
-    return returned
+    return {graph.nodes[number].steps[index].instruction.start for (number, index), _ in seen} if returned else None
 
 
 def _following(graph: Graph, place: _Place, known: Known) -> Iterator[tuple[_Place, Known]]:

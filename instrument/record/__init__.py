@@ -8,7 +8,7 @@ stored values, so the host knows which CTAs did the same.
 Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
 """
 
-from consan.instrument.record.recorded import Recorded, Refusal
-from consan.instrument.record.rewrite import record
+from consan.instrument.record.module import record
+from consan.instrument.record.recorded import Compact, Recorded, Refusal
 
-__all__ = ["Recorded", "Refusal", "record"]
+__all__ = ["Compact", "Recorded", "Refusal", "record"]

@@ -10,6 +10,7 @@ from consan.instrument.passes.emit import Snippet, Unsupported
 from consan.instrument.ptx import Immediate, Operand
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import NO_WORD, Event, TemplateEvent
+from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -38,7 +39,7 @@ def _size(kernel: KernelRewrite, work: Work, whole: int) -> tuple[int, int]:
     size = source_bytes(work, whole, snippet)
     if size.isdecimal():
         return int(size), -1
-    word, code = kernel.open_block().unhashed([size], snippet)
+    word, code = kernel.open_block().unhashed([size], snippet, keys_of(work.instruction.operands, work.instruction.scope))
     kernel.pending += code
     return 0, word
 

@@ -24,6 +24,7 @@ from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import text
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -189,7 +190,7 @@ class OuterRecorder:
         wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
         low, high = snippet.register("b32"), snippet.register("b32")
         snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-        address, code = block.unhashed([low, high], snippet)
+        address, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
         kernel.pending += code
         unused = all(kernel.plan.names[name] < 2 for name in destinations(instruction))
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number

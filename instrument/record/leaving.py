@@ -22,8 +22,10 @@ from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import mbarriers, text
 from consan.instrument.record.templates import LANES, LEFT
+from consan.instrument.record.words import Manner
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
+ROUNDS = 0xE0  # of the count of places: 32 of 256
 LONG = 1 << 18  # cycles; a barrier that takes longer is rare
 _BLOCKING = frozenset({"barrier", "cluster-barrier"})
 _Counted = tuple[tuple[int, int], ...]
@@ -34,6 +36,9 @@ class Leaving:
     """The text that threads of one function leave by."""
 
     plan: FunctionPlan
+    manner: Manner = Manner.FULL
+    leaves: bool = False  # a thread may
+    stands: bool = field(init=False)  # a thread may stay at a barrier with a count
     waits: set[int] = field(init=False)  # those that a thread leaves at, by their start
     _counted: _Counted = field(init=False)
     _products: bool = field(init=False)
@@ -41,16 +46,35 @@ class Leaving:
 
     def __post_init__(self) -> None:
         self.waits = pure_waits(self.plan.function, (work.instruction for work in self.plan.work if mbarriers.is_wait(work)))
+        self.stands = any(_blocks(work) and operand_of(work, "count") is not None for work in self.plan.work)
         self._products = any(work.row.family == "wgmma" for work in self.plan.work)
         self._counted = tuple(dict.fromkeys(filter(None, map(_count_of, self.plan.work))))
 
-    def cut(self, words: int, first: Instruction, *, idles: bool) -> str:
-        """The check for room at the head of a loop. `idles`: a thread can go round the loop without an event."""
+    def cut(self, words: int, first: Instruction, *, idles: bool, counts: bool = False) -> str:
+        """The check for room at the head of a loop, none without `words`. `idles`: a thread can go round the loop without an event.
+
+        `counts`: the host passes the place as often as the thread does.
+        """
+        if self.manner is Manner.EXPANSION:
+            return text.cut(words) + (self.counted() if counts else "")
         room = self._label("room")
-        return text.cut(words, self._at_loop(first), room) + (self._at_loop(first) if idles else "")
+        check = text.cut(words, _due() + self._at_loop(first), room) if words else ""
+        due = _due() if not counts else _sometimes()
+        return (self.counted() if counts else "") + check + (due + self._at_loop(first) if idles else "")
 
     def _at_loop(self, first: Instruction) -> str:
-        return _due() + _look() + self._leave(first.line)
+        return _look() + self._leave(first.line)
+
+    def counted(self) -> str:
+        """Count a place, so that the host can tell how far a thread that left has come. In the expansion: leave where it did."""
+        if self.manner is Manner.FULL:
+            return ""
+        count = "add.u32 %__consan_n, %__consan_n, 1;\n"
+        if self.manner is Manner.COMPACT:
+            return count
+        stay = self._label("stays")
+        mark = "st.global.u32 [%__consan_c], %__consan_o;\nexit;\n"
+        return f"{count}setp.ne.u32 %__consan_q, %__consan_n, %__consan_m;\n@%__consan_q bra {stay};\n{mark}{stay}:\n"
 
     def at_failed_wait(self, label: str) -> str:
         """Go to a label, unless the host stops the launch."""
@@ -58,25 +82,46 @@ class Leaving:
 
     def behind_wait(self, instruction: Instruction, passed: str) -> str:
         """Behind the words of a wait. `passed`: the predicate that it has returned."""
-        return f"not.pred %__consan_q, {passed};\n" + self._leave(instruction.line)
+        if self.manner is Manner.EXPANSION:
+            return self.counted()
+        return self.counted() + f"not.pred %__consan_q, {passed};\n" + self._leave(instruction.line)
 
     def before_barrier(self, work: Work | None) -> str:
-        """Note the time."""
-        return "mov.u32 %__consan_e, %clock;\n" if _blocks(work) else ""
+        """Note the time. A thread of a compact kernel writes down that it waits, where exits of others may not release it."""
+        if work is None or not _blocks(work):
+            return ""
+        counts = operand_of(work, "count") is not None
+        if self.manner is Manner.EXPANSION:
+            stay = self._label("stays")
+            check = "add.u32 %__consan_x, %__consan_n, 1; setp.ne.u32 %__consan_q, %__consan_x, %__consan_i;\n"
+            return f"{check}@%__consan_q bra {stay};\nexit;\n{stay}:\n" if counts else ""
+        waits = text.waits() if counts and self.manner is Manner.COMPACT else ""
+        return waits + "mov.u32 %__consan_e, %clock;\n"
 
     def behind_barrier(self, work: Work | None) -> str:
         """Look, if the barrier has taken long."""
         if work is None or not _blocks(work):
             return ""
+        if self.manner is Manner.EXPANSION:
+            return self.counted()
         took = "mov.u32 %__consan_x, %clock; sub.u32 %__consan_x, %__consan_x, %__consan_e;\n"
-        return took + f"setp.ge.u32 %__consan_q, %__consan_x, {LONG};\n" + _look() + self._leave(work.instruction.line)
+        late = f"setp.ge.u32 %__consan_q, %__consan_x, {LONG};\n"
+        return self.counted() + took + late + _look() + self._leave(work.instruction.line)
 
     def _leave(self, line: int) -> str:
         """Leave from a line of the PTX, if the predicate is true."""
-        stay, mark = self._label("stays"), f"mov.u32 %__consan_w, {LEFT | line}; st.global.u32 [%__consan_c], %__consan_w;\n"
+        stay, mark = self._label("stays"), f"mov.u32 %__consan_w, {LEFT | line};"
+        mark += " st.global.u32 [%__consan_c], %__consan_w;\n" if self.manner is Manner.FULL else "\n"
         # A product in flight at an exit makes the assembler wait for each one where it is issued.
         drain = "wgmma.wait_group.sync.aligned 0;\n" if self._products else ""
-        return f"@!%__consan_q bra {stay};\n{mark}{''.join(map(self._arrive, self._counted))}{drain}exit;\n{stay}:\n"
+        return f"@!%__consan_q bra {stay};\n{mark}{''.join(map(self._arrive, self._counted))}{drain}{self._out()}\n{stay}:\n"
+
+    def _out(self) -> str:
+        """The last instruction of a thread that leaves. A compact kernel has one place for all of them."""
+        if self.manner is Manner.FULL:
+            return "exit;"
+        self.leaves = True
+        return f"bra {text.LEFT};"
 
     def _arrive(self, counted: tuple[int, int]) -> str:
         """Arrive at a barrier for all other warps that it counts."""
@@ -94,6 +139,11 @@ sub.u32 %__consan_x, %__consan_x, 1; setp.ne.u32 %__consan_q, %__consan_x, 0;
 
 def _due() -> str:
     return f"mov.u32 %__consan_x, %clock; and.b32 %__consan_x, %__consan_x, {SLICE}; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
+
+
+def _sometimes() -> str:
+    """As `_due`, where places are counted: that needs no clock."""
+    return f"and.b32 %__consan_x, %__consan_n, {ROUNDS}; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
 
 
 def _look() -> str:

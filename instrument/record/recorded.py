@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
 
 from consan.instrument.record.clusters import Shape
 from consan.instrument.record.global_memory import Mode
@@ -12,6 +14,16 @@ from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
     """The module has something that is not recorded yet."""
+
+
+@dataclass(frozen=True)
+class Compact:
+    """The compact log of a kernel."""
+
+    stores: bool  # words are in it
+    hashes: bool
+    constants: dict[int, tuple[int, bool]]  # that the launch stores, by their place: how many bytes, and whether equal logs have equal ones
+    of_grid: bool  # equal logs are of equal grids
 
 
 @dataclass(frozen=True)
@@ -36,6 +48,9 @@ class Recorded:
     isa: bool = False  # checked by the strict reading of the ISA
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
+    compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
+    expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
+    loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @property

@@ -1,4 +1,4 @@
-"""The recording pass over a module: it walks each kernel, and each device function that has events, once, in the order of the text.
+"""The recording pass over a kernel, or a device function that has events: it walks the text once, in its order.
 
 A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
 barrier, a warp-synchronous instruction).
@@ -9,23 +9,19 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
 
 from consan.instrument.isa import flow_of, has_action, lookup
-from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, written
+from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.passes.points import Join, Point, find_points
-from consan.instrument.passes.registers import is_debug
-from consan.instrument.passes.static import static_findings
-from consan.instrument.passes.variables import shared_variables
-from consan.instrument.ptx import Edits, Instruction, Label, Module, Operand, parse
+from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
     accesses,
     bulk,
     clusters,
     copies,
+    expansion,
     functions,
     global_memory,
     launch_control,
@@ -36,15 +32,13 @@ from consan.instrument.record import (
     tensor_memory,
     text,
 )
+from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.header import header
 from consan.instrument.record.leaving import Leaving
-from consan.instrument.record.recorded import Recorded, Refusal
-from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
+from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
-from consan.instrument.record.words import Words
-from consan.instrument.runtime import RuntimeLibrary, Variant
+from consan.instrument.record.ways import check_ends
+from consan.instrument.record.words import Manner, Words
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
@@ -58,61 +52,6 @@ _HANDLERS = (
     | launch_control.HANDLERS
 )
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
-
-
-def record(source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False) -> Recorded:
-    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
-
-    `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
-    `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
-    logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
-    """
-    module = parse(source, name) if isinstance(source, str) else source
-    plans = plan_functions(module, recorded=True)
-    shared = outer and (global_memory.synchronises(plans, ("shared", "generic")) or polls_shared(plans))
-    mode = global_memory.mode_of(plans, shared=shared) if outer else Mode.OFF
-    if reason := refusal(module, plans, mode, isa=isa):
-        raise Refusal(reason)
-    for plan in plans.values():
-        plan.stats.shared = shared_variables(module, plan.function)
-        plan.stats.families |= {work.row.family for work in plan.work}
-    context = Context(module, Edits(module), Variant(), plans, RuntimeLibrary({}, {}))
-    templates: list[Template] = []
-    reads, writes = recorded_sides(plans)
-    fences = mode is Mode.SYNCED or clusters.relaxes(plans.values())
-    called = functions.recorded_functions(plans, reads, writes, mode)
-    how: dict[str, Any] = {"reads": reads, "writes": writes, "fences": fences, "called": called, "leaves": leaves}
-    how |= {"apart": functions.may_part(plans, called), "sealing": writes and not reads and not any(map(bulk.reads_global, plans.values()))}
-    kernels = [KernelRewrite(context, plan, number, templates, **how) for number, plan in enumerate(context.entries())]
-    kernels += [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
-    for kernel in kernels if outer else ():
-        kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
-    try:
-        words = max((kernel.rewrite() for kernel in kernels), default=1)
-    except Unsupported as error:
-        raise Refusal(str(error)) from None
-    for kernel in kernels:
-        kernel.cut(words)
-    return Recorded(
-        target=header(context),  # before the text is made
-        ptx=context.edits.apply(),
-        sites=tuple(context.sites),
-        functions=tuple(plan.stats for plan in plans.values()),
-        entries=tuple(plan.function.name for plan in context.entries()),
-        templates=tuple(templates),
-        words=words,
-        calls=bool(called),
-        loops=bool(called) or any(kernel.cuts for kernel in kernels),
-        clusters=tuple(clusters.required(plan) for plan in context.entries()),
-        lines=tuple(context.edits.line_map()),
-        external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
-        hazards=static_findings(module, {family for plan in plans.values() for family in plan.stats.families}),
-        debug=is_debug(module),
-        mode=mode,
-        isa=isa,
-        leaves=leaves,
-        silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
-    )
 
 
 @dataclass
@@ -145,6 +84,15 @@ class KernelRewrite:
     outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
     leaves: bool = False  # threads leave when the host stops the launch
     leaving: Leaving | None = None  # how they do
+    manner: Manner = Manner.FULL
+    computed: Computed | None = None  # what the host can compute, in all manners but FULL
+    needs: list[WordNeed] = field(default_factory=list)  # of the words, and of inserted text
+    starts: set[int] = field(default_factory=set)  # of the instructions with events
+    current: Instruction | None = None  # that the walk is at
+    stores: bool = False  # into the compact log
+    bounded: bool = False  # no loop does
+    hashes: bool = False  # for it
+    targets: set[int] = field(default_factory=set)  # nodes to which branches of the expansion go
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
 
@@ -158,7 +106,9 @@ class KernelRewrite:
         body = self.plan.function.body
         assert body is not None
         self.graph = graph_of(self.plan.function)
-        self.leaving = Leaving(self.plan) if self.leaves else None
+        self.cuts = cut_nodes(self.graph)
+        self.leaving = Leaving(self.plan, self.manner) if self.leaves else None
+        self.hashes = self.leaving is not None and self.leaving.stands  # then hashes tell which threads have ended
         self._seal()
         self._find_points()
         self.completions = tensor_memory.completions(self)
@@ -171,33 +121,90 @@ class KernelRewrite:
         node = 0
         for statement in body.walk():
             if isinstance(statement, Label):
-                self.context.edits.insert_before(statement, self.closed(node))
+                entered = self._entered(node) if last is not None and flow_of(last) not in CONTROL else ""
+                self.context.edits.insert_before(statement, self.closed(node) + entered)
                 last = None
             elif isinstance(statement, Instruction):
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
-        self.cuts = cut_nodes(self.graph)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self._end("return")))
-        if not self.is_silent:
-            for instruction in self.departures:
-                self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
-            kept = self.outer.declarations() if self.outer is not None else ""
-            self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
-        return longest_path(self.graph, self.cuts, self.words) + 1
+            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self._end("return") + "ret;\n"))
+        for number in self.targets:
+            self.context.edits.insert_at(self.graph.nodes[number].steps[0].instruction.start, f"{expansion.label(number)}:\n")
+        self.bounded = self.manner is Manner.COMPACT and not any(count and self.graph.repeats(node) for node, count in self.words.items())
+        return (sum(self.words.values()) if self.bounded else longest_path(self.graph, self.cuts, self.words)) + 1
+
+    def _frame(self) -> None:
+        """Insert what comes before the kernel, and where threads depart."""
+        body = self.plan.function.body
+        assert body is not None
+        if self.is_silent:
+            return
+        for instruction in self.departures:
+            self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
+        kept = self.outer.declarations() if self.outer is not None else ""
+        self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
+        if self.manner is Manner.COMPACT:
+            self.context.edits.insert_before(next(self.plan.function.instructions()), self._constants())
+            if self.leaving is not None and self.leaving.leaves:
+                self.context.edits.insert_at(body.close, text.compact_left(stores=self.stores))
+
+    def _constants(self) -> str:
+        """The first thread of the launch stores what the host needs to know."""
+        assert self.computed is not None
+        slots = [(self.computed.slot(each), each) for each in self.computed.constants if each != LEADER]
+        leader = text.leader(self.computed.slot(LEADER)) if LEADER in self.computed.constants else ""
+        return text.constants([(slot, each.name, each.offset, each.nbytes, each.symbol) for slot, each in slots]) + leader
+
+    def computed_words(self) -> Computed:
+        """What the host can compute of this kernel, after a full pass."""
+        if not self.plan.is_entry:
+            raise Unsupported("a device function")
+        check_ends(self.graph, frozenset(self.starts))
+        return Computed(self.plan, self.graph, frozenset(self.starts), self.needs)
+
+    def compact(self) -> Compact:
+        """What a launch needs to know of a compact log."""
+        assert self.computed is not None
+        slots = {self.computed.slot(each): (each.nbytes, hashed) for each, hashed in self.computed.constants.items()}
+        return Compact(self.stores, self.hashes, slots, self.computed.of_grid)
+
+    def needs_guard(self, instruction: Instruction) -> None:
+        """Inserted text goes other ways by the guard of an instruction: the host must know it."""
+        guard = guard_of(instruction)
+        if guard is None:
+            return
+        if self.computed is None:
+            self.needs.append(WordNeed(frozenset({guard.register}), hashed=True))
+        elif self.computed.level((guard.register,)) is not Certainty.KNOWN:
+            raise Unsupported("a guard that is not known")
+
+    def _entered(self, node: int) -> str:
+        """At the end of a node: count it, if the thread goes to where the host does not follow it."""
+        if self.computed is None or self.leaving is None or self.cuts <= self.computed.faithful or not self.computed.enters(node):
+            return ""
+        return self.leaving.counted()
 
     @property
     def is_silent(self) -> bool:
         """Whether nothing is recorded of a kernel, and nobody needs to stop it: it has no loop, and a fault loses every record."""
-        return self.leaves and self.plan.is_entry and not (self.words or self.cuts or self.suspensions)
+        acts = self.starts or self.cuts or self.suspensions or self.manner is Manner.EXPANSION
+        return self.leaves and self.plan.is_entry and not acts
 
     def _prologue(self) -> str:
         if not self.plan.is_entry:
             return text.function_prologue()
+        if self.manner is not Manner.FULL:
+            stands = self.leaving is not None and self.leaving.stands
+            compact = self.manner is Manner.COMPACT
+            return text.compact_prologue(self.number, stands=stands) if compact else expansion.prologue(self.number)
         return text.prologue(self.number) + (text.state() if self.suspensions else "")
 
     def _end(self, flow: str) -> str:
         """The text before a thread returns from here, or exits."""
+        if self.manner is not Manner.FULL:
+            compact = self.manner is Manner.COMPACT
+            return text.compact_epilogue(stores=self.stores, hashes=self.hashes) if compact else text.ended()
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:
@@ -217,14 +224,20 @@ class KernelRewrite:
             self.joins.setdefault((join.instruction.start, join.after), []).append(join)
 
     def cut(self, words: int) -> None:
-        """Insert the checks for room. `words`: the most between two cuts, and one."""
+        """Insert the checks for room, and what comes first and last. `words`: the most between two cuts, and one."""
         for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
             idles = can_idle(self.graph, number, self._acts)
-            plain = text.cut(words) + text.stop() * idles
-            self.context.edits.insert_at(first.start, plain if self.leaving is None else self.leaving.cut(words, first, idles=idles))
+            if self.leaving is None:
+                code = text.cut(words) + text.stop() * idles
+            else:
+                room = 0 if self.bounded else words
+                counts = self.computed is not None and self.computed.is_faithful(first)
+                code = self.leaving.cut(room, first, idles=idles, counts=counts)
+            self.context.edits.insert_at(first.start, code)
         for call in self.suspensions:
             self.context.edits.insert_after(call, "\n" + text.resume() + text.cut(words))
+        self._frame()
         if not self.plan.is_entry:
             assert self.plan.function.body is not None
             self.context.edits.insert_at(self.plan.function.body.open + 1, text.cut(words))
@@ -235,7 +248,7 @@ class KernelRewrite:
         return bool(self.words.get(node)) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
-        self.pending = ""
+        self.pending, self.current = "", instruction
         for join in self.joins.get((instruction.start, False), ()):
             self._join(join)
         for query in self.shown.get(instruction.start, ()):
@@ -244,21 +257,34 @@ class KernelRewrite:
         flow = flow_of(instruction)
         if flow in _BREAKS or mbarriers.is_wait(work):
             self.pending += self.closed(node)
-        if flow in _DEPARTURES:
+        if flow in CONTROL:
+            self.pending += expansion.decision(self, instruction, node) + self._entered(node)
+        if not self._replaced(instruction, node) and flow in _DEPARTURES:
             self.departures.append(instruction)
-        if functions.is_recorded_call(instruction, self.called):
-            self.suspensions.append(instruction)
-            self.pending += text.suspend() + (text.suspend_limit() if self.plan.is_entry else "")
+        self._suspend(instruction)
         if text_before := self.pending + (self.leaving.before_barrier(work) if self.leaving is not None else ""):
             self.context.edits.insert_before(instruction, text_before)
         if self.block is not None:
             self.block.written(written(instruction))
-        self.pending = ""
+        self.pending = expansion.result(self, instruction, node)
         self._behind(instruction, work, node)
         for join in self.joins.get((instruction.start, True), ()):
             self._join(join)
         if self.pending:
             self.context.edits.insert_after(instruction, "\n" + self.pending)
+
+    def _suspend(self, instruction: Instruction) -> None:
+        """Before a call of a recorded function: store the place in the log."""
+        if functions.is_recorded_call(instruction, self.called):
+            self.suspensions.append(instruction)
+            self.pending += text.suspend() + (text.suspend_limit() if self.plan.is_entry else "")
+
+    def _replaced(self, instruction: Instruction, node: int) -> bool:
+        """Whether something else stands in place of an instruction."""
+        text_instead = expansion.replaced(self, instruction, node) if self.manner is Manner.EXPANSION else None
+        if text_instead is not None:
+            self.context.edits.replace(instruction, text_instead)
+        return text_instead is not None
 
     def _behind(self, instruction: Instruction, work: Work | None, node: int) -> None:
         """Events that an instruction makes once it has been executed."""
@@ -300,8 +326,11 @@ class KernelRewrite:
 
     def open_block(self) -> Words:
         """The block that the walk is in; a new one if it is in none."""
+        if self.current is not None:
+            self.starts.add(self.current.start)
         if self.block is None:
-            self.block = Words(len(self.templates) + 1, clusters.window(self.context.module.target, self.context.module.version))
+            window = clusters.window(self.context.module.target, self.context.module.version)
+            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
         return self.block
@@ -311,9 +340,11 @@ class KernelRewrite:
         if self.block is None:
             return ""
         block, self.block = self.block, None
-        words = block.template.words
+        words = block.stored if self.manner is Manner.COMPACT else block.template.words
         self.words[node] = self.words.get(node, 0) + words
-        return (text.number(block.number) if self.leaves else "") + text.close(words)
+        self.stores |= block.stored > 0
+        self.hashes |= block.hashes
+        return block.close(late=self.leaves)
 
     def _departure(self, instruction: Instruction, flow: str) -> str:
         predicate = instruction.predicate

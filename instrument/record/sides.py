@@ -13,6 +13,7 @@ from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -58,6 +59,6 @@ def global_address(kernel: KernelRewrite, instruction: Instruction, address: Ope
     wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
     low, high = snippet.register("b32"), snippet.register("b32")
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-    word, code = kernel.open_block().unhashed([low, high], snippet)
+    word, code = kernel.open_block().unhashed([low, high], snippet, keys_of([address], instruction.scope))
     kernel.pending += code
     return word

@@ -9,19 +9,22 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import has_action
+from consan.instrument.isa import adds, has_action
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, word
-from consan.instrument.passes.flow import Key, key_of
+from consan.instrument.passes.flow import Key, guard_of, key_of
 from consan.instrument.passes.tensor_operands import gives_parameter, map_address
-from consan.instrument.ptx import Instruction, Register, Symbol, TensorAddress
+from consan.instrument.ptx import Immediate, Instruction, Register, Symbol, TensorAddress
 from consan.instrument.record import text
+from consan.instrument.record.computed import Certainty, LaunchConstant
+from consan.instrument.record.words import NO_KEYS, TEMPORARY, Manner, Words, keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 # Words of a map (consan/tensormap/encoding.py): the address of the tensor; what kind it is, the upper bits of strides, steps and the
 # innermost size of the box, its other sizes, the bytes of a box of an unknown type. Then, for each dimension, its stride and its extent.
+_WORD_BYTES = 4
 _ADDRESS = (0, 1)
 _ALL = (2, 7, 13, 14, 16)
 _STRIDES, _EXTENTS = 3, 8
@@ -33,15 +36,22 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     rank, snippet = len(tensor.coords), Snippet()
-    parameter = _parameter(work, tensor, kernel.definitions) if kernel.plan.is_entry else ""
+    for coordinate in tensor.coords:
+        block.level(keys_of([coordinate], instruction.scope), hashed=False)
+    parameter, offset = _parameter(work, tensor, kernel.definitions) if kernel.plan.is_entry else ("", 0)
+    hashed = (*_ALL, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
+    needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
+    if block.manner is not Manner.FULL:
+        first, code = _known_words(block, instruction, tensor, needs)
+        kernel.pending += code
+        return first, rank
     address = parameter or map_address(work, tensor, snippet)
     load, value = f"ld{'.param' if parameter else ''}.u32", snippet.register("b32")
     first = block.template.words
-    hashed = (*_ALL, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     folded = snippet.register("b32"), snippet.register("b32")
     snippet.add("".join(f"mov.b32 {register}, 0;" for register in folded))
     for number in (*_ADDRESS, *hashed):
-        snippet.add(f"{load} {value}, [{address}+{4 * number}];")
+        snippet.add(f"{load} {value}, [{address}+{offset + _WORD_BYTES * number}];")
         block.append(value, snippet)
         if number not in _ADDRESS:
             snippet.add(text.fold(value, folded))
@@ -53,24 +63,63 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     return first, rank
 
 
+def _needs(instruction: Instruction, parameter: str, places: list[int], block: Words) -> list[LaunchConstant]:
+    """The words of a map in the parameters. The host must be able to compute who issues the copy."""
+    if not parameter:
+        block.refuse("a tensor map in memory")
+        return []
+    words = [LaunchConstant(parameter, place, _WORD_BYTES) for place in places]
+    block.level(NO_KEYS, hashed=False, constants=tuple(words[: len(_ADDRESS)]))
+    block.level(NO_KEYS, hashed=True, constants=tuple(words[len(_ADDRESS) :]))
+    guard = guard_of(instruction)
+    if guard is not None and block.level(frozenset({guard.register}), hashed=True) is Certainty.UNKNOWN:
+        block.refuse("a guard that is not known")
+    return words
+
+
+def _known_words(block: Words, instruction: Instruction, tensor: TensorAddress, constants: list[LaunchConstant]) -> tuple[int, str]:
+    """The words where the host has those of the map: coordinates that it cannot compute are stored."""
+    first, parts = block.template.words, list[str]()
+    for constant in constants:
+        snippet = Snippet()
+        value = snippet.register("b32")
+        snippet.add(block.constant(constant, "").replace(TEMPORARY, value).strip())
+        parts.append(block.unhashed([value], snippet, NO_KEYS)[1])
+    for coordinate in tensor.coords:
+        snippet = Snippet()
+        value = word(coordinate, snippet, instruction.scope)
+        if value.isdecimal():
+            register = snippet.register("b32")
+            snippet.add(f"mov.u32 {register}, {value};")
+            value = register
+        parts.append(block.unhashed([value], snippet, keys_of([coordinate], instruction.scope))[1])
+    code = "".join(parts)
+    return first, only_where(instruction, code) if code else ""
+
+
 def only_where(instruction: Instruction, inserted: str) -> str:
     """Text for the threads that execute an instruction: the others have no use for the words, and storing them takes time."""
     predicate, label = instruction.predicate, f"$__consan_idle{instruction.start}"
     return inserted if predicate is None else f"@{'' if predicate.negated else '!'}{predicate.register} bra {label};\n{inserted}{label}:\n"
 
 
-def _parameter(work: Work, tensor: TensorAddress, made: dict[Key, list[Instruction]]) -> str:
-    """The name of the kernel parameter that the map is; empty if that is not certain."""
-    base, scope = tensor.base, work.instruction.scope
+def _parameter(work: Work, tensor: TensorAddress, made: dict[Key, list[Instruction]]) -> tuple[str, int]:
+    """The name of the kernel parameter that the map is in, and where in it; an empty name if that is not certain."""
+    base, scope, offset = tensor.base, work.instruction.scope, 0
     while isinstance(base, (Register, Symbol)) and scope.is_register(base.name):
         definitions = made.get(key_of(scope, base.name), [])
-        if len(definitions) != 1 or not _passes_on(definitions[0]):
-            return ""
+        if len(definitions) != 1 or definitions[0].predicate is not None:
+            return "", 0
         (definition,) = definitions
         base, scope = definition.operands[-1], definition.scope
-    return base.name if isinstance(base, Symbol) else ""
+        if adds(definition) and isinstance(base, Immediate):
+            offset += int(base.value)
+            base = definition.operands[1]
+        elif not _passes_on(definition):
+            return "", 0
+    return (base.name, offset) if isinstance(base, Symbol) else ("", 0)
 
 
 def _passes_on(instruction: Instruction) -> bool:
     """Whether the result names what the operand names: a move, or the conversion of a parameter's address to a generic one."""
-    return instruction.predicate is None and (has_action(instruction, "arithmetic", "move") or gives_parameter(instruction))
+    return has_action(instruction, "arithmetic", "move") or gives_parameter(instruction)

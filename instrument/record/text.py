@@ -14,11 +14,13 @@ from consan.instrument.record.templates import END, LINE_BYTES, STOP
 LAUNCH = "__consan_record"  # the module's variable with the address of what a launch leaves behind beside its logs
 SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)
 LAUNCH_BYTES = 16
-WINDOW, COUNTER, RESULT_BYTES = 0, 8, 16  # where in there: the window of shared memory, a counter
+WINDOW, COUNTER, RESULT_BYTES = 0, 8, 16  # where in there: the window of shared memory, a counter; then constants of a compact log
 # What a launch needs to know, in a variable of constant memory (consan/checker/launch.py writes it): the first fields have 8 bytes.
 PLACES = "__consan_launch"
-ARENA, START, HASHES, STATES, LINES, USABLE, PLACES_BYTES = 0, 8, 16, 24, 32, 36, 48
+ARENA, START, HASHES, STATES, ENDS, LINES, USABLE, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 44, 48
 HASH_BYTES = 16  # of a thread
+END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
+LEFT = "$__consan_left"  # where threads of such a kernel leave
 STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
@@ -27,7 +29,7 @@ DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
 .reg .pred %__consan_q;
 """
 
-_PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads, %__consan_cta;
+PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads, %__consan_cta;
 .reg .b64 %__consan_t;
 mov.u32 %__consan_a, %ntid.x; mov.u32 %__consan_b, %ntid.y; mul.lo.u32 %__consan_threads, %__consan_a, %__consan_b;
 mov.u32 %__consan_d, %tid.z; mov.u32 %__consan_self, %tid.y; mad.lo.u32 %__consan_self, %__consan_d, %__consan_b, %__consan_self;
@@ -51,7 +53,7 @@ def prologue(entry: int) -> str:
     return (
         DECLARATIONS
         + "{\n"
-        + _PLACE
+        + PLACE
         + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5; shr.u32 %__consan_b, %__consan_self, 5;
 mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.v2.u32 {{%__consan_b, %__consan_l}}, [{PLACES}+{LINES}];
 mul.wide.u32 %__consan_c, %__consan_a, %__consan_b; shl.b64 %__consan_c, %__consan_c, {LINE_BYTES.bit_length() - 1};
@@ -71,19 +73,92 @@ $__consan_begun:
     )
 
 
+def ended() -> str:
+    """End the log."""
+    return f"mov.u32 %__consan_w, {END}; st.global.u32 [%__consan_c], %__consan_w;\n"
+
+
 def epilogue() -> str:
     """End the log and store the hashes."""
     return (
-        f"mov.u32 %__consan_w, {END}; st.global.u32 [%__consan_c], %__consan_w;\n{{\n"
-        + _PLACE
+        ended()
+        + "{\n"
+        + PLACE
         + _of_thread("%__consan_v", HASHES, HASH_BYTES)
         + "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n}\n"
     )
 
 
+def compact_prologue(entry: int, *, stands: bool) -> str:
+    """The same for a compact log. Registers for which there is no use cost nothing. `stands`: a thread may stay at a barrier."""
+    place = "{\n" + PLACE + _of_thread("%__consan_s", HASHES, HASH_BYTES) + "}\n"
+    kept = ".reg .b64 %__consan_s;\n" + place if stands else ""
+    return prologue(entry) + ".reg .b32 %__consan_n;\nmov.u32 %__consan_n, 0;\n" + kept
+
+
+def waits() -> str:
+    """Store that the thread waits, and how many places it has passed."""
+    return f"mov.u32 %__consan_w, {STOP}; st.global.v2.u32 [%__consan_s+8], {{%__consan_w, %__consan_n}};\n"
+
+
+def constants(given: list[tuple[int, str, int, int, bool]]) -> str:
+    """The first thread of the grid stores constants: for each its place, its name, an offset and how many bytes, and if it is a symbol."""
+    lines: list[str] = []
+    for place, name, offset, nbytes, symbol in given:
+        place += RESULT_BYTES
+        if symbol:
+            lines.append(f"mov.u32 %__consan_a, {name}; st.global.u32 [%__consan_t+{place}], %__consan_a;")
+        width = 4 if offset % 4 == nbytes % 4 == 0 else 1
+        for at in range(0, 0 if symbol else nbytes, width):
+            lines.append(f"ld.param.u{8 * width} %__consan_a, [{name}+{offset + at}];")
+            lines.append(f"st.global.u{8 * width} [%__consan_t+{place + at}], %__consan_a;")
+    if not lines:
+        return ""
+    first = (
+        "or.b32 %__consan_a, %__consan_cta, %__consan_self; setp.ne.u32 %__consan_q, %__consan_a, 0;\n@%__consan_q bra $__consan_kept;\n"
+    )
+    load = f"ld.global.u64 %__consan_t, [{LAUNCH}];\n"
+    return "{\n" + PLACE + first + load + "\n".join(lines) + "\n$__consan_kept:\n}\n"
+
+
+def leader(place: int) -> str:
+    """The first warp of the grid, if it is whole, stores which lane is elected among all."""
+    return f"""{{
+{PLACE}setp.ne.u32 %__consan_q, %__consan_cta, 0; setp.ge.or.u32 %__consan_q, %__consan_self, 32, %__consan_q;
+setp.lt.or.u32 %__consan_q, %__consan_threads, 32, %__consan_q;
+@%__consan_q bra $__consan_elected;
+elect.sync %__consan_a|%__consan_q, -1; ld.global.u64 %__consan_t, [{LAUNCH}];
+st.global.u32 [%__consan_t+{RESULT_BYTES + place}], %__consan_a;
+$__consan_elected:
+}}
+"""
+
+
+def compact_epilogue(*, stores: bool, hashes: bool) -> str:
+    """Store what is used of a compact log, and the hashes."""
+    if not (stores or hashes):
+        return ""
+    kept = "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n" if hashes else ""
+    return "{\n" + PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * stores + "}\n"
+
+
+def compact_left(*, stores: bool) -> str:
+    """Where threads leave: they store what is used, where they were, and how many places they have passed (leaving.py)."""
+    kept = "st.global.v2.u32 [%__consan_v+8], {%__consan_w, %__consan_n};\n"
+    return f"{LEFT}:\n{{\n{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}}}\nexit;\n"
+
+
+def _used() -> str:
+    """Store how many bytes of the log are used: from its limit, which is the lower half of an address."""
+    return f"""ld.const.u32 %__consan_x, [{PLACES}+{USABLE}]; cvt.u32.u64 %__consan_y, %__consan_c;
+sub.u32 %__consan_y, %__consan_y, %__consan_l; add.u32 %__consan_y, %__consan_y, %__consan_x;
+{_of_thread("%__consan_v", ENDS, END_BYTES)}st.global.u32 [%__consan_v], %__consan_y;
+"""
+
+
 def state() -> str:
     """Find the place where the thread keeps its cursor and its hashes across calls."""
-    return ".reg .b64 %__consan_s;\n{\n" + _PLACE + _of_thread("%__consan_s", STATES, STATE_BYTES) + "}\n"
+    return ".reg .b64 %__consan_s;\n{\n" + PLACE + _of_thread("%__consan_s", STATES, STATE_BYTES) + "}\n"
 
 
 def function_prologue() -> str:

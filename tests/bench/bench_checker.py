@@ -22,7 +22,7 @@ def recorded(session: Session, case: Case) -> tuple[Tables, History]:
     """The templates of a kernel, and the history of its first CTA."""
     prepared = session.prepare(case.ptx, name=case.name)
     assert prepared.recorded is not None
-    started = session.recording.start(session.backend, prepared, case.entry, case.launch["grid"], case.launch["block"], (1, 1, 1))
+    started = session.recording.start(session.device.logs, prepared, case.entry, case.launch["grid"], case.launch["block"], (1, 1, 1))
     session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
     return tables(list(prepared.recorded.templates)), started.launch.history(0)
 

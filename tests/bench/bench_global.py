@@ -171,7 +171,7 @@ def speed(sessions: dict[str, Session], work: Work, repeats: int) -> Iterator[st
         if prepared.recorded is None:
             yield f"not recorded: {prepared.refusal}"
             continue
-        started = session.recording.start(backend, prepared, work.entry, work.grid, work.block, (1, 1, 1))
+        started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
         try:
             ms = timed(backend, prepared.loaded, work, repeats)
             yield f"{ms / plain:.2f}x" + (f" ({prepared.recorded.outer_refusal})" if prepared.recorded.outer_refusal else "")
@@ -188,7 +188,7 @@ def judged(session: Session, work: Work) -> Iterator[str]:
     if prepared.recorded is None:
         yield from ("", "", "not recorded")
         return
-    started = session.recording.start(backend, prepared, work.entry, work.grid, work.block, (1, 1, 1))
+    started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
     try:
         backend.launch(prepared.loaded, work.entry, args=work.args, **work.config)
         backend.synchronize()

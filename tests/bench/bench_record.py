@@ -5,6 +5,7 @@
 
 Recorded launches are measured without global memory (`--global off`).
 
+`record` is what a session does: compact logs where that can be. `full` is the same with a log of every word.
 The recorded launch must leave the same bytes as the plain one. `verdict` is the time to read the hashes, to replay each distinct history in
 both orders, and to decode: it comes once for each launch. `compile` is the time to parse, record and assemble over that of assembling the
 plain text, nothing from a cache; `room` the time to allocate and clear the logs. A kernel that the recording engine does not take says why.
@@ -28,7 +29,7 @@ import numpy.typing as npt
 
 from consan.instrument import cluster_tier, instrument
 from consan.instrument.ptx import parse
-from consan.instrument.record import record
+from consan.instrument.record import module, record
 from consan.instrument.runtime import Variant
 from consan.session.runtime import library_for
 from consan.session.session import Session
@@ -47,7 +48,7 @@ HOPPER = (
     *("gluon_hopper/matmul_specialised", "gluon_hopper/matmul_specialised_8_warps", "nvrtc/tma_gemm", "nvrtc/bulk_pipeline"),
     *("cutlass/gemm_cooperative", "cutlass/gemm_pingpong", "cutlass/gemm_cooperative_cluster"),
 )
-HEAD = "| kernel | plain | inline | record | registers | verdict | room | compile | PTX | CTAs, histories, lane events | result |"
+HEAD = "| kernel | plain | inline | full | record | registers | verdict | room | compile | PTX | CTAs, histories, lane events | result |"
 
 
 @dataclass
@@ -160,18 +161,19 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
     else:
         yield ""
     session = sessions["record"]
+    yield full(case, session, ctas, repeats, plain)
     prepared = session.prepare(case.ptx, name=case.name, cluster=ctas)
     if prepared.recorded is None:
-        yield f"not recorded: {prepared.refusal}" + " |" * (plain_cells - 4)
+        yield f"not recorded: {prepared.refusal}" + " |" * (plain_cells - 5)
         return
     begin = time.perf_counter()
     shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
-    started = session.recording.start(backend, prepared, case.entry, *shape)
+    started = session.recording.start(session.device.logs, prepared, case.entry, *shape)
     backend.synchronize()
     room = time.perf_counter() - begin
     ms, used = timed(backend, case, prepared.loaded, repeats)
     same = case.results(backend) == wanted
-    yield f"{ms / plain:.2f}x"
+    yield f"{ms / plain:.2f}x" + ("" if prepared.recorded.compact else " (full)")
     yield f"{registers} -> {used}"
     begin = time.perf_counter()
     checked = started.check()
@@ -185,12 +187,31 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
     started.free()
 
 
+def full(case: Case, session: Session, ctas: int, repeats: int, plain: float) -> str:
+    """The time of the recorded launch with a log of every word, in a session of its own."""
+    if session.backend.simulates:
+        return ""
+    compact, module.COMPACT = module.COMPACT, False
+    try:
+        apart = Session(device="gpu", engine="record", global_memory="off")
+        prepared = apart.prepare(case.ptx, name=case.name, cluster=ctas)
+        if prepared.recorded is None:
+            return ""
+        shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
+        started = apart.recording.start(apart.device.logs, prepared, case.entry, *shape)
+        ms, _ = timed(apart.backend, case, prepared.loaded, repeats)
+        started.free()
+        return f"{ms / plain:.2f}x"
+    finally:
+        module.COMPACT = compact
+
+
 def _compiled(ptx: str, arch: str) -> str:
     """Seconds to parse, record and assemble, over the seconds to assemble the plain text."""
     times = [time.perf_counter()]
     assemble(ptx, arch)
     times.append(time.perf_counter())
-    assemble(record(ptx).ptx, arch)
+    assemble(record(ptx, leaves=True).ptx, arch)
     times.append(time.perf_counter())
     return f"{times[2] - times[1]:.2f} s / {times[1] - times[0]:.2f} s"
 

@@ -17,7 +17,7 @@ from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
 from consan.commands import again, check
-from consan.instrument.record import record
+from consan.instrument.record import module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps
 from consan.session import recording
@@ -80,6 +80,7 @@ def test_replays_that_take_too_long(owned: bool, backend: Background, monkeypatc
 
 
 def test_a_full_log_is_longer_the_second_time(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COMPACT", False)  # a compact log of these rounds is empty
     monkeypatch.setattr(launch, "MOST_LINES", 64)
     monkeypatch.setattr(launch, "LONG_BYTES", 1)
     report, out = launched(backend, "differ", 60, 2, 64)
@@ -142,6 +143,6 @@ def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> No
     assert (report.verdict, [(each.ctas, each.histories) for each in report.kernels if each.launches]) == ("clean", [(5, 1)])
     assert (out == 1).all()
     plain = consan.Kernel(SOURCE, "adds").ptx
-    recorded = record(plain, leaves=True)
+    recorded = record(plain, leaves=True, compact=False)
     assert "adds" in recorded.silent
     assert recorded.ptx.partition("adds(")[2].partition(".entry")[0].count("__consan") == 0

@@ -1,0 +1,313 @@
+"""What of a kernel's log the host can compute, so that the kernel neither stores nor hashes it.
+
+A register is KNOWN if its value follows from the number of its thread, constants, what is the same in all CTAs of a launch, and what the
+kernel has recorded. It is of the CTA if it follows from these and the number of the CTA. Levels hold for a register, not for a place in
+the text: the level of a register is the worst of all instructions that write it.
+
+A value also depends on the way that its thread took. A slice of the text, from all events backwards, tells which branches matter: those
+that decide whether an event, or an instruction whose result is needed, is executed. The predicate of such a branch is computed if it is
+known, and otherwise recorded as any word is. So each thread takes the same way through the slice on the host (expansion.py).
+
+Why equal hashes mean equal logs. Take two CTAs of one module, entry, block and cluster shape whose hashes, and whose hashed constants of
+the launch, are equal; follow one thread through both. As long as it took the same way, KNOWN registers are equal. At a word or a branch
+there are three cases. KNOWN: equal. Of the CTA, or unknown: the value was hashed, so it is equal but for a collision of hashes, as with
+full logs. So words and ways are equal up to the end. Results of warp-wide instructions are recorded where they are needed.
+
+A wait for an mbarrier that only waits leaves no trace of failed polls: the host takes it once, as one that has passed. So what a failed
+poll writes, and something else too, is unknown.
+
+Not handled: registers that are read before they are written.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass, field
+
+from consan.instrument.isa import Row, elects, flow_of, is_exact, is_move, lookup
+from consan.instrument.passes.context import FunctionPlan, is_mbarrier_wait
+from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
+from consan.instrument.passes.waits import failed_polls
+from consan.instrument.ptx import Address, Immediate, Instruction, Register, Symbol
+from consan.instrument.record.ways import controls, post_dominators
+
+_RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
+_SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})
+_SAME |= {f"%lanemask_{name}" for name in ("eq", "lt", "le", "gt", "ge")}
+_AXES = tuple(
+    f"%{name}.{axis}" for name in ("ctaid", "nctaid", "cluster_ctaid", "cluster_nctaid", "clusterid", "nclusterid") for axis in "xyz"
+)
+PLACE = (*_AXES, "%cluster_ctarank", "%cluster_nctarank")  # special registers that the host gives each CTA, in this order
+OF_CTA = frozenset({*(f"%{name}.{axis}" for name in ("ctaid", "clusterid") for axis in "xyz")})
+_OF_GRID = frozenset({*(f"%{name}.{axis}" for name in ("nctaid", "nclusterid") for axis in "xyz")})
+SLOT = 16  # bytes for a constant
+_ALL_LANES = 0xFFFFFFFF
+
+
+class Certainty(enum.IntEnum):
+    """Who knows a value beforehand."""
+
+    KNOWN = 0
+    CTA = 1
+    UNKNOWN = 2
+
+
+@dataclass(frozen=True)
+class WordNeed:
+    """Registers that a word of the log, or a predicate of inserted text, is computed from. `hashed`: the word is."""
+
+    keys: frozenset[Key]
+    hashed: bool
+    constants: tuple[LaunchConstant, ...] = ()
+
+
+@dataclass(frozen=True)
+class LaunchConstant:
+    """A value that the first thread of a launch stores for the host: bytes of a parameter, or the address of a shared variable."""
+
+    name: str
+    offset: int  # in the parameter
+    nbytes: int
+    symbol: bool = False
+
+
+LEADER = LaunchConstant("", 0, 4)  # the lane that is elected among all
+
+
+@dataclass
+class Computed:
+    """The levels and the slice of one kernel. `starts`: of the instructions with events; `needs`: of their words."""
+
+    plan: FunctionPlan
+    graph: Graph
+    starts: frozenset[int]
+    needs: Iterable[WordNeed]
+    levels: dict[Key, Certainty] = field(default_factory=dict)
+    kept: dict[int, bool] = field(default_factory=dict)  # instructions of the slice, and whether a hash depends on them
+    recorded: dict[int, set[Key]] = field(default_factory=dict)  # instructions whose results are recorded, and those results
+    branches: set[int] = field(default_factory=set)  # the nodes whose branches matter
+    faithful: set[int] = field(default_factory=set)  # the nodes that the host passes as often as the thread did
+    constants: dict[LaunchConstant, bool] = field(default_factory=dict)  # and whether a hash depends on them
+    of_grid: bool = False  # a hash depends on the size of the grid
+
+    def __post_init__(self) -> None:
+        function = self.plan.function
+        self._made = definitions(function)
+        self._nodes = {step.instruction.start: number for number, node in enumerate(self.graph.nodes) for step in node.steps}
+        self._after = post_dominators(self.graph)
+        self._controls = controls(self.graph, self._after)
+        waits = [work.instruction for work in self.plan.work if is_mbarrier_wait(work)]
+        polls = failed_polls(function, waits)
+        self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
+        self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
+        self._blurred = self.blur({each for start in self.passed for each in polls[start]})
+        self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
+        self.symbols = {variable.symbol for variable in self.plan.stats.shared}
+        self._set_levels()
+        self._slice()
+        self._trust()
+
+    # -- levels ----------------------------------------------------------------------------------------------------------------
+
+    def level(self, keys: Iterable[Key]) -> Certainty:
+        """The worst of some registers."""
+        return max((self.levels.get(key, Certainty.UNKNOWN) for key in keys), default=Certainty.KNOWN)
+
+    def blur(self, path: set[int]) -> set[Key]:
+        """The registers that failed polls write, and something else too."""
+        return {key for key, made in self._made.items() if 0 < sum(each.start in path for each in made) < len(made)}
+
+    def _set_levels(self) -> None:
+        self.levels = {key: Certainty.UNKNOWN if key in self._blurred else Certainty.KNOWN for key in self._made}
+        users: dict[Key, list[Instruction]] = defaultdict(list)
+        pending = list(self.plan.function.instructions())
+        for instruction in pending:
+            for key in self._sources(instruction):
+                users[key].append(instruction)
+        while pending:
+            instruction = pending.pop()
+            found = self._result(instruction)
+            for key in written(instruction):
+                if found > self.levels[key]:
+                    self.levels[key] = found
+                    pending += users[key]
+
+    def _sources(self, instruction: Instruction) -> Iterator[Key]:
+        return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))
+
+    def _result(self, instruction: Instruction) -> Certainty:
+        """The level of what an instruction writes."""
+        if instruction.start in self.recorded:
+            return Certainty.KNOWN
+        guard = guard_of(instruction)
+        guarded = Certainty.KNOWN if guard is None else self.level((guard.register,))
+        if instruction.start in self.passed:
+            return guarded
+        row = lookup(instruction.parts)
+        if row is None or not self.is_pure(instruction, row):
+            return Certainty.UNKNOWN
+        others = [self._of_name(instruction, name) for name in self._others(instruction)]
+        found = max((guarded, self.level(self._sources(instruction)), *others))
+        return Certainty.UNKNOWN if row.family in _RESULTS and found is not Certainty.KNOWN else found
+
+    def is_pure(self, instruction: Instruction, row: Row) -> bool:
+        """Whether what an instruction writes follows from what it reads."""
+        if self.parameter(instruction) is not None or row.family in _RESULTS:
+            return True
+        if row.family == "address":
+            return row.action == "convert" and row.modifiers(instruction.parts)["space"] in ("shared", "shared::cta", "global")
+        return is_exact(instruction)
+
+    def _others(self, instruction: Instruction) -> Iterator[str]:
+        """What an instruction reads besides registers of the kernel."""
+        if self.parameter(instruction) is not None:
+            return
+        special = {each.name.partition(".")[0]: each.name for each in instruction.operands if isinstance(each, Register)}
+        for name in read(instruction):
+            if not instruction.scope.is_register(name):
+                yield special.get(name, name)
+
+    def _of_name(self, instruction: Instruction, name: str) -> Certainty:
+        if name in _SAME:
+            return Certainty.KNOWN
+        if (name in self.symbols or name in PLACE) and is_plain_move(instruction):
+            return Certainty.CTA if name in OF_CTA else Certainty.KNOWN
+        return Certainty.UNKNOWN
+
+    def parameter(self, instruction: Instruction) -> LaunchConstant | None:
+        """The bytes of a kernel parameter that an instruction loads."""
+        row = lookup(instruction.parts)
+        if row is None or row.family != "load" or row.describe(instruction).space != "param":
+            return None
+        access = row.describe(instruction)
+        address = access.address
+        base, offset = (address.base, address.offset) if isinstance(address, Address) else (address, 0)
+        if (
+            not isinstance(base, Symbol)
+            or base.name not in self._parameters
+            or (isinstance(address, Address) and address.index is not None)
+        ):
+            return None
+        return LaunchConstant(base.name, offset, access.total_bytes)
+
+    # -- the slice -------------------------------------------------------------------------------------------------------------
+
+    def _slice(self) -> None:
+        self._pending: list[tuple[int, bool]] = []  # nodes to be reached, registers to be computed
+        for start in self.starts:
+            self.reach(self._nodes[start])
+        for need in self.needs:
+            self._want(need.keys, hashed=need.hashed)
+            for constant in need.constants:
+                self._add_constant(constant, hashed=need.hashed and not constant.symbol)
+
+    def _want(self, keys: Iterable[Key], *, hashed: bool) -> None:
+        """Keep what the value of some registers follows from, unless they are recorded."""
+        wanted = set(keys)
+        level = self.level(wanted)
+        if level is Certainty.UNKNOWN:
+            return
+        pending = [(key, hashed and level is Certainty.KNOWN) for key in wanted]
+        while pending:
+            key, strong = pending.pop()
+            for instruction in self._made.get(key, ()):
+                start = instruction.start
+                if start in self.recorded or (self._is_result(instruction) and not elects_one(instruction)):
+                    self.recorded.setdefault(start, set()).add(key)
+                elif start in self.kept and self.kept[start] >= strong:
+                    continue
+                repeats, self.kept[start] = start in self.kept, strong
+                if not repeats:
+                    self.reach(self._nodes[start])
+                if start in self.recorded:
+                    continue
+                pending += [(source, strong) for source in self._sources(instruction)]
+                self._note(instruction, strong)
+
+    def _is_result(self, instruction: Instruction) -> bool:
+        row = lookup(instruction.parts)
+        return row is not None and row.family in _RESULTS
+
+    def _note(self, instruction: Instruction, strong: bool) -> None:
+        """Keep what the host needs to know of the launch."""
+        constant = self.parameter(instruction)
+        if constant is not None:
+            self._add_constant(constant, hashed=strong)
+        if elects_one(instruction):
+            self._add_constant(LEADER, hashed=True)
+        for name in self._others(instruction):
+            if name in self.symbols:
+                self._add_constant(LaunchConstant(name, 0, 4, symbol=True), hashed=False)  # the text alone decides it
+            self.of_grid |= strong and name in _OF_GRID
+
+    def _add_constant(self, constant: LaunchConstant, *, hashed: bool) -> None:
+        """Have the first thread store a constant."""
+        self.constants[constant] = self.constants.get(constant, False) or hashed
+
+    def reach(self, node: int) -> None:
+        """Keep the branches that decide whether a node is reached."""
+        for branch in self._controls[node]:
+            if branch not in self.branches:
+                self.branches.add(branch)
+                last = self.graph.nodes[branch].steps[-1].instruction
+                self.reach(branch)
+                self._want(self.decides(last), hashed=True)
+
+    def decides(self, instruction: Instruction) -> frozenset[Key]:
+        """The registers that a branch depends on."""
+        guard = guard_of(instruction)
+        found = set() if guard is None else {guard.register}
+        if flow_of(instruction) == "table":
+            found |= set(self._sources(instruction))
+        return frozenset(found)
+
+    # -- ways ------------------------------------------------------------------------------------------------------------------
+
+    def _trust(self) -> None:
+        """Find the nodes that depend on kept branches alone."""
+        doubtful = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
+        pending = list(doubtful)
+        below: dict[int, list[int]] = defaultdict(list)
+        for node, branches in enumerate(self._controls):
+            for branch in branches:
+                below[branch].append(node)
+        while pending:
+            for node in below[pending.pop()]:
+                if node not in doubtful:
+                    doubtful.add(node)
+                    pending.append(node)
+        self.faithful = set(range(len(self.graph.nodes))) - doubtful
+
+    def is_faithful(self, instruction: Instruction) -> bool:
+        """Whether the host passes an instruction as often as the thread did."""
+        return self._nodes[instruction.start] in self.faithful
+
+    def enters(self, number: int) -> bool:
+        """Whether a thread goes from a node to one that the host passes by."""
+        return number in self.faithful and any(each not in self.faithful for each in self.graph.nodes[number].successors)
+
+    def slot(self, constant: LaunchConstant) -> int:
+        """Where a constant lies among those of the kernel."""
+        return SLOT * list(self.constants).index(constant)
+
+    def beyond(self, number: int) -> int | None:
+        """The node at which all ways from a node meet; None: the end of the kernel."""
+        found = self._after[number]
+        while found is not None and not self.graph.nodes[found].steps:
+            found = self._after[found]
+        return found
+
+
+def elects_one(instruction: Instruction) -> bool:
+    """An election among all lanes. It has the same result each time (ISA "elect.sync")."""
+    mask = instruction.operands[-1] if instruction.operands else None
+    everyone = isinstance(mask, Immediate) and int(mask.value) & _ALL_LANES == _ALL_LANES
+    return elects(instruction) and instruction.predicate is None and everyone
+
+
+def is_plain_move(instruction: Instruction) -> bool:
+    """A move of one value to one register: the expansion may load that from elsewhere."""
+    simple = len(instruction.operands) == 2 and all(isinstance(each, (Register, Symbol)) for each in instruction.operands)
+    return simple and is_move(instruction)

@@ -1,0 +1,132 @@
+"""The recording pass over a module: which texts there are, and what a launch needs to know of them.
+
+A module has one text whose log holds every word, and, for threads that leave when the host says so, a compact one with only those words
+that the host cannot compute (computed.py). A third text then computes the full log (expansion.py).
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import dataclass, replace
+from typing import Any
+
+from consan.instrument.passes.analyse import external_calls, plan_functions
+from consan.instrument.passes.context import Context, FunctionPlan
+from consan.instrument.passes.emit import Unsupported
+from consan.instrument.passes.registers import is_debug
+from consan.instrument.passes.static import static_findings
+from consan.instrument.passes.variables import shared_variables
+from consan.instrument.ptx import Edits, Module, parse
+from consan.instrument.record import bulk, clusters, expansion, functions, global_memory
+from consan.instrument.record.computed import Computed
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.header import header
+from consan.instrument.record.recorded import Recorded, Refusal
+from consan.instrument.record.rewrite import KernelRewrite
+from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
+from consan.instrument.record.templates import Template
+from consan.instrument.record.words import Manner
+from consan.instrument.runtime import RuntimeLibrary, Variant
+
+COMPACT = True  # modules whose threads leave have compact logs where that can be
+
+
+def record(
+    source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False, compact: bool | None = None
+) -> Recorded:
+    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
+
+    `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
+    `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
+    logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
+    `compact`: the log has only what the host cannot compute, if that is possible; None: as `COMPACT` says.
+    """
+    module = parse(source, name) if isinstance(source, str) else source
+    pass_ = Pass(module, outer, isa, leaves)
+    full, kernels = pass_.write(Manner.FULL, {})
+    if not (leaves and (COMPACT if compact is None else compact)) or full.mode is Mode.SYNCED or full.calls:
+        return full
+    try:
+        known = {kernel.number: kernel.computed_words() for kernel in kernels}
+        done, _ = pass_.write(Manner.COMPACT, known)
+    except (Unsupported, Refusal):
+        return full
+    return replace(done, expand=functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0]))
+
+
+@dataclass(frozen=True)
+class Pass:
+    """Writes the texts of a module."""
+
+    module: Module
+    outer: bool
+    isa: bool
+    leaves: bool
+
+    def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
+        """One of the texts. `known`: what the host can compute of each kernel."""
+        plans = plan_functions(self.module, recorded=True)
+        mode, shared = self._mode(plans)
+        if reason := refusal(self.module, plans, mode, isa=self.isa):
+            raise Refusal(reason)
+        for plan in plans.values():
+            plan.stats.shared = shared_variables(self.module, plan.function)
+            plan.stats.families |= {work.row.family for work in plan.work}
+        context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
+        kernels = self._kernels(context, mode, manner, known)
+        for kernel in kernels if self.outer else ():
+            kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
+        try:
+            words = max((kernel.rewrite() for kernel in kernels), default=1)
+        except Unsupported as error:
+            raise Refusal(str(error)) from None
+        for kernel in kernels:
+            kernel.cut(words)
+        return self._recorded(context, kernels, mode, words), kernels
+
+    def _mode(self, plans: dict[str, FunctionPlan]) -> tuple[Mode, bool]:
+        """How global memory is recorded, and whether threads may synchronise through shared memory."""
+        if not self.outer:
+            return Mode.OFF, False
+        shared = global_memory.synchronises(plans, ("shared", "generic")) or polls_shared(plans)
+        return global_memory.mode_of(plans, shared=shared), shared
+
+    def _kernels(self, context: Context, mode: Mode, manner: Manner, known: dict[int, Computed]) -> list[KernelRewrite]:
+        """The kernels, and the device functions that are recorded."""
+        plans, templates = context.plans, list[Template]()
+        reads, writes = recorded_sides(plans)
+        called = functions.recorded_functions(plans, reads, writes, mode)
+        how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
+        how["fences"] = mode is Mode.SYNCED or clusters.relaxes(plans.values())
+        how["apart"] = functions.may_part(plans, called)
+        how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
+        kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in enumerate(context.entries())]
+        return kernels + [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
+
+    def _recorded(self, context: Context, kernels: list[KernelRewrite], mode: Mode, words: int) -> Recorded:
+        manner = kernels[0].manner if kernels else Manner.FULL
+        plans, more = context.plans, expansion.variable() if manner is Manner.EXPANSION else ""
+        calls = any(not kernel.plan.is_entry for kernel in kernels)
+        target = header(context, more)  # before the text is made
+        text = context.edits.apply()
+        return Recorded(
+            target=target,
+            ptx=expansion.without_clusters(text) if manner is Manner.EXPANSION else text,
+            sites=tuple(context.sites),
+            functions=tuple(plan.stats for plan in plans.values()),
+            entries=tuple(plan.function.name for plan in context.entries()),
+            templates=tuple(kernels[0].templates if kernels else ()),
+            words=words,
+            calls=calls,
+            loops=calls or any(kernel.cuts and not kernel.bounded for kernel in kernels),
+            clusters=tuple(clusters.required(plan) for plan in context.entries()),
+            lines=tuple(context.edits.line_map()),
+            external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
+            hazards=static_findings(self.module, {family for plan in plans.values() for family in plan.stats.families}),
+            debug=is_debug(self.module),
+            mode=mode,
+            isa=self.isa,
+            leaves=self.leaves,
+            silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
+            compact=tuple(kernel.compact() for kernel in kernels) if manner is Manner.COMPACT else (),
+        )

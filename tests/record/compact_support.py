@@ -1,0 +1,115 @@
+"""Runs a kernel with full and with compact logs on the virtual machine, by one schedule, and compares what each lane has recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from record_support import file_of, kernel, twin_file
+
+from consan.backends.virtual import VirtualBackend
+from consan.checker.collected import LaunchedKernel
+from consan.checker.launch import Launch
+from consan.checker.memory import LogMemory
+from consan.checker.recorder import start
+from consan.instrument.record import Recorded, record
+from consan.instrument.record.templates import END, LANES, tables
+from consan.launching.placement import Placement
+
+MOST = 4 << 30  # bytes for logs
+UNITS = 3  # whose logs are compared
+
+
+class Hangs(Exception):  # noqa: N818
+    """The launch did not run to its end."""
+
+
+@dataclass(frozen=True)
+class Work:
+    """A launch of a kernel, with arguments as `consan.launch` takes them."""
+
+    ptx: str
+    entry: str
+    grid: tuple[int, int, int]
+    block: tuple[int, int, int]
+    args: Sequence[Any]
+    shared: int = 0
+    seed: int = 0
+    outer: bool = False
+
+    def recorded(self, *, compact: bool) -> Recorded:
+        """The module as a device has it whose threads leave."""
+        return record(self.ptx, outer=self.outer, leaves=True, compact=compact)
+
+    def run(self, recorded: Recorded) -> Launch:
+        """Launch it on a new machine. Raises `Hangs`."""
+        backend = VirtualBackend()
+        handle = backend.load(recorded.ptx)
+        number = recorded.entries.index(self.entry)
+        launched = LaunchedKernel(0, number, self.grid, self.block, recorded.clusters[number])
+        launch = start(LogMemory(backend), handle, recorded, launched, MOST, machine=VirtualBackend)
+        given = [each.tobytes() if isinstance(each, np.generic) else each for each in self.args]
+        values = Placement(backend).parameters(given, "argument")
+        stats = backend.launch(handle, self.entry, self.grid, self.block, values, shared=self.shared, seed=self.seed)
+        if not stats.completed:
+            raise Hangs
+        return launch
+
+
+def of_twin(name: str, racy: bool = False, seed: int = 0) -> Work:
+    """A kernel of tests/kernels."""
+    spec, made = twin_file.read(file_of(name)), kernel(name, racy)
+    return Work(made.ptx, made.entry, _three(spec.grid), _three(spec.block), spec.parameters(spec.fresh_args()), spec.smem or 0, seed)
+
+
+def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
+    x, y, z = (*((size,) if isinstance(size, int) else size), 1, 1)[:3]
+    return x, y, z
+
+
+def lanes(launch: Launch, unit: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
+    """The blocks that each lane of a unit has recorded."""
+    blocks, _ = tables(list(recorded.templates))
+    log, found = launch.history(unit).log, list[list[tuple[int, ...]]]()
+    for warp, lines in enumerate(log):
+        count = min(LANES, launch.threads - warp % launch.warps * LANES)
+        found += [_blocks(lines[:, lane].tolist(), blocks["words"].tolist()) for lane in range(count)]
+    return found
+
+
+def _blocks(words: list[int], sizes: list[int]) -> list[tuple[int, ...]]:
+    found: list[tuple[int, ...]] = []
+    at = 0
+    while 0 < words[at] < len(sizes):
+        number = words[at]
+        found.append(tuple(words[at : at + sizes[number]]))
+        at += sizes[number]
+    return [*found, (words[at],)] if words[at] != END else found
+
+
+def compared(work: Work) -> str:
+    """What differs between the two logs of a launch, and between the groups of its CTAs; empty if nothing does."""
+    full, compact = work.recorded(compact=False), work.recorded(compact=True)
+    assert full.expand is None
+    if compact.expand is None:
+        return "full"
+    if full.templates != compact.templates:
+        return "templates"
+    whole, small = work.run(full), work.run(compact)
+    groups = whole.grouped()
+    if groups.by_unit().tolist() != small.grouped().by_unit().tolist():
+        return "groups"
+    for unit in [group.members[0] for group in groups.groups][:UNITS]:
+        for lane, (one, other) in enumerate(zip(lanes(whole, unit, full), lanes(small, unit, compact), strict=True)):
+            if one != other:
+                return f"unit {unit}, lane {lane}"
+    return ""
+
+
+def is_steady(work: Work) -> bool:
+    """Whether full logs of a launch do not depend on its schedule. Schedules count instructions, so they differ where texts do."""
+    recorded = work.recorded(compact=False)
+    logs = [lanes(replace(work, seed=seed).run(recorded), 0, recorded) for seed in range(4)]
+    return all(log == logs[0] for log in logs)

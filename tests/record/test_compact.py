@@ -1,0 +1,179 @@
+"""Compact logs: the host computes of them what full logs hold, word for word, and CTAs are equal by the one if they are by the other."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compact_support import Hangs, Work, compared, is_steady, of_twin
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from measure import arguments
+from oracle_programs import Batch
+from oracle_strategies import batches
+from test_against_oracle import STRATEGIES
+from test_deduplication import BODIES, SOURCE
+
+import consan
+from consan.instrument.record import computed, expansion, words
+from consan.instrument.record.computed import Certainty, Computed
+
+TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+FULL = ("barrier_in_function", "generic_pointer")  # they call recorded functions
+OTHERS = ("divergent_stmatrix",)  # a value that is not known is told apart by addresses of the log
+NAMES = ("war_loop", "block_scan", "cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_tma_ring")
+NAMES += ("converged_elect", "cluster_ring_8", "cluster_gemm_2x2", "early_exit_lanes", "block_3d")
+CTAS, ODD = 12, 7
+STORE = "st.global.u32 [%__consan_c+"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_kernels(name: str) -> None:
+    assert compared(of_twin(name)) == ""
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", [name for name in TAKEN if name not in OTHERS])
+def test_every_kernel(name: str) -> None:
+    wanted = "full" if name in FULL else ""
+    assert compared(of_twin(name)) == wanted
+    with contextlib.suppress(Hangs):
+        racy = of_twin(name, racy=True, seed=3)
+        assert compared(racy) == wanted or not is_steady(racy)
+
+
+def _work(body: str, odd: int = ODD, *, outer: bool = False, source: str = SOURCE) -> Work:
+    kernel = consan.Kernel(source.replace("BODY", body), entry="kernel", arch="sm_80")
+    data = np.arange(CTAS * 64, dtype=np.int32) * 7
+    return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(odd)], outer=outer)
+
+
+MORE = {
+    "equal CTAs": "tile[t] += 1; sum = tile[63 - t];",
+    "the size of the grid": "sum = tile[(t + gridDim.x) & 63];",
+    "an address out of memory": "sum = tile[out[blockIdx.x * 64 + t] & 127];",
+    "a branch out of memory": "if (out[blockIdx.x * 64 + t] & 4) sum = tile[t]; else tile[t] = 1;",
+    "a count out of memory": "for (int i = 0; i < (out[t] & 7); ++i) sum += tile[(t + i) & 127];",
+    "a loop that leaves nothing": "int i = out[t]; while (i & 1023) i = i * 5 + 3; sum = i; tile[t] = 1;",
+    "another value": """int i = t; asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, 8; @p ld.global.u32 %0, [%2]; }"
+                      : "+r"(i) : "r"(t), "l"(out + t)); sum = tile[i & 127];""",
+    "an address of the CTA": "sum = tile[(t + blockIdx.x) & 63];",
+    "a choice of two": "int i = t; if (out[t] & 8) i = 127 - t; for (int k = 0; k < 3; ++k) { sum += tile[i]; __syncthreads(); }",
+    "lanes that exit": "if (out[t] & 16) return; sum = tile[t];",
+    "a lane of another": "int i = __shfl_sync(-1, t, 3); sum = tile[i] + tile[__shfl_sync(-1, out[t], 5) & 127];",
+    "a table of branches": "switch (out[t] & 7) { case 0: tile[t] = 1; break; case 1: sum = tile[t]; break; "
+    "case 2: sum = tile[t ^ 1]; break; case 3: tile[t + 1] = 3; break; case 4: sum = tile[t] + tile[t + 2]; break; default: sum = 3; }",
+    "the number of the CTA": "tile[(t + blockIdx.x) & 63] = 1; for (int i = 0; i < blockIdx.x; ++i) __syncthreads();",
+}
+
+
+@pytest.mark.parametrize("body", [*BODIES.values(), *MORE.values()], ids=[*BODIES, *MORE])
+def test_ctas_are_equal_where_full_logs_are(body: str) -> None:
+    assert compared(_work(body)) == ""
+
+
+@pytest.mark.parametrize("body", [BODIES["one address"], MORE["a branch out of memory"]], ids=["one address", "a branch"])
+def test_with_global_memory(body: str) -> None:
+    assert compared(_work(body, outer=True)) == ""
+
+
+POLL = SOURCE.replace(
+    "int sum = 0;", "int sum = 0; __shared__ unsigned long long b; unsigned place = (unsigned)__cvta_generic_to_shared(&b);"
+)
+POLLS = """if (t == 0) asm volatile("mbarrier.init.shared.b64 [%0], 32;" :: "r"(place) : "memory");
+__syncthreads();
+if (t >= 32) { for (int i = 0; i < 40; ++i) sum += out[i + t]; tile[t] = sum;
+    asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(place) : "memory"); }
+int n = 0;
+asm volatile("{ .reg .pred p; AGAIN: add.s32 %0, %0, 1; mbarrier.test_wait.parity.shared.b64 p, [%1], 0; @!p bra AGAIN; }"
+             : "+r"(n) : "r"(place) : "memory");
+sum = tile[n & 127];"""
+
+
+def test_what_failed_polls_count_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    work = _work(POLLS, source=POLL)
+    assert compared(work) == ""
+    stored = work.recorded(compact=True).ptx.count(STORE)
+    monkeypatch.setattr(Computed, "blur", lambda *_: set())
+    assert work.recorded(compact=True).ptx.count(STORE) == stored - 1
+
+
+def _always(value: Any) -> Callable[[Any], Any]:
+    return lambda old: lambda *_, **__: value
+
+
+def _no_loads(old: Any) -> Any:
+    return lambda instruction: () if instruction.parts[0] == "ld" else old(instruction)
+
+
+def _unhashed(old: Any) -> Any:
+    def level(self: Any, *given: Any, **how: Any) -> Certainty:
+        found: Certainty = old(self, *given, **how)
+        return Certainty.KNOWN if found is Certainty.CTA else found
+
+    return level
+
+
+def _cta_is_known(old: Any) -> Any:
+    return frozenset()
+
+
+# What is replaced in which object, and a launch that shows it.
+FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
+    "loads are known": (Computed, "is_pure", _always(True), MORE["an address out of memory"]),
+    "a redefinition is forgotten": (computed, "written", _no_loads, MORE["another value"]),
+    "no branch matters": (Computed, "reach", _always(None), MORE["a branch out of memory"]),
+    "a branch is not recorded": (computed.Computed, "decides", _always(frozenset()), MORE["lanes that exit"]),
+    "the number of the CTA is known": (computed, "OF_CTA", _cta_is_known, MORE["the number of the CTA"]),
+    "words of the CTA are not hashed": (words.Words, "level", _unhashed, MORE["an address of the CTA"]),
+    "branches of the CTA are not hashed": (expansion, "decision", _always(""), BODIES["a branch"]),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    owner, attribute, change, body = FAULTS[fault]
+    work = _work(body)
+    monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
+    assert compared(work) not in ("", "full")
+
+
+def _programs(strategy: str, count: int, number: int) -> tuple[int, int]:
+    """How many random kernels were compared, and how many of them have compact logs. Kernels that hang are left out."""
+    found = [0, 0]
+
+    @seed(number)
+    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(batches(strategy, 4))
+    def one(batch: Batch) -> None:
+        kernel = consan.Kernel(batch.ptx)
+        work = Work(batch.ptx, kernel.entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments())
+        try:
+            outcome = compared(work)
+        except Hangs:
+            return
+        assert outcome in ("", "full"), batch.ptx
+        found[0] += 1
+        found[1] += outcome == ""
+
+    one()
+    return found[0], found[1]
+
+
+@pytest.mark.parametrize("strategy", ["with_copies", "asynchronous"])
+def test_programs(strategy: str) -> None:
+    programs, compact = _programs(strategy, 2, 5)
+    assert compact
+    assert programs
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(3600)
+@pytest.mark.parametrize("strategy", STRATEGIES)
+def test_many_programs(strategy: str) -> None:
+    _, compact = _programs(strategy, 60, 7)
+    assert compact > 10
