@@ -8,7 +8,7 @@ these words in the same order.
 A strong load or a compare-and-swap in a loop may wait for another thread. A round that reads what the round before has read, with nothing
 else in the log between the two, leaves nothing: the cursor does not move past its block.
 
-Not taken: strong vectors and 16-byte values as flags.
+Not taken: strong vectors of other than two words, and 16-byte values, as flags.
 """
 
 from __future__ import annotations
@@ -92,7 +92,12 @@ def can_rewind(instruction: Instruction) -> bool:
         return False
     access = row.event(instruction).first
     swaps = "cas" in row.modifiers(instruction.parts)
-    return (swaps or access.access == "read") and access.count == 1 and access.width_bytes <= _WIDEST
+    return (swaps or access.access == "read") and _is_word(access)
+
+
+def _is_word(access: MemoryAccess) -> bool:
+    """Whether an access is one of a flag: of up to 8 bytes, or of two words. Both words of such a vector are taken to come together."""
+    return access.total_bytes <= _WIDEST and (access.count == 1 or (access.count, access.width_bytes) == (2, 4))
 
 
 def touches(instruction: Instruction) -> Row | None:
@@ -173,13 +178,7 @@ class OuterRecorder:
         """Whether threads may synchronise through an access."""
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
-        return (
-            self._mode is Mode.SYNCED
-            and access.is_strong
-            and access.space in spaces
-            and access.count == 1
-            and access.width_bytes <= _WIDEST
-        )
+        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and _is_word(access)
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
         kernel, access = self._kernel, event.first
@@ -259,10 +258,10 @@ class OuterRecorder:
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
         observes = bool(targets) and targets[0].text != "_"
-        shape = {"guard_word": guard, "value_word": first, "site": site, "a": access.width_bytes, "b": _operation(event.row, words)}
+        shape = {"guard_word": guard, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
         flags = Flag.READS * observes | Flag.WRITES * (access.access != "read") | Flag.ADDS * (access.access == "rmw")
-        block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.width_bytes, **shape))
-        self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.width_bytes, **shape)
+        block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
+        self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
         """The words of an address, which tell shared from global memory."""
@@ -291,7 +290,8 @@ class OuterRecorder:
         self, snippet: Snippet, place: int, operand: Operand, instruction: Instruction, access: MemoryAccess, kept: str = ""
     ) -> None:
         """Store a value in two words. `kept`: a register of polls that holds it too."""
-        pieces = value_words([operand], access.width_bytes, snippet, instruction.scope)
+        elements = list(operand.elements) if isinstance(operand, Vector) else [operand]
+        pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
         if kept and self._poll is not None:
             low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
             whole = snippet.register("b64")

@@ -2,7 +2,7 @@
 // drawn before and one after, so their order at one address is almost known: an access whose second number is less than another's first one
 // came before it. The values decide the rest (flag_order.hpp).
 //
-// Not known: strong vectors and values of 16 bytes, which are no flags here.
+// Not known: strong vectors of other than two words, and values of 16 bytes, which are no flags here.
 #pragma once
 
 #include <algorithm>
