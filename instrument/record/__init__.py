@@ -5,6 +5,9 @@ A recorded kernel makes no calls and looks at no shadow memory. A block is a str
 not tell: addresses, guards, stored values. The block's template holds the rest. Two running hashes of 64 bits cover all words but
 stored values, so the host knows which CTAs did the same.
 
+On a GPU most words are not stored, because the host can compute them (computed.py): addresses, parities, descriptors and guards mostly
+follow from the thread's number, the parameters and the loops' counters. expansion.py is the text that does so.
+
 Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
 """
 

@@ -26,11 +26,12 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from consan.instrument.isa import Row, elects, flow_of, is_exact, is_move, lookup
+from consan.instrument.isa import Row, adds, elects, flow_of, has_action, is_exact, is_move, lookup
 from consan.instrument.passes.context import FunctionPlan, is_mbarrier_wait
 from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
+from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
-from consan.instrument.ptx import Address, Immediate, Instruction, Register, Symbol
+from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
 from consan.instrument.record.ways import controls, post_dominators
 
 _RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
@@ -135,6 +136,9 @@ class Computed:
                     pending += users[key]
 
     def _sources(self, instruction: Instruction) -> Iterator[Key]:
+        if self.parameter(instruction) is not None:  # where it is in the parameters, the text tells
+            guard = guard_of(instruction)
+            return iter(() if guard is None else (guard.register,))
         return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))
 
     def _result(self, instruction: Instruction) -> Certainty:
@@ -183,14 +187,12 @@ class Computed:
             return None
         access = row.describe(instruction)
         address = access.address
-        base, offset = (address.base, address.offset) if isinstance(address, Address) else (address, 0)
-        if (
-            not isinstance(base, Symbol)
-            or base.name not in self._parameters
-            or (isinstance(address, Address) and address.index is not None)
-        ):
+        indexed = isinstance(address, Address) and address.index is not None
+        base, within = (address.base, address.offset) if isinstance(address, Address) else (address, 0)
+        name, offset = parameter_place(self._made, base, instruction.scope)
+        if indexed or name not in self._parameters:
             return None
-        return LaunchConstant(base.name, offset, access.total_bytes)
+        return LaunchConstant(name, offset + within, access.total_bytes)
 
     # -- the slice -------------------------------------------------------------------------------------------------------------
 
@@ -311,3 +313,20 @@ def is_plain_move(instruction: Instruction) -> bool:
     """A move of one value to one register: the expansion may load that from elsewhere."""
     simple = len(instruction.operands) == 2 and all(isinstance(each, (Register, Symbol)) for each in instruction.operands)
     return simple and is_move(instruction)
+
+
+def parameter_place(made: dict[Key, list[Instruction]], base: object, scope: Block) -> tuple[str, int]:
+    """The name of the kernel parameter that an address is in, and where in it; an empty name if that is not certain."""
+    offset = 0
+    while isinstance(base, (Register, Symbol)) and scope.is_register(base.name):
+        definitions_of = made.get(key_of(scope, base.name), [])
+        if len(definitions_of) != 1 or definitions_of[0].predicate is not None:
+            return "", 0
+        (definition,) = definitions_of
+        base, scope = definition.operands[-1], definition.scope
+        if adds(definition) and isinstance(base, Immediate):
+            offset += int(base.value)
+            base = definition.operands[1]
+        elif not (has_action(definition, "arithmetic", "move") or gives_parameter(definition)):
+            return "", 0
+    return (base.name, offset) if isinstance(base, Symbol) else ("", 0)

@@ -9,14 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import adds, has_action
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, word
-from consan.instrument.passes.flow import Key, guard_of, key_of
-from consan.instrument.passes.tensor_operands import gives_parameter, map_address
-from consan.instrument.ptx import Immediate, Instruction, Register, Symbol, TensorAddress
+from consan.instrument.passes.flow import guard_of
+from consan.instrument.passes.tensor_operands import map_address
+from consan.instrument.ptx import Instruction, TensorAddress
 from consan.instrument.record import text
-from consan.instrument.record.computed import Certainty, LaunchConstant
+from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
 from consan.instrument.record.words import NO_KEYS, TEMPORARY, Manner, Words, keys_of
 
 if TYPE_CHECKING:
@@ -38,7 +37,7 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     rank, snippet = len(tensor.coords), Snippet()
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
-    parameter, offset = _parameter(work, tensor, kernel.definitions) if kernel.plan.is_entry else ("", 0)
+    parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
     hashed = (*_ALL, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
     if block.manner is not Manner.FULL:
@@ -101,25 +100,3 @@ def only_where(instruction: Instruction, inserted: str) -> str:
     """Text for the threads that execute an instruction: the others have no use for the words, and storing them takes time."""
     predicate, label = instruction.predicate, f"$__consan_idle{instruction.start}"
     return inserted if predicate is None else f"@{'' if predicate.negated else '!'}{predicate.register} bra {label};\n{inserted}{label}:\n"
-
-
-def _parameter(work: Work, tensor: TensorAddress, made: dict[Key, list[Instruction]]) -> tuple[str, int]:
-    """The name of the kernel parameter that the map is in, and where in it; an empty name if that is not certain."""
-    base, scope, offset = tensor.base, work.instruction.scope, 0
-    while isinstance(base, (Register, Symbol)) and scope.is_register(base.name):
-        definitions = made.get(key_of(scope, base.name), [])
-        if len(definitions) != 1 or definitions[0].predicate is not None:
-            return "", 0
-        (definition,) = definitions
-        base, scope = definition.operands[-1], definition.scope
-        if adds(definition) and isinstance(base, Immediate):
-            offset += int(base.value)
-            base = definition.operands[1]
-        elif not _passes_on(definition):
-            return "", 0
-    return (base.name, offset) if isinstance(base, Symbol) else ("", 0)
-
-
-def _passes_on(instruction: Instruction) -> bool:
-    """Whether the result names what the operand names: a move, or the conversion of a parameter's address to a generic one."""
-    return has_action(instruction, "arithmetic", "move") or gives_parameter(instruction)
