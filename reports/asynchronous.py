@@ -271,9 +271,9 @@ MBARRIER_MISUSE: Final = {
         "an arrival with .noComplete at {second_at} completes the phase of {barrier}",
     ),
     "signals-pending": Situation(
-        "a wait for the phase that the copies complete, before mbarrier.inval",
+        "a wait for the phase that (1) helps to complete, before mbarrier.inval",
         "wait with mbarrier.try_wait.parity for everything that signals {barrier}, then {cta_barrier}, before {second_at}",
-        "{barrier} is invalidated at {second_at} while copies that signal it may still be in flight",
+        "{barrier} is invalidated at {second_at} while the {first_role} at {first_at}, which signals it, may still be in flight",
     ),
     "waiters-pending": Situation(
         "a barrier between the waits of the other warps and mbarrier.inval",

@@ -13,7 +13,6 @@ from consan import options
 from consan._errors import UsageError, did_you_mean
 from consan.files import read_file
 from consan.launching.declarations import kernel_names
-from consan.suggest import listed
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -126,7 +125,7 @@ def _allowed(module: Module, line: int) -> str:
 
     every = (each for function in module.functions for each in function.instructions() if each.line == line)
     wrong, fitting = next(filter(any, (alternatives(each.parts) for each in every)), ("", ()))
-    return f"; in place of .{wrong} are allowed: {listed((f'.{word}' for word in fitting), most=12)}" if wrong else ""
+    return f"; in place of .{wrong} are allowed: {', '.join(f'.{word}' for word in fitting)}" if wrong else ""
 
 
 def _place(module: Module, line: int, compiled: bool, column: int = 0) -> str:

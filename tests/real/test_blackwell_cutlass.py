@@ -99,6 +99,7 @@ def test_a_gemm_takes_over_the_work_of_clusters_that_have_not_started(seed: int,
     assert (stats.cancelled > 0) == some
 
 
+@pytest.mark.timeout(1800)
 @each_kernel
 def test_what_is_found(name: str) -> None:
     launch = launch_of(name)

@@ -18,6 +18,8 @@ from consan.toolchain.assemble import assemble_cached
 
 ARCH = "sm_100"
 CASES = [case for case in HOPPER_CASES if case.name.startswith("triton_hopper/")]
+# Triton 3.6 invalidates the mbarriers of the stages before it waits for the products whose commits arrive there (R-M12, T16).
+FOUND = {"triton_hopper/matmul_specialised": ["barrier-misuse"]}
 each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 
 
@@ -41,13 +43,15 @@ def test_right_alone(case: Case, seed: int) -> None:
 
 @pytest.mark.slow
 @each_case
-def test_clean_with_the_recording_engine(case: Case) -> None:
+def test_what_is_found_with_the_recording_engine(case: Case) -> None:
     if case.name.endswith("device_tma"):
         pytest.skip("makes tensor maps, which the recording engine does not take")
     ptx, launch = ptx_of(case.name, ARCH), case.launch("small", 0)
     _, report = run_checked(ptx, launch, Session(device="cpu", engine="record", private=True))
     assert {kernel.engine for kernel in report.kernels} == {"record"}
-    assert (report.verdict, [each.message for each in report.findings if each.severity != "note"]) == ("clean", [])
+    found = FOUND.get(case.name, [])
+    assert [each.kind for each in report.findings if each.severity != "note"] == found, report.findings
+    assert report.verdict == ("violations" if found else "clean")
     launch.check()
 
 

@@ -99,6 +99,7 @@ def test_some_are_reported() -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1800)
 @pytest.mark.parametrize("kernel", SILENT)
 def test_all_are_reported_but_for_those_that_cannot_be_wrong(kernel: str) -> None:
     assert {mutant.name for mutant in _all(kernel) if not _reported(kernel, mutant)} == set(SILENT[kernel])
