@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -93,10 +94,15 @@ class Reruns:
             fix = told(repair.steps, text.places.sites, CUDA, repair.edits)
             if _loses(fix, finding):
                 continue
-            left = self._left(fixed(self.module.text, [fix]), finding, found)
+            left = self._left(fixed(self.module.text, [self._for_all(fix)]), finding, found)
             if left is not None:
                 self.good.append((replace(fix, left=len(left), rerun=True), left))
                 most = min(most, len(seen) + MORE_REPAIRS) if left else 0  # perhaps one removes all findings
+
+    def _for_all(self, fix: VerifiedFix) -> VerifiedFix:
+        """With barriers that are added for all threads of the CTA: one that some threads do not reach must not pass because they exit."""
+        counted = f"bar.sync 0, {math.prod(self.block)};"
+        return replace(fix, edits=tuple((start, end, text.replace("bar.sync 0;", counted)) for start, end, text in fix.edits))
 
     def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
         """What the changed kernel still shows; None if it is no repair."""
