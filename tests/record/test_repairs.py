@@ -44,11 +44,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, Callable[[Que
     def ask(name: str, racy: bool, question: Callable[[Questions, Checked], Any]) -> Any:
         answers = []
 
-        def of(_: Any, prepared: Any, launch: Any, launched: Any, checked: Checked, limit: int) -> dict[int, Any]:
-            answers.append(question(Questions(launch, prepared.recorded, launched, limit), checked))
-            return {}
+        def ask_it(prepared: Any, started: Any, checked: Checked) -> None:
+            answers.append(question(Questions(started.launch, started.recorded, started.launched, started.limit), checked))
 
-        monkeypatch.setattr(recording.Fixes, "of", of)
+        monkeypatch.setattr(recording, "ASKERS", [ask_it])
         _launch(name, racy)
         return answers[0]
 
