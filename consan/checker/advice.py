@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from typing import TypeVar
 
 from consan.checker.changes import Change, EventPlaces, Spot, Statement
-from consan.checker.questions import Launches, Questions
+from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
 from consan.checker.weaker import weaker
@@ -59,7 +59,9 @@ class Advised:
     pairs: tuple[tuple[int, ...], ...] = ()  # the sites of what is found without it
 
 
-def advise(questions: Launches, trouble: str, reach: Callable[[str], BarrierReach], registers: Registers = lambda _: True) -> list[Advised]:
+def advise(
+    questions: AskedLaunches, trouble: str, reach: Callable[[str], BarrierReach], registers: Registers = lambda _: True
+) -> list[Advised]:
     """All statements that synchronise, in the order of the text. `trouble`: why nothing can be said of the launches.
 
     `reach`: of a kernel, by its name. `registers`: whether the text with a change uses registers of `wgmma` too early.
@@ -78,7 +80,7 @@ def advise(questions: Launches, trouble: str, reach: Callable[[str], BarrierReac
     return list(advised.values())
 
 
-def _advised(questions: Launches, spots: list[Spot], why: str, registers: Registers) -> Advised:
+def _advised(questions: AskedLaunches, spots: list[Spot], why: str, registers: Registers) -> Advised:
     """What is known of a statement that ran. `why` it is not assessed."""
     need, why, found = (Need.NOT_ASSESSED, why, frozenset[Key]()) if why else _asked(questions, spots, registers)
     sites: dict[int, list[Spot]] = {}
@@ -102,7 +104,7 @@ def _listed(places: EventPlaces) -> dict[Statement, list[Spot]]:
     return places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
 
 
-def statements_of(questions: Questions | Launches) -> dict[Statement, list[Spot]]:
+def statements_of(questions: Questions | AskedLaunches) -> dict[Statement, list[Spot]]:
     """The statements that synchronise and that ran."""
     return {statement: spots for statement, spots in _listed(questions.places).items() if any(map(questions.walked.executions, spots))}
 
@@ -131,7 +133,7 @@ def trouble_of(questions: Questions, checked: Checked) -> str:
     return "the launch has findings: repair them first" if not questions.known.issuperset(checked.keys) else ""
 
 
-def _obstacle(questions: Launches, spots: Iterable[Spot], reach: BarrierReach) -> str:
+def _obstacle(questions: AskedLaunches, spots: Iterable[Spot], reach: BarrierReach) -> str:
     places = questions.places
     kinds = {places[spot].kind for spot in spots}
     lines = {places.sites[places[spot].site].ptx_line for spot in spots}
@@ -146,7 +148,7 @@ def _obstacle(questions: Launches, spots: Iterable[Spot], reach: BarrierReach) -
     return "" if kinds <= {Event.COPY_WAIT, Event.PRODUCT_WAIT} else reach.obstacle(lines)
 
 
-def _asked(questions: Launches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str, frozenset[Key]]:
+def _asked(questions: AskedLaunches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str, frozenset[Key]]:
     """Whether a statement is needed, why, and what is found without it."""
     nothing = frozenset[Key]()
     if questions.exhausted:
@@ -160,12 +162,12 @@ def _asked(questions: Launches, spots: Iterable[Spot], registers: Registers) -> 
     return (Need.NEEDED, f"findings without it: {len(answer.found)}", answer.found) if answer.found else (Need.NOT_NEEDED, "", nothing)
 
 
-def _too_early(questions: Launches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
+def _too_early(questions: AskedLaunches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
     """Whether a change of waits for `wgmma` lets the text use its registers too early. The replay knows no registers."""
     return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots) and registers(change)
 
 
-def _serves(questions: Launches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
+def _serves(questions: AskedLaunches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
     """Whether nothing is found with a change."""
     if _too_early(questions, spots, change, registers):
         return False
@@ -173,7 +175,7 @@ def _serves(questions: Launches, spots: Iterable[Spot], change: Change, register
     return not answer.found and not answer.troubles
 
 
-def _serving(questions: Launches, spots: list[Spot], registers: Registers) -> tuple[str, ...]:
+def _serving(questions: AskedLaunches, spots: list[Spot], registers: Registers) -> tuple[str, ...]:
     """The weakest form of each chain that serves."""
     found = []
     for chain in weaker(questions, spots):
@@ -186,7 +188,7 @@ def _serving(questions: Launches, spots: list[Spot], registers: Registers) -> tu
     return tuple(found)
 
 
-def _together(questions: Launches, registers: Registers, free: dict[T, list[Spot]]) -> list[T]:
+def _together(questions: AskedLaunches, registers: Registers, free: dict[T, list[Spot]]) -> list[T]:
     """As many as may be gone at once, taken in this order."""
     kept: list[T] = []
     gone: list[Spot] = []

@@ -118,7 +118,7 @@ class Questions:
 
 
 @dataclass(frozen=True)
-class Launches:
+class AskedLaunches:
     """Recorded launches of one kernel that are asked together: an answer has what any of them finds."""
 
     each: tuple[Questions, ...]

@@ -18,7 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.changes import Statement
-from consan.checker.questions import Launches, Questions
+from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import RecordedLaunch
 from consan.checker.replay import History
 from consan.checker.walks import DID_NOT_HAPPEN, Steps, steps_of
@@ -68,7 +68,7 @@ class Staged:
         return replace(self, serve=max(self.serve, other.serve), ran=self.ran + other.ran)
 
 
-def staged(launches: Launches) -> list[Staged]:
+def staged(launches: AskedLaunches) -> list[Staged]:
     """The rings of some launches."""
     found: dict[Statement | None, Staged] = {}
     for questions in launches.each:

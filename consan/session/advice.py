@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 from consan.checker.advice import Advised, Need, advise, notes_of, trouble_of
 from consan.checker.changes import Change, EventPlaces
 from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.questions import Launches, Questions
+from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import Checked
 from consan.checker.stages import Staged, staged
 from consan.instrument.passes.static import static_findings
@@ -75,7 +75,7 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
     recorded, module = launches[0].questions.recorded, launches[0].prepared.instrumented.module
     functions = {function.name: function for function in module.functions}
     outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
-    questions = Launches(tuple(each.questions for each in launches))
+    questions = AskedLaunches(tuple(each.questions for each in launches))
     trouble = next((each.trouble for each in launches if each.trouble), "")
 
     def registers(change: Change) -> bool:

@@ -2,7 +2,7 @@
 not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of 20
-schedules (of a kernel for which that is too much work in fewer, but three). What was found is told by places in the source, which edits do
+schedules, or three of a large kernel. What was found is told by places in the source, which edits do
 not move. The search is bounded by work, not by time, so that a slow machine finds the same.
 """
 
@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -32,7 +33,7 @@ from consan.reports.places import stands
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
-FEWEST_SCHEDULES: Final = 3  # once the allowance is spent
+FEWEST_SCHEDULES: Final = 3  # of a large kernel
 MOST_REPAIRS: Final = 60  # of a finding
 MORE_REPAIRS: Final = 12  # once one removes the finding and leaves others
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
@@ -93,16 +94,22 @@ class Reruns:
             fix = told(repair.steps, text.places.sites, CUDA, repair.edits)
             if _loses(fix, finding):
                 continue
-            left = self._left(fixed(self.module.text, [fix]), finding, found)
+            left = self._left(fixed(self.module.text, [self._for_all(fix)]), finding, found)
             if left is not None:
                 self.good.append((replace(fix, left=len(left), rerun=True), left))
                 most = min(most, len(seen) + MORE_REPAIRS) if left else 0  # perhaps one removes all findings
 
+    def _for_all(self, fix: VerifiedFix) -> VerifiedFix:
+        """With barriers that are added for all threads of the CTA: one that some threads do not reach must not pass because they exit."""
+        counted = f"bar.sync 0, {math.prod(self.block)};"
+        return replace(fix, edits=tuple((start, end, text.replace("bar.sync 0;", counted)) for start, end, text in fix.edits))
+
     def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
         """What the changed kernel still shows; None if it is no repair."""
         left: frozenset[_Name] = frozenset()
+        begin = self.executed()
         for seed in range(SCHEDULES):
-            if seed >= FEWEST_SCHEDULES and self._spent:
+            if seed == FEWEST_SCHEDULES and self._is_large(ptx, self.executed() - begin):
                 break
             self._characters += len(ptx)
             try:
@@ -113,6 +120,10 @@ class Reruns:
             if report.incomplete or _name(finding) in left or not left <= found:
                 return None
         return left
+
+    def _is_large(self, ptx: str, executed: int) -> bool:
+        """Whether one repair in all schedules is more work than is allowed. `executed`: in the fewest schedules."""
+        return len(ptx) * SCHEDULES > MOST_TEXT or executed * SCHEDULES > FEWEST_SCHEDULES * MOST_INSTRUCTIONS
 
     def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[TextRepair]:
         """Those of the text and those of events, in turn."""

@@ -10,13 +10,14 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 from consan.instrument.isa import family_of, flow_of, lookup
-from consan.instrument.passes.flow import ENDS, graph_of
+from consan.instrument.passes.flow import ENDS, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
 _ACCESSES = frozenset({"load", "store", "atomic", "reduction"})
 _NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})  # families
 _OF_GRIDS = ("griddepcontrol",)
+_SHARED_FLAG = "there is a flag in shared memory in its reach: the run had one order of its accesses"
 _TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})
 
 
@@ -72,6 +73,7 @@ class BarrierReach:
 
     def __init__(self, function: Function, *, outer: bool, flags: bool) -> None:
         self._text, self._outer, self._flags = _text_of(function), outer, flags
+        self._used = {key_of(each.scope, name) for each in self._text.instructions for name in read(each)}
 
     def obstacle(self, lines: set[int]) -> str:
         """Why a replay cannot judge the instructions at PTX lines; empty if nothing is in the way."""
@@ -113,12 +115,21 @@ class BarrierReach:
             return f"{instruction.opcode} in its reach is not recorded"
         if flow in ENDS:
             return "" if self._outer else "threads exit in its reach, and global memory was not recorded"
-        if row.family not in _ACCESSES or row.describe(instruction).space not in _OUTER:
+        if row.family in _ACCESSES and row.describe(instruction).space not in _OUTER:
+            return _SHARED_FLAG if self._is_flag(instruction) else ""
+        if row.family not in _ACCESSES:
             return "" if row.family != "fence" or self._outer else f"{instruction.opcode} in its reach is not recorded"
         if not self._outer:
             return "there are global accesses in its reach, and global memory was not recorded"
         strong = row.describe(instruction).is_strong
         return "there is a flag in global memory in its reach: the run had one order of its accesses" if self._flags and strong else ""
+
+    def _is_flag(self, instruction: Instruction) -> bool:
+        """Whether threads may tell each other something by an access to shared memory: a strong one, whose value is used if it has one."""
+        row = lookup(instruction.parts)
+        if row is None or not row.describe(instruction).is_strong:
+            return False
+        return row.family in ("load", "store") or not self._used.isdisjoint(written(instruction))
 
 
 def _meets(instruction: Instruction) -> bool:

@@ -25,6 +25,26 @@ extern "C" __global__ void k(const float* x, float* out) {
     out[t] = b[127 - t] + v;
 }
 """
+FLAG = """
+extern "C" __global__ void k(const int* x, int* out) {
+    __shared__ volatile int count;
+    int t = threadIdx.x;
+    if (t == 0) count = x[0];
+    __syncthreads();
+    out[t] = count;
+}
+"""
+TOTAL = """
+extern "C" __global__ void k(const int* x, int* out) {
+    __shared__ int count;
+    int t = threadIdx.x;
+    if (t == 0) count = 0;
+    __syncthreads();
+    atomicAdd(&count, x[t]);
+    __syncthreads();
+    out[t] = atomicAdd(&count, 0);
+}
+"""
 SEMAPHORE = """
 extern "C" __global__ void k(float* part, int* count, float* out) {
     __shared__ int last;
@@ -115,6 +135,13 @@ def test_a_barrier_before_a_semaphore_is_never_advised_away(tmp_path: Path) -> N
     assert found[7]["need"] == "not assessed"
 
 
+@pytest.mark.parametrize(("source", "line"), [(FLAG, 6), (TOTAL, 8)])
+def test_a_barrier_beside_a_flag_in_shared_memory_is_never_advised_away(source: str, line: int, tmp_path: Path) -> None:
+    """Strong accesses are no race. What they read depends on the barrier all the same."""
+    found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "i32[64]=arange", "--arg", "i32[64]=zeros")
+    assert (found[line]["need"], found[line]["why"].partition(" in its reach")[0]) == ("not assessed", "there is a flag in shared memory")
+
+
 def test_a_kernel_that_is_not_recorded_has_no_list(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     (tmp_path / "k.cu").write_text(SEMAPHORE)
     words = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
@@ -136,11 +163,13 @@ def test_a_warp_barrier_that_serves_convergence_is_not_assessed(tmp_path: Path) 
 # What the analysis of reaches is without a rule, and a kernel whose statement it then judges in another way: its source, words, and line.
 ONE = "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros"
 TWO = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
+SHARED = "--grid", "1", "--block", "64", "--arg", "i32[64]=arange", "--arg", "i32[64]=zeros"
 PLANTED: dict[str, tuple[str, Any, str, tuple[str, ...], int]] = {
     "global accesses": ("_OUTER", (), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
     "barriers end a reach": ("is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
     "convergence": ("_TOGETHER", frozenset(), CONVERGENCE, ("--grid", "1", "--block", "32", "--arg", "i32[32]=zeros"), 4),
     "flags": ("_ACCESSES", frozenset(), SEMAPHORE, TWO, 7),
+    "flags in shared memory": ("BarrierReach._is_flag", lambda *_: False, FLAG, SHARED, 6),
 }
 
 

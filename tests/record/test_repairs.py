@@ -44,11 +44,10 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, Callable[[Que
     def ask(name: str, racy: bool, question: Callable[[Questions, Checked], Any]) -> Any:
         answers = []
 
-        def of(_: Any, prepared: Any, launch: Any, launched: Any, checked: Checked, limit: int) -> dict[int, Any]:
-            answers.append(question(Questions(launch, prepared.recorded, launched, limit), checked))
-            return {}
+        def ask_it(prepared: Any, started: Any, checked: Checked) -> None:
+            answers.append(question(Questions(started.launch, started.recorded, started.launched, started.limit), checked))
 
-        monkeypatch.setattr(recording.Fixes, "of", of)
+        monkeypatch.setattr(recording, "ASKERS", [ask_it])
         _launch(name, racy)
         return answers[0]
 
@@ -216,6 +215,7 @@ RERUNS = [
     ("divergent_barrier_one_side", "with barrier.sync 1, 64 at"),
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
     ("flag_handshake", "with st.release.cta.shared.u32 at"),
+    ("tensormap_cleared_after_copy", "before the setp.lt.u32 at tensormap_cleared_after_copy.cu:"),  # not where one warp passes
     ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
     ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]
@@ -263,7 +263,7 @@ def test_a_repair_that_some_schedule_refutes_is_none() -> None:
 
     def run(ptx: str, seed: int) -> Any:
         asked.append(seed)
-        return report if seed == 7 else assemble(device="cpu", kernels=[], findings=[])
+        return report if seed == 7 else replace(report, findings=())
 
     confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1)).confirmed(report)
     assert all(finding.verified is None for finding in confirmed.findings)
