@@ -73,6 +73,7 @@ MISCELLANEOUS: list[Row] = [
         "special",
         "griddepcontrol.action",
         classes={"action": "launch_dependents wait"},
+        action="grid",
     ),
     *rows("Miscellaneous Instructions: brkpt", "special", "brkpt", flow="break"),
     *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src", action="sleep"),

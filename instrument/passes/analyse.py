@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.variant import needed
-from consan.instrument.isa import Row, is_memory_or_sync, lookup
+from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
 from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.points import members_of
@@ -41,7 +41,7 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
     assert function.body is not None
     for instruction in function.body.instructions():
         _classify(plan, instruction, recorded)
-        stats.grid_controls += instruction.parts[0] == "griddepcontrol"
+        stats.grid_controls += has_action(instruction, "special", "grid")
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
     return plan

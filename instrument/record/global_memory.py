@@ -290,7 +290,7 @@ class OuterRecorder:
         self, snippet: Snippet, place: int, operand: Operand, instruction: Instruction, access: MemoryAccess, kept: str = ""
     ) -> None:
         """Store a value in two words. `kept`: a register of polls that holds it too."""
-        elements = list(operand.elements) if isinstance(operand, Vector) else [operand]
+        elements: list[Operand] = list(operand.elements) if isinstance(operand, Vector) else [operand]
         pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
         if kept and self._poll is not None:
             low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
