@@ -114,10 +114,11 @@ class Shadow:
         self.arena_bytes = arena_bytes
         self._offsets = records.offsets(records.RUNTIME)
         self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
-        self._places["arena"] = backend.alloc_apart(self.arena_bytes)
-        if not backend.allocates_zeros:
+        if backend.allocates_zeros:
+            self._places["arena"] = backend.alloc_apart(self.arena_bytes)
+        else:
             for name, address in self._places.items():
-                backend.fill(address, 0, _TABLES.get(name, self.arena_bytes))
+                backend.fill(address, 0, _TABLES[name])
         self._ring_address, pinned = backend.host_ring(_RING_BYTES + 4 * _WORDS)
         self.ring, self._words = pinned[:_RING_BYTES], pinned[_RING_BYTES:].view("<u4")
         self._first_words: dict[int, int] = {}  # of modules whose kernels tell addresses
@@ -160,10 +161,18 @@ class Shadow:
         return module, counter
 
     def control_block(self, module: int, counter: int) -> bytes:
-        """The 32 bytes of a module's `__consan_ctl`."""
+        """The 32 bytes of a module's `__consan_ctl`. Its kernels call hooks, so the cells must be there."""
+        if "arena" not in self._places:
+            self._take_arena()
         first = self._first_words.get(module)
         words = 0 if first is None else self._ring_address + _RING_BYTES + 4 * first
         return np.array([self.address, module | counter << 32, words, 0], dtype="<u8").tobytes()
+
+    def _take_arena(self) -> None:
+        """Allocate the cells. A program whose kernels are all recorded keeps that memory for itself."""
+        address = self._places["arena"] = self.backend.alloc_apart(self.arena_bytes)
+        self.backend.fill(address, 0, self.arena_bytes)
+        self.backend.write(self.address + self._offsets["arena"], address.to_bytes(8, "little"))
 
     def placed(self, module: int, first: int, count: int) -> list[int | None]:
         """The offsets of shared variables that a kernel has stored; None before its first launch. Readable after a lost context."""

@@ -193,7 +193,7 @@ def full(case: Case, session: Session, ctas: int, repeats: int, plain: float) ->
         return ""
     compact, module.COMPACT = module.COMPACT, False
     try:
-        apart = Session(device="gpu", engine="record", global_memory="off")
+        apart = Session(device="gpu", engine="record", global_memory="off", private=True)  # sessions of one device share modules
         prepared = apart.prepare(case.ptx, name=case.name, cluster=ctas)
         if prepared.recorded is None:
             return ""

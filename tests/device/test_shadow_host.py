@@ -27,7 +27,9 @@ class DirtyBackend(VirtualBackend):
 
 @pytest.fixture(params=[VirtualBackend, DirtyBackend])
 def shadow(request: pytest.FixtureRequest) -> Shadow:
-    return Shadow(request.param(), arena_bytes=1 * MiB)
+    made = Shadow(request.param(), arena_bytes=1 * MiB)
+    made.control_block(0, 0)  # takes the memory of the cells
+    return made
 
 
 def record_of(shadow: Shadow) -> Any:

@@ -89,6 +89,21 @@ def test_nobody_waits_for_a_kernel_that_records_nothing(backend: Background, mon
     assert framework.engines() == {"record": 1}
 
 
+def test_the_memory_of_shadow_cells_is_taken_with_the_first_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    taken: list[int] = []
+    alloc = backend.alloc_apart
+    monkeypatch.setattr(backend, "alloc_apart", lambda nbytes: (taken.append(nbytes), alloc(nbytes))[1])
+    framework = Framework(backend, RACE)
+    framework.launch()
+    assert framework.engines() == {"record": 1}
+    assert SHADOW not in taken
+    monkeypatch.setattr(backend, "capturing", lambda stream: True)
+    for launches in (1, 2):
+        framework.launch()
+        assert framework.engines() == {"record": 1, "inline": launches}
+    assert taken.count(SHADOW) == 1
+
+
 def test_global_memory_is_checked_if_that_is_asked_for(backend: Background) -> None:
     framework = Framework(backend, SOURCE, global_memory="on")
     framework.launch()
