@@ -17,6 +17,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
+from consan.instrument.isa import has_action
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
@@ -76,9 +77,10 @@ class Leaving:
         mark = "st.global.u32 [%__consan_c], %__consan_o;\nexit;\n"
         return f"{count}setp.ne.u32 %__consan_q, %__consan_n, %__consan_m;\n@%__consan_q bra {stay};\n{mark}{stay}:\n"
 
-    def at_failed_wait(self, label: str) -> str:
-        """Go to a label, unless the host stops the launch."""
-        return _due() + _look() + f"@!%__consan_q bra {label};\n"
+    def at_failed_wait(self, instruction: Instruction, label: str) -> str:
+        """Go to a label, unless the host stops the launch. A try_wait fails only after it has waited long, so each failure looks."""
+        blocks = has_action(instruction, "mbarrier", "try_wait")
+        return (_always() if blocks else _due()) + _look() + f"@!%__consan_q bra {label};\n"
 
     def behind_wait(self, instruction: Instruction, passed: str) -> str:
         """Behind the words of a wait. `passed`: the predicate that it has returned."""
@@ -139,6 +141,10 @@ sub.u32 %__consan_x, %__consan_x, 1; setp.ne.u32 %__consan_q, %__consan_x, 0;
 
 def _due() -> str:
     return f"mov.u32 %__consan_x, %clock; and.b32 %__consan_x, %__consan_x, {SLICE}; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
+
+
+def _always() -> str:
+    return "mov.u32 %__consan_x, 0; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
 
 
 def _sometimes() -> str:

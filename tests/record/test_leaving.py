@@ -146,3 +146,12 @@ def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> No
     recorded = record(plain, leaves=True, compact=False)
     assert "adds" in recorded.silent
     assert recorded.ptx.partition("adds(")[2].partition(".entry")[0].count("__consan") == 0
+
+
+@pytest.mark.parametrize(("word", "due"), [("try_wait", False), ("test_wait", True)])
+def test_a_wait_that_has_waited_long_looks_each_time(word: str, due: bool) -> None:
+    """A try_wait fails after its time limit only: threads that looked in a slice of the clock would leave after seconds."""
+    plain = consan.Kernel(SOURCE.replace("test_wait", word), "waits").ptx
+    behind = record(plain, leaves=True).ptx.partition("waits(")[2].partition(f"mbarrier.{word}")[2].partition("[__consan_record+8]")[0]
+    assert behind
+    assert ("%clock" in behind) == due
