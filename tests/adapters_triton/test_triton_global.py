@@ -47,7 +47,14 @@ def test_a_relaxed_signal_orders_nothing(name: str) -> None:
     assert {access.block for finding in report.findings for access in finding.accesses} == {(0, 0, 0), (1, 0, 0)}
 
 
-@pytest.mark.parametrize("name", SHAPES)
+def test_a_release_does_not_cover_the_result_of_a_store_by_descriptor() -> None:
+    """Triton waits for such a store with .read only (ISA "cp.async.bulk.wait_group"): its source was read, its result may come later."""
+    (finding,) = _launch("read_after_descriptor_store", "sm_90", "release", "acquire").findings
+    assert (finding.kind, finding.severity) == ("missing-wait", "error")
+    assert "only its source has been waited for" in finding.message
+
+
+@pytest.mark.parametrize("name", [name for name in SHAPES if name != "read_after_descriptor_store"])
 def test_release_and_acquire_do(name: str) -> None:
     if name == "write_after_read":
         pytest.xfail("all lanes of Triton's warp load, lane 0 releases: reported as an error, by R-W1 a warning")
