@@ -25,7 +25,8 @@ class LogMemory:
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
 
     def take(self, name: str, nbytes: int) -> int:
-        """Zeroed memory."""
+        """Zeroed memory, at least a byte."""
+        nbytes = max(nbytes, 1)
         address, size = self._kept.pop(name, (0, 0))
         if size < nbytes:
             self._free(address)

@@ -27,17 +27,11 @@ _DIGEST_BYTES = 32
 
 def default_folder() -> Path:
     """The folder the environment asks for, else `consan` in the platform's cache folder."""
-    return _folder_for(*map(os.environ.get, (VARIABLE, "XDG_CACHE_HOME", "HOME")))
-
-
-@functools.lru_cache(maxsize=4)
-def _folder_for(chosen: str | None, caches: str | None, home: str | None) -> Path:
-    del home  # expanduser looks at it
-    if chosen:
+    if chosen := os.environ.get(VARIABLE):
         return Path(chosen).expanduser()
     if sys.platform == "darwin":
         return Path("~/Library/Caches/consan").expanduser()
-    return Path(caches or "~/.cache").expanduser() / "consan"
+    return Path(os.environ.get("XDG_CACHE_HOME") or "~/.cache").expanduser() / "consan"
 
 
 @functools.lru_cache(maxsize=1)
