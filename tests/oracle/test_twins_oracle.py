@@ -24,6 +24,7 @@ NOT_SEEN = {
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",
+    "discarded_by_another_cta": "its trace has loads, stores and atomics, and no discard",
     "global_flag_no_proxy_fence": "policy isa",
     "mbarrier_result_ignored": "the result of a wait is a register",
     "tensormap_changed_in_flight": "tensor maps in global memory",
