@@ -64,7 +64,7 @@ static Result load(const char *call, Handle *made, const void *image) {
 static Result record(struct Module *module) {
     const char *path = getenv("FAKE_CUDA_TRACE");
     FILE *file = path ? fopen(path, "rb") : NULL;
-    uint64_t sizes[3], lines = (uint32_t)module->places[4];
+    uint64_t sizes[3], lines = (uint32_t)module->places[5];  // LINES of instrument/record/text.py
     if (!file || !module->places[0] || fread(sizes, 8, 3, file) != 3 || sizes[2] > lines) return 700;
     *(uint64_t *)module->record[0] = sizes[0];
     if (fread((void *)module->places[2], 1, sizes[1], file) != sizes[1]) return 1;

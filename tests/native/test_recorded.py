@@ -11,7 +11,7 @@ from native_case import STATUS, Case, options
 
 from consan.checker.collected import LaunchedKernel
 from consan.checker.recorder import start
-from consan.instrument.record import text
+from consan.instrument.record import module, text
 from consan.instrument.record.templates import LINE_BYTES
 from consan.native.build import compiler
 from consan.native.launches import keeps_state
@@ -22,6 +22,12 @@ from consan.session.session import Session
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 GRID, BLOCK, WARPS = (4, 1, 1), (256, 1, 1), 32
 ASKED = options(engine=RECORD)
+
+
+@pytest.fixture(autouse=True)
+def _full_logs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The virtual machine's record has every word."""
+    monkeypatch.setattr(module, "COMPACT", False)
 
 
 @pytest.fixture(scope="module")
