@@ -233,9 +233,14 @@ class Launch:
     # -- a compact log -----------------------------------------------------------------------------------------------------
 
     def stored(self, cta: int) -> npt.NDArray[np.uint32]:
-        """The compact logs of a CTA: warps x lines x lanes. The last line of each is zero unless the log ran out of room."""
+        """The compact logs of a CTA: warps x lines x lanes. The last line of each is zero unless the log ran out of room.
+
+        Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
+        """
         ends = np.frombuffer(self._of_threads("ends", cta, text.END_BYTES), "<u4")
         count = int(ends.max(initial=0)) // LINE_BYTES
+        if count > self.lines:
+            raise NotExpanded
         found = np.zeros((self.warps, count + 1, LANES), "<u4")
         for warp, log in enumerate(found if self.compact is not None and self.compact.stores else ()):
             start = self._places["log"] + (cta * self.warps + warp) * self.lines * LINE_BYTES
