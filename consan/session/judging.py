@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -108,7 +109,10 @@ class Judge:
             self.lost = True
             self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
             return
+        began = time.monotonic()
         checked = started.check(limit=self.cta_limit)
+        if started.restore is None and started.recorded.leaves and self.recording.takes_long(time.monotonic() - began):
+            prepared.doubtful = "its replays take long"  # this launch is judged; later ones take hooks
         if not checked.unended:  # it has ended after all
             started.stopped = ""
         if self._repeats(prepared, entry, started, checked):

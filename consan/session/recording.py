@@ -45,7 +45,7 @@ _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing unti
 _SHARE = 32  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
-LONGEST_ONCE: Final = 60.0  # the same, of a launch that cannot be repeated with hooks
+LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
 REMEMBERS = True  # tests look at each replay
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
@@ -179,6 +179,10 @@ class Recording:
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""
         return self._tallies.get((prepared.number, entry), Tally())
+
+    def takes_long(self, seconds: float) -> bool:
+        """Whether replays have taken longer than hooks and their assembly mostly take."""
+        return seconds > LONGEST_CHECK
 
     def doubts(self, entry: str, why: str) -> None:
         """Note that a kernel is checked with called hooks because its record could not be judged."""

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from leaving_support import SHADOW, SOURCE, Background, slow_clock
 
+from consan.session import recording
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
@@ -148,6 +149,18 @@ def test_without_a_proof_the_report_is_incomplete_and_the_next_launch_takes_hook
     assert framework.exchanged == [False, True]
     report = framework.session.report()
     assert (report.verdict, report.findings) == ("incomplete", ())
+
+
+def test_a_kernel_whose_replays_take_long_takes_hooks_from_the_next_launch_on(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "LONGEST_CHECK", 0.0)
+    framework = Framework(backend, RACE)
+    framework.launch()
+    framework.launch()
+    assert framework.exchanged == [False, True]
+    assert framework.engines() == {"record": 1, "inline": 1}
+    report = framework.session.report()
+    assert (report.verdict, report.incomplete) == ("violations", ())
+    assert "its replays take long" in report.notes[0]
 
 
 def test_an_empty_launch_is_the_frameworks(backend: Background) -> None:
