@@ -176,7 +176,7 @@ class Backend(Protocol):
         """Free what `host_ring` gave."""
 
     def watch(self, stream: int) -> None:
-        """Make `synchronize` also wait for the work queued so far on a stream that somebody else uses."""
+        """Make `synchronize` also wait for the work queued so far on a stream that another owner uses."""
 
     def capturing(self, stream: int | None) -> bool:
         """Whether launches on a stream become nodes of a graph."""

@@ -178,12 +178,12 @@ class Launch:
         return self.silent or (self.compact is not None and not (self.compact.hashes or self.stopped))
 
     def constants(self) -> bytes:
-        """What the first thread of a launch with compact logs has stored."""
+        """The constants that the first thread of a launch with compact logs has stored."""
         assert self.compact is not None
         return self._read(self.address + text.RESULT_BYTES, SLOT * len(self.compact.constants))
 
     def shared_part(self) -> bytes:
-        """What equal logs of different launches have in common, beside their hashes."""
+        """The part of a history's name that launches with equal logs share, beside the hashes."""
         if self.compact is None:
             return b""
         given = self.constants()

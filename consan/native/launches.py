@@ -135,7 +135,7 @@ def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
 
 
 def keeps_state(ptx: str) -> str:
-    """A variable of a module that its kernels use, and that somebody may write; empty if there is none."""
+    """A variable of a module that its kernels use, and that the program may write; empty if there is none."""
     module = parse(ptx)
     outside = (each for each in module.variables if each.space not in ("shared", "local"))
     names = {name.name for each in outside for name in each.names if not _TEXTS.search(name.name)}

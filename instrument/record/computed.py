@@ -1,4 +1,4 @@
-"""What of a kernel's log the host can compute, so that the kernel neither stores nor hashes it.
+"""The part of a kernel's log that the host can compute: the kernel neither stores nor hashes it.
 
 A register is KNOWN if its value follows from the number of its thread, constants, what is the same in all CTAs of a launch, and what the
 kernel has recorded. It is of the CTA if it follows from these and the number of the CTA. Levels hold for a register, not for a place in

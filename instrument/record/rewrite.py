@@ -157,7 +157,7 @@ class KernelRewrite:
         return text.constants([(slot, each.name, each.offset, each.nbytes, each.symbol) for slot, each in slots]) + leader
 
     def computed_words(self) -> Computed:
-        """What the host can compute of this kernel, after a full pass."""
+        """The words of this kernel that the host can compute, after a full pass."""
         if not self.plan.is_entry:
             raise Unsupported("a device function")
         check_ends(self.graph, frozenset(self.starts))
