@@ -14,7 +14,7 @@ from consan.backends import driver as api
 
 _LEGACY_STREAM = 1
 _EVENT_DISABLE_TIMING = 2
-_RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: the calls of a thread are no part of a capture
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
 
 
@@ -46,7 +46,7 @@ class Streams:
     @contextlib.contextmanager
     def apart_from_captures(self) -> Iterator[None]:
         """Inside the block this thread's calls are no part of a capture, and do not end one."""
-        mode = ctypes.c_int(_RELAXED)
+        mode = ctypes.c_int(RELAXED)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))
         try:
             yield

@@ -23,6 +23,7 @@ from consan.backends.base import DeviceLost, Dim3, HostBytes
 from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
+from consan.backends.streams import RELAXED
 from consan.native.wire import Broken, Malformed, Message, MessageKind, call, encoded, receive, send
 
 # What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
@@ -63,7 +64,6 @@ _SIGNATURES: Final = {
     "cuThreadExchangeStreamCaptureMode": "b",
 }
 _NAMES: Final = ("cuGetErrorName", "cuGetErrorString")  # they give the address of a text
-_RELAXED: Final = 2  # capture mode: this thread's work is no part of the program's capture
 _POSTED: Final = frozenset(("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
 _MOST_POSTED: Final = 64  # orders: their answers must fit into the socket's buffer, and
 _MOST_KEPT: Final = 1 << 20  # bytes
@@ -226,7 +226,7 @@ class ClientBackend(CudaBackend):
         """The context that is there, and its device. The thread that obeys keeps the context: nobody else has that thread."""
         del ordinal
         context = ctypes.c_void_p(self._found_context)
-        self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(_RELAXED)))
+        self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(RELAXED)))
         self._driver.call("cuCtxPushCurrent_v2", context)
         return self._driver.integer("cuCtxGetDevice"), context
 

@@ -164,7 +164,7 @@ class KernelRewrite:
         return Computed(self.plan, self.graph, frozenset(self.starts), self.needs)
 
     def compact(self) -> Compact:
-        """What a launch needs to know of a compact log."""
+        """The part of a compact log that a launch needs to know."""
         assert self.computed is not None
         slots = {self.computed.slot(each): (each.nbytes, hashed) for each, hashed in self.computed.constants.items()}
         return Compact(self.stores, self.hashes, slots, self.computed.of_grid)

@@ -108,7 +108,7 @@ def resident() -> int:
 def test_launches_leave_no_memory_behind(count: int) -> None:
     tracemalloc.start()
     try:
-        # What launches seldom come to (a wrap of the epochs) is decoded once, and garbage between two collections has reached its peak.
+        # The warm-up decodes the code of rare events (a wrap of the epochs), and garbage between two collections reaches its peak.
         memory_of(max(60, count // 5))
         python, process = memory_of(count)
     finally:
