@@ -103,7 +103,7 @@ class Computed:
         polls = failed_polls(function, waits)
         self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
         self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
-        self._blurred = self.blur({each for start in self.passed for each in polls[start]})
+        self._polled = {each for start in self.passed for each in polls[start]}
         self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
         self.symbols = {variable.symbol for variable in self.plan.stats.shared}
         self._set_levels()
@@ -121,7 +121,8 @@ class Computed:
         return {key for key, made in self._made.items() if 0 < sum(each.start in path for each in made) < len(made)}
 
     def _set_levels(self) -> None:
-        self.levels = {key: Certainty.UNKNOWN if key in self._blurred else Certainty.KNOWN for key in self._made}
+        blurred = self.blur(self._polled)
+        self.levels = {key: Certainty.UNKNOWN if key in blurred else Certainty.KNOWN for key in self._made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
         pending = list(self.plan.function.instructions())
         for instruction in pending:
@@ -268,8 +269,9 @@ class Computed:
     # -- ways ------------------------------------------------------------------------------------------------------------------
 
     def _trust(self) -> None:
-        """Find the nodes that depend on kept branches alone."""
+        """Find the nodes that depend on kept branches alone, and not on how often a poll fails."""
         doubtful = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
+        doubtful |= {self._nodes[start] for start in self._polled | self.passed}
         pending = list(doubtful)
         below: dict[int, list[int]] = defaultdict(list)
         for node, branches in enumerate(self._controls):

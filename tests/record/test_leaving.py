@@ -17,7 +17,7 @@ from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
 from consan.commands import again, check
-from consan.instrument.record import module, record
+from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps
 from consan.session import recording
@@ -127,15 +127,29 @@ def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:
 @pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
 def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
     """The number of a poll's block is stored behind its words, also where a round leaves nothing."""
-    path = Path(twin_file.__file__).parent / "global" / f"{name}.cu"
+    report = _of_twin("global", name, racy, backend)
+    assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
+
+
+def test_a_wait_may_fail_often_before_its_thread_leaves(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The host takes a wait once, so rounds of a failed one are not counted as places."""
+    due = "mov.u32 %__consan_x, %clock; and.b32 %__consan_x, %__consan_x, 0x1C0; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
+    monkeypatch.setattr(leaving, "_always", lambda: due)
+    backend.hangs = True
+    report = _of_twin("twins", "bulk_bytes_never_come", True, backend)
+    assert [finding.kind for finding in report.findings] == ["deadlock"], report
+    assert [each.engine for each in report.kernels if each.launches] == ["record"]
+
+
+def _of_twin(folder: str, name: str, racy: bool, backend: Background) -> Any:
+    path = Path(twin_file.__file__).parent / folder / f"{name}.cu"
     spec = twin_file.read(path)
     session = Session(on=Device(backend, arena_bytes=SHADOW))
     prepared = session.prepare(twin_file.kernel(path, racy).module, name=path.name)
     with placed(session) as placement:
         values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
-        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
-    report = session.report()
-    assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
+        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem, restore=lambda: None)
+    return session.report()
 
 
 def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> None:
