@@ -251,9 +251,7 @@ def test_inductor_loads_through_triton(driver: FakeDriver, backend: FakeGpu) -> 
     assert config.use_static_cuda_launcher is before
 
 
-def test_launches_are_recorded_where_the_session_records(
-    driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_launches_are_recorded_where_the_session_records(driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel records nothing, so nothing has to run for its launches to be judged."""
     monkeypatch.setattr(backend, "records", True)
     session = Session(device="gpu")
