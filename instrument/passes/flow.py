@@ -163,17 +163,25 @@ def repeated_guards(graph: Graph) -> list[Key]:
     return [key for key, count in counts.items() if count > 1]
 
 
-def written(instruction: Instruction) -> Iterator[Key]:
+def written(instruction: Instruction) -> tuple[Key, ...]:
     """The registers that an instruction writes. Without a row in the opcode table: the first operand."""
+    return instruction.once(_written)
+
+
+def _written(instruction: Instruction) -> tuple[Key, ...]:
     try:
         found: Collection[str] = destinations(instruction)
     except (LookupError, ValueError):
         found = tuple(names(instruction.operands[:1]))
-    return (key_of(instruction.scope, name) for name in found)
+    return tuple(key_of(instruction.scope, name) for name in found)
 
 
 def read(instruction: Instruction) -> tuple[str, ...]:
     """The names of the registers that an instruction reads; none without a row in the opcode table."""
+    return instruction.once(_read)
+
+
+def _read(instruction: Instruction) -> tuple[str, ...]:
     try:
         return tuple(sources(instruction))
     except (LookupError, ValueError):

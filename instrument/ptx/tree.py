@@ -7,9 +7,9 @@ identity. Types are not checked. Nothing is resolved except names of registers (
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Union
+from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
 from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
 from consan.instrument.ptx.operand_parser import parse_operands
@@ -19,6 +19,7 @@ from consan.instrument.ptx.source import Source, Span
 if TYPE_CHECKING:
     from consan.instrument.ptx.locations import DebugStrings, Loc, LocDirective
 
+_T = TypeVar("_T")
 _PARTS: dict[str, tuple[str, ...]] = {}
 
 
@@ -67,7 +68,7 @@ class Predicate:
 class Instruction(Node):
     """One instruction, from its guard or opcode to its semicolon."""
 
-    __slots__ = ("_arguments", "_guard", "_loc", "_operands", "opcode", "scope")
+    __slots__ = ("_arguments", "_guard", "_loc", "_once", "_operands", "opcode", "scope")
 
     def __init__(
         self, source: Source, start: int, end: int, guard: str | None, opcode: str, arguments: int, scope: Block, loc: LocDirective | None
@@ -81,6 +82,13 @@ class Instruction(Node):
         self.scope = scope
         self._loc = loc
         self._operands: tuple[Operand, ...] | None = None
+        self._once: dict[Callable[[Instruction], Any], Any] = {}
+
+    def once(self, make: Callable[[Instruction], _T]) -> _T:
+        """What a function makes of the instruction, made on first use. An instruction does not change."""
+        if make not in self._once:
+            self._once[make] = make(self)
+        return cast("_T", self._once[make])
 
     @property
     def predicate(self) -> Predicate | None:

@@ -124,17 +124,18 @@ class Computed:
         blurred = self.blur(self._polled)
         self.levels = {key: Certainty.UNKNOWN if key in blurred else Certainty.KNOWN for key in self._made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
-        pending = list(self.plan.function.instructions())
+        pending = dict.fromkeys(self.plan.function.instructions())  # in the order of the text, each once
         for instruction in pending:
             for key in self._sources(instruction):
                 users[key].append(instruction)
         while pending:
-            instruction = pending.pop()
+            instruction = next(iter(pending))
+            del pending[instruction]
             found = self._result(instruction)
             for key in written(instruction):
                 if found > self.levels[key]:
                     self.levels[key] = found
-                    pending += users[key]
+                    pending |= dict.fromkeys(users[key])
 
     def _sources(self, instruction: Instruction) -> Iterator[Key]:
         if self.parameter(instruction) is not None:  # where it is in the parameters, the text tells

@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
+from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import Unsupported
@@ -27,6 +28,7 @@ from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
 from consan.instrument.runtime import RuntimeLibrary, Variant
+from consan.instrument.sites import StaticFinding
 
 COMPACT = True  # modules whose threads leave have compact logs where that can be
 
@@ -67,7 +69,7 @@ class Pass:
         """One of the texts. `known`: what the host can compute of each kernel."""
         plans = plan_functions(self.module, recorded=True)
         mode, shared = self._mode(plans)
-        if reason := refusal(self.module, plans, mode, isa=self.isa):
+        if reason := manner is Manner.FULL and refusal(self.module, plans, mode, isa=self.isa):
             raise Refusal(reason)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
@@ -103,6 +105,12 @@ class Pass:
         kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in enumerate(context.entries())]
         return kernels + [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
 
+    @functools.cached_property
+    def _hazards(self) -> tuple[StaticFinding, ...]:
+        """They are the same for all texts."""
+        functions = self.module.functions
+        return static_findings(self.module, {family_of(each) for function in functions for each in function.instructions()})
+
     def _recorded(self, context: Context, kernels: list[KernelRewrite], mode: Mode, words: int) -> Recorded:
         manner = kernels[0].manner if kernels else Manner.FULL
         plans, more = context.plans, expansion.variable() if manner is Manner.EXPANSION else ""
@@ -122,7 +130,7 @@ class Pass:
             clusters=tuple(clusters.required(plan) for plan in context.entries()),
             lines=tuple(context.edits.line_map()),
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
-            hazards=static_findings(self.module, {family for plan in plans.values() for family in plan.stats.families}),
+            hazards=self._hazards,
             debug=is_debug(self.module),
             mode=mode,
             isa=self.isa,
