@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 # innermost size of the box, its other sizes, the bytes of a box of an unknown type. Then, for each dimension, its stride and its extent.
 _WORD_BYTES = 4
 _ADDRESS = (0, 1)
-_ALL = (2, 7, 13, 14, 16)
-_IM2COL = (2, 7, 13, 15, 16)  # with the pixels in place of the box
+TILE_WORDS = (2, 7, 13, 14, 16)
+IM2COL_WORDS = (2, 7, 13, 15, 16)  # with the pixels in place of the box
 _STRIDES, _EXTENTS = 3, 8
 _FOUR_ROWS_RANK, _FOUR_ROWS_MODES = 2, frozenset({"tile::gather4", "tile::scatter4"})
 _IM2COL_MODES = frozenset({"im2col", "im2col_no_offs"})
@@ -51,7 +51,7 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
     parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
-    words = _ALL if _IM2COL_MODES.isdisjoint(work.words) else _IM2COL
+    words = TILE_WORDS if _IM2COL_MODES.isdisjoint(work.words) else IM2COL_WORDS
     hashed = (*words, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
     if block.manner is not Manner.FULL:

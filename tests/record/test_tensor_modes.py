@@ -147,7 +147,7 @@ def test_a_fault_in_the_checker(fault: str, monkeypatch: pytest.MonkeyPatch, tmp
 
 
 def test_a_fault_in_the_recorder(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(tensors, "_IM2COL", tensors._ALL)
+    monkeypatch.setattr(tensors, "IM2COL_WORDS", tensors.TILE_WORDS)
     assert not _report("im2col load", _kernel("im2col load", writes="t == 63")).findings  # no other test has this text
 
 
