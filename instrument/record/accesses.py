@@ -5,11 +5,12 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from consan.instrument.isa import has_action
-from consan.instrument.passes.accesses import bytes_of, pieces, row_words
+from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported
 from consan.instrument.ptx import Operand, Vector
 from consan.instrument.record import clusters
+from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.record.words import Words
 
@@ -53,7 +54,7 @@ def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, 
         snippet = Snippet()
         own = snippet.register("b32")
         snippet.add(f"cvt.u32.u64 {own}, %__consan_c;")
-        word, code = block.folded(row_words(work, own, snippet), snippet)
+        word, code = block.folded([row_fold(work, own, snippet)], snippet)
         kernel.pending += code
         return word
     if access.width_bytes == 16:

@@ -1,8 +1,8 @@
 """The recording of bulk and tensor copies, their groups, st.async, red.async, st.bulk, and proxy fences (ISA "cp.async.bulk",
 "cp.async.bulk.tensor", "st.async", "st.bulk", "fence.proxy").
 
-A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: tensor copies in other
-modes than tile, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: tensor copies in
+mode im2col::w, fences for tensor maps, and maps that may be in global memory which the kernel writes.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import definitions
-from consan.instrument.passes.tensor_operands import in_parameter, is_tile
+from consan.instrument.passes.tensor_operands import in_parameter
 from consan.instrument.ptx import Operand
 from consan.instrument.record import tensors
 from consan.instrument.record.clusters import flags_of
@@ -48,19 +48,15 @@ def refused(work: Work) -> bool:
 
 
 def _is_load(work: Work) -> bool:
-    return _sides(work) == {("global", "read"), ("shared", "write")} and _is_plain(work)
+    return _sides(work) == {("global", "read"), ("shared", "write")} and tensors.is_taken(work)
 
 
 def _is_store(work: Work) -> bool:
-    return _sides(work) in ({("shared", "read"), ("global", "write")}, {("shared", "read"), ("global", "rmw")}) and _is_plain(work)
+    return _sides(work) in ({("shared", "read"), ("global", "write")}, {("shared", "read"), ("global", "rmw")}) and tensors.is_taken(work)
 
 
 def _is_push(work: Work) -> bool:
     return _sides(work) in ({("shared", "read"), ("shared", "write")}, {("shared", "read"), ("shared", "rmw")})
-
-
-def _is_plain(work: Work) -> bool:
-    return operand_of(work, "tensor") is None or is_tile(work)
 
 
 def _sides(work: Work) -> set[tuple[str, str]]:
@@ -106,6 +102,7 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
     if operand_of(work, "tensor") is not None:
         kind = Event.TENSOR_LOAD if loads else Event.TENSOR_STORE
         fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work)
+        flags |= Flag.FOUR_ROWS * tensors.takes_rows(work)
     else:
         kind = Event.BULK_LOAD if loads else Event.BULK_STORE
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))

@@ -21,7 +21,7 @@ from consan.instrument.ptx import Edits, Module, parse
 from consan.instrument.record import bulk, clusters, expansion, functions, global_memory
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.header import header
+from consan.instrument.record.header import header, placed
 from consan.instrument.record.recorded import Recorded, Refusal
 from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
@@ -116,7 +116,7 @@ class Pass:
         plans, more = context.plans, expansion.variable() if manner is Manner.EXPANSION else ""
         calls = any(not kernel.plan.is_entry for kernel in kernels)
         target = header(context, more)  # before the text is made
-        text = context.edits.apply()
+        text = placed(self.module, context.edits.apply())
         return Recorded(
             target=target,
             ptx=expansion.without_clusters(text) if manner is Manner.EXPANSION else text,

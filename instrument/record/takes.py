@@ -1,11 +1,11 @@
 """Which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies in tile mode (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
+copies (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
 warp-synchronous instructions, and device functions (functions.py).
-Not taken: other modes of tensor copies, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong store
-and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would be
-written down. With it, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called function.
+Not taken: tensor copies in mode im2col::w, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong
+store and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would
+be written down. With it, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called function.
 """
 
 from __future__ import annotations

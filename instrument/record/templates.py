@@ -105,6 +105,7 @@ class Flag(enum.IntFlag):
     MULTICAST = 524288  # for all CTAs of a mask
     SINGLE = 1048576  # .cta_group::1
     OWN_ROWS = 2097152  # an operand of which each warp reads a quarter of the rows
+    FOUR_ROWS = 4194304  # a tensor copy of four rows: tile::gather4, tile::scatter4
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one

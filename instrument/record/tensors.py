@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.flow import guard_of
-from consan.instrument.passes.tensor_operands import map_address
+from consan.instrument.passes.tensor_operands import is_tile, map_address
 from consan.instrument.ptx import Instruction, TensorAddress
 from consan.instrument.record import text
 from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
@@ -25,8 +25,21 @@ if TYPE_CHECKING:
 # innermost size of the box, its other sizes, the bytes of a box of an unknown type. Then, for each dimension, its stride and its extent.
 _WORD_BYTES = 4
 _ADDRESS = (0, 1)
-_ALL = (2, 7, 13, 14, 16)
+TILE_WORDS = (2, 7, 13, 14, 16)
+IM2COL_WORDS = (2, 7, 13, 15, 16)  # with the pixels in place of the box
 _STRIDES, _EXTENTS = 3, 8
+_FOUR_ROWS_RANK, _FOUR_ROWS_MODES = 2, frozenset({"tile::gather4", "tile::scatter4"})
+_IM2COL_MODES = frozenset({"im2col", "im2col_no_offs"})
+
+
+def is_taken(work: Work) -> bool:
+    """Whether a copy is none, or one in a mode that is taken."""
+    return operand_of(work, "tensor") is None or is_tile(work) or takes_rows(work) or not _IM2COL_MODES.isdisjoint(work.words)
+
+
+def takes_rows(work: Work) -> bool:
+    """Whether a tensor copy is of four rows: its coordinates are a column and the rows."""
+    return not _FOUR_ROWS_MODES.isdisjoint(work.words)
 
 
 def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
@@ -34,11 +47,12 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     tensor, instruction, block = operand_of(work, "tensor"), work.instruction, kernel.open_block()
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
-    rank, snippet = len(tensor.coords), Snippet()
+    rank, snippet = _FOUR_ROWS_RANK if takes_rows(work) else len(tensor.coords), Snippet()
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
     parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
-    hashed = (*_ALL, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
+    words = TILE_WORDS if _IM2COL_MODES.isdisjoint(work.words) else IM2COL_WORDS
+    hashed = (*words, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
     if block.manner is not Manner.FULL:
         first, code = _known_words(block, instruction, tensor, needs)

@@ -22,6 +22,7 @@ HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
 LEFT = "$__consan_left"  # where threads of such a kernel leave
 STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
+FACTOR = 0x9E3779B1  # of the words of a stored value
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
 DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;

@@ -113,7 +113,7 @@ class Words:
         """The same for a value in registers of the snippet."""
         snippet.add(f"mov.b32 {TEMPORARY}, {pieces[0]};")
         for piece in pieces[1:]:
-            snippet.add(f"mad.lo.u32 {TEMPORARY}, {TEMPORARY}, 0x9E3779B1, {piece};")
+            snippet.add(f"mad.lo.u32 {TEMPORARY}, {TEMPORARY}, {text.FACTOR:#x}, {piece};")
         word = self._next()
         return word, self._after(snippet.text(), [(word, TEMPORARY)], keys, hashed=False)
 

@@ -42,14 +42,17 @@ END:
 """
 
 
+@pytest.mark.parametrize("engine", ["inline", "record"])
 @pytest.mark.parametrize("trans", ["", ".trans"])
 @pytest.mark.parametrize("count", [1, 2, 4])
 @pytest.mark.parametrize(("other", "severity"), [(99, "warning"), (5, "error")])
-def test_stmatrix(count: int, trans: str, other: int, severity: str) -> None:
+def test_stmatrix(count: int, trans: str, other: int, severity: str, engine: str) -> None:
     registers = ", ".join(f"%r{10 + number}" for number in range(count))
-    session = Session(device="cpu")
+    session = Session(device="cpu", engine=engine)
     prepared = session.prepare(HEAD + _AGAIN.format(count=count, rows=8 * count, trans=trans, registers=registers))
     session.launch(prepared, "again", (1, 1, 1), (64, 1, 1), [other.to_bytes(4, "little")])
-    findings = session.report().findings
+    report = session.report()
+    findings = report.findings
+    assert [kernel.engine for kernel in report.kernels] == [engine]
     assert {(finding.kind, finding.hazard) for finding in findings} == {("data-race", "WAW")}
     assert max((finding.severity for finding in findings), key=("warning", "error").index) == severity

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import pytest
 from record_support import file_of, kernel, twin_file
 
+import consan
 from consan.instrument.record import record
+from consan.instrument.record.text import PLACES
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.nvrtc import compile_ptx
 from consan.toolchain.registers import assemble_recorded
@@ -58,3 +61,32 @@ def test_a_warp_specialised_gemm() -> None:
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_sgemm(arch: str) -> None:
     _check(compile_ptx((BENCH / "sgemm.cu").read_text(), name="sgemm.cu", arch=arch).ptx, arch)
+
+
+CONSTANTS = """__constant__ float table[SIZE];
+extern "C" __global__ void kernel(float* out) {
+    __shared__ float tile[64];
+    tile[threadIdx.x] = table[threadIdx.x];
+    SYNC;
+    out[threadIdx.x] = tile[63 - threadIdx.x];
+}"""
+
+
+def _full_of_constants(size: int, sync: str = "__syncthreads()") -> consan.Kernel:
+    return consan.Kernel(CONSTANTS.replace("SIZE", str(size)).replace("SYNC", sync), "kernel", arch="sm_80")
+
+
+@pytest.mark.parametrize("leaves", [False, True], ids=["", "left"])
+@pytest.mark.parametrize("size", [16384, 16373, 16300, 64])
+def test_a_module_whose_constant_memory_is_full(size: int, leaves: bool) -> None:
+    ptx = _full_of_constants(size).ptx
+    recorded = record(ptx, leaves=leaves).ptx
+    assemble_cached(recorded, "sm_80")
+    assert (f".const .align 16 .u64 {PLACES}" in recorded) is (size <= 16300)
+
+
+@pytest.mark.parametrize(("sync", "kinds"), [("", {"data-race"}), ("__syncthreads()", set())], ids=["racy", "repaired"])
+def test_its_records_are_found(sync: str, kinds: set[str]) -> None:
+    report = consan.launch(_full_of_constants(16384, sync), 1, 64, [np.zeros(64, np.float32)], device="cpu", engine="record")
+    assert [kernel.engine for kernel in report.kernels] == ["record"]
+    assert {finding.kind for finding in report.findings} == kinds

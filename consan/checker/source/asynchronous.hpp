@@ -64,7 +64,7 @@ class Asynchronous {
         case PRODUCT_COMMIT: groups_.commit_products(thread); break;
         case PRODUCT_WAIT: groups_.wait_for_products(thread, log.a()); break;
         case PRODUCT: product(thread, log); break;
-        case BULK_LOAD: return load(thread, log, log.a(), Region::of(log.wide_value(), log.a()), true, released);
+        case BULK_LOAD: return respond(thread, log, log.a(), BULK_LOAD_OPERATION, {Region::of(log.wide_value(), log.a())}, released);
         case TENSOR_LOAD: return tensor_load(thread, log, released);
         case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
         case TENSOR_STORE: return tensor_store(thread, log);
@@ -99,18 +99,14 @@ class Asynchronous {
         return (event.a & 1 ? shared : 0) | (event.a & 2 ? global : 0);
     }
 
-    bool load(u32 thread, const LaneLog &log, u32 bytes, const Region &region, bool known, std::vector<u32> &released) {
-        return respond(thread, log, bytes, BULK_LOAD_OPERATION, known ? &region : nullptr, released);
-    }
-
-    // Bytes come to one CTA or to several; `region`: from where in global memory, if that is known.
-    bool respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, const Region *region, std::vector<u32> &released) {
+    // Bytes come to one CTA or to several; `from`: from where in global memory, if that is known.
+    bool respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, const std::vector<Region> &from, std::vector<u32> &released) {
         std::vector<Receiver> to = receivers(thread, log);
         bool any = false;
         for (const Receiver &each : to) {
             Operation made = signalled(kind, thread, log, each, bytes);
             if (!mbarriers_.current(each.mbarrier, made.phase)) continue;
-            if (region) any |= globals_.fetch(made, *region, to.size() > 1);
+            for (const Region &region : from) any |= globals_.fetch(made, region, to.size() > 1);
             if (bytes && bounds_.holds(thread, made.site, each.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(each.place, bytes));
         }
         for (const Receiver &each : to) mbarriers_.transact(thread, (u32)log.event().site, each.mbarrier, -(i32)bytes, released);
@@ -120,7 +116,7 @@ class Asynchronous {
     // clusterlaunchcontrol.try_cancel: 16 bytes come to the own CTA, or to each of the cluster.
     void request(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         launches_.request(thread, &log.event(), place(thread, log));
-        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, nullptr, released);
+        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, {}, released);
     }
 
     // A copy from the own shared memory to that of a CTA.
@@ -174,9 +170,7 @@ class Asynchronous {
 
     bool tensor_load(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         Tensor tensor(log);
-        Region region;
-        bool known = tensor.region(region);
-        return load(thread, log, tensor.bytes(), region, known, released);
+        return respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, tensor.regions(), released);
     }
 
     Operation stored(u32 thread, const LaneLog &log) const {
@@ -195,8 +189,7 @@ class Asynchronous {
     // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
     bool tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
-        Region region;
-        if (tensor.region(region)) result(thread, log, region);
+        for (const Region &region : tensor.regions()) result(thread, log, region);
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
         return !tensor.whole();
     }

@@ -33,10 +33,9 @@ class Sides {
         const Event &event = log.event();
         if (event.kind == COPY) return f(log.wide_value(), std::min(log.b(), (u32)event.bytes)), true;
         if (event.kind == BULK_STORE || event.kind == BULK_LOAD) return f(log.wide_value(), log.a()), true;
-        Region region;
-        if (!Tensor(log).region(region)) return false;
-        region.any_row([&](u64 low, u64 high) { return f(low, (u32)(high - low)), false; });
-        return true;
+        std::vector<Region> regions = Tensor(log).regions();
+        for (const Region &region : regions) region.any_row([&](u64 low, u64 high) { return f(low, (u32)(high - low)), false; });
+        return !regions.empty();
     }
 
   private:

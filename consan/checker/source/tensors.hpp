@@ -1,4 +1,4 @@
-// Tensor copies in tile mode (ISA "cp.async.bulk.tensor"): the bytes that a tensor map and coordinates name, in shared and in global memory.
+// Tensor copies (ISA "cp.async.bulk.tensor"): the bytes that a tensor map and coordinates name, in shared and in global memory.
 // consan/tensormap/encoding.py has the table of the map's bits, instrument/record/tensors.py the words that a copy records.
 #pragma once
 
@@ -11,23 +11,25 @@
 class Tensor {
   public:
     // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents and coordinates.
-    explicit Tensor(const LaneLog &log) : rank_(std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
+    // In im2col mode the fourth of them tells the pixels, in place of the box.
+    explicit Tensor(const LaneLog &log) : four_(log.event().flags & FOUR_ROWS), rank_(four_ ? 2 : std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
         u32 at = 2;
         head_ = log.value_at(at++), upper_ = log.value_at(at++), steps_ = log.value_at(at++), outer_ = log.value_at(at++), size_ = log.value_at(at++);
         for (u32 d = 1; d < rank_; ++d) strides_[d] = log.value_at(at++);
         for (u32 d = 0; d < rank_; ++d) extents_[d] = log.value_at(at++);
-        for (u32 d = 0; d < rank_; ++d) coordinates_[d] = (i32)log.value_at(at++);
+        for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)log.value_at(at++);
         counts_[0] = (steps_ >> 24) + 1;
-        for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
+        if (im2col()) counts_[1] = (outer_ & 1023) + 1;
+        else for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
         if (head_ & 0x1800) counts_[0] = (counts_[0] + (steps_ & 7)) / ((steps_ & 7) + 1);
     }
 
-    // The bytes that one copy moves: those of the whole box. An unknown element type has the size that the driver noted.
+    // The bytes that one copy moves: those of the whole box, or of four. An unknown element type has the size that the driver noted.
     u32 bytes() const {
-        if (shift() == UNKNOWN) return size_;
+        if (shift() == UNKNOWN) return (four_ ? ROWS : 1) * size_;
         u32 count = 1;
         for (u32 d = 0; d < rank_; ++d) count *= counts_[d];
-        return count << shift();
+        return (four_ ? ROWS : 1) * count << shift();
     }
 
     // The chunks of shared memory that a store reads: what lies inside the tensor. `place`: the box's offset.
@@ -35,17 +37,18 @@ class Tensor {
         u32 inner = shift() == UNKNOWN ? 0 : (counts_[0] << shift()) / 16, rows = 1, seen[5] = {}, lines = (1u << (head_ >> 13 & 3)) - 1;
         std::vector<u32> found;
         if (head_ & 0x1801 || !inner) return chunks_of(place, bytes());
-        for (u32 d = 0; d < rank_; ++d) {
+        for (u32 d = 0; d < (four_ ? 1 : rank_); ++d) {
             u32 begin = (u32)std::max(coordinates_[d], 0), step = d ? this->step(d) : 1;
             if (begin > extents_[d]) return found;
             seen[d] = std::min(counts_[d], (extents_[d] - begin) / step + 1);
             if (d) rows *= counts_[d];
         }
+        if (four_) rows = ROWS;
         u32 wide = ((seen[0] << shift()) + 15) / 16;
         for (u32 row = 0; row < rows; ++row) {
             u32 rest = row;
-            bool in = true;
-            for (u32 d = 1; d < rank_; ++d) in &= rest % counts_[d] < seen[d], rest /= counts_[d];
+            bool in = !four_ || has_row(row);
+            for (u32 d = 1; d < rank_ && !four_; ++d) in &= rest % counts_[d] < seen[d], rest /= counts_[d];
             for (u32 chunk = 0; in && chunk < wide; ++chunk) {
                 u32 at = shape.address(place) + (row * inner + chunk) * 16;
                 found.push_back((place + (at ^ (at >> 7 & lines) << 4) - shape.address(place)) / 16);
@@ -54,24 +57,30 @@ class Tensor {
         return found;
     }
 
-    // Whether the box lies inside the tensor.
+    // Whether the box lies inside the tensor, or counts as if it did.
     bool whole() const {
+        if (im2col()) return true;
+        if (four_) return has_row(0) && has_row(1) && has_row(2) && has_row(3) && coordinates_[0] >= 0 && (u64)coordinates_[0] + counts_[0] - 1 <= extents_[0];
         for (u32 d = 0; d < rank_; ++d)
             if (coordinates_[d] < 0 || (u64)coordinates_[d] + (u64)(counts_[d] - 1) * (d ? step(d) : 1) > extents_[d]) return false;
         return true;
     }
 
-    // The bytes of global memory. False if their form is not known.
-    bool region(Region &found) const {
-        if (head_ & 0x1801 || shift() == UNKNOWN) return false;
-        found.low = address_;
-        u32 inner = clip(found.low, 0, 1, 1u << shift());
-        found.add(inner, 1u << shift());
-        for (u32 d = 1; d < rank_; ++d) {
-            u64 stride = ((u64)(upper_ >> 4 * (d - 1) & 15) << 32 | strides_[d]) * 16;
-            found.add(clip(found.low, d, step(d), stride), stride * step(d));
+    // The bytes of global memory. None if their form is not known.
+    std::vector<Region> regions() const {
+        if (head_ & 0x1801 || shift() == UNKNOWN) return {};
+        std::vector<Region> found(four_ ? ROWS : 1);
+        for (Region &each : found) {
+            each.low = address_;
+            u32 inner = clip(each.low, 0, 1, 1u << shift());
+            each.add(inner, 1u << shift());
+            for (u32 d = 1; d < rank_ && !four_; ++d) each.add(clip(each.low, d, step(d), stride(d)), stride(d) * step(d));
         }
-        return true;
+        for (u32 row = 0; four_ && row < ROWS; ++row) {
+            found[row].low += (u64)((long long)coordinates_[1 + row] * (long long)stride(1));
+            found[row].add(has_row(row), stride(1));
+        }
+        return found;
     }
 
     static std::vector<u32> chunks_of(u32 place, u32 bytes) {
@@ -81,7 +90,10 @@ class Tensor {
     }
 
   private:
-    static constexpr u32 UNKNOWN = 15;
+    static constexpr u32 UNKNOWN = 15, ROWS = 4;
+    bool im2col() const { return head_ & 1; }
+    bool has_row(u32 row) const { return coordinates_[1 + row] >= 0 && (u32)coordinates_[1 + row] <= extents_[1]; }
+    u64 stride(u32 d) const { return ((u64)(upper_ >> 4 * (d - 1) & 15) << 32 | strides_[d]) * 16; }
     // One nibble per element type: the logarithm of its size.
     u32 shift() const {
         u32 type = head_ >> 7 & 15;
@@ -99,6 +111,7 @@ class Tensor {
         return last > first ? (u32)(last - first) : 0;
     }
 
+    bool four_;
     u32 rank_, head_ = 0, upper_ = 0, steps_ = 0, outer_ = 0, size_ = 0, strides_[5] = {}, extents_[5] = {}, counts_[5] = {1, 1, 1, 1, 1};  // extents less one
     i32 coordinates_[5] = {};
     u64 address_;
