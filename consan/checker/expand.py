@@ -35,31 +35,31 @@ class VirtualExpander:
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
-        logs, left = [launch.stored(cta) for cta in ctas], np.concatenate([launch.left(cta) for cta in ctas])
-        if any(log[:, -1].any() for log in logs):
-            return _full(len(ctas) * launch.warps)
+        logs, left = launch.stored(ctas), launch.left(ctas)
+        if logs[:, -1].any():
+            if len(ctas) > 1:
+                raise NotExpanded
+            return _full(launch.warps)
         with _LOCK:
             return self._run(launch, ctas, logs, left)
 
     def _run(
-        self, launch: Launch, ctas: Sequence[int], logs: list[npt.NDArray[np.uint32]], left: npt.NDArray[np.uint32]
+        self, launch: Launch, ctas: Sequence[int], logs: npt.NDArray[np.uint32], left: npt.NDArray[np.uint32]
     ) -> npt.NDArray[np.uint32]:
         backend, handle, recorded = self._load()
-        lines = max(log.shape[1] for log in logs)
-        words = np.concatenate([np.pad(log, ((0, 0), (0, lines - log.shape[1]), (0, 0))) for log in logs])
         numbers = np.stack([_place(cta, launch.grid, launch.cluster) for cta in ctas])
         memory = LogMemory(backend)
         try:
             whole = Launch(memory, (len(ctas), 1, 1), launch.block, recorded.words, _MOST_BYTES, outer=True, loops=recorded.loops)
         except NoRoom:
             raise NotExpanded from None
-        given = {expansion.LOGS: words, expansion.CTAS: numbers, expansion.LEAVERS: left}
+        given = {expansion.LOGS: logs, expansion.CTAS: numbers, expansion.LEAVERS: left}
         given[expansion.CONSTANTS] = np.frombuffer(launch.constants(), np.uint8)
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            _write(backend, handle, whole, places, lines)
+            _write(backend, handle, whole, places, logs.shape[1])
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]
             stats = backend.launch(handle, entry, whole.grid, whole.block, zeros, timeout=_SECONDS)

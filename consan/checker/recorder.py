@@ -148,8 +148,8 @@ class RecordedLaunch(Protocol):
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
 
-    def history(self, unit: int) -> History:
-        """The history of a unit, without the lines that nothing was written to."""
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to."""
 
     def free(self) -> None:
         """Free the memory."""
@@ -188,7 +188,7 @@ def check(
     if not whole:
         checker.check_all(found.groups)
     # A cluster whose launch another one has cancelled never runs.
-    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.history(unit).log.any()}
+    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.histories([unit])[0].log.any()}
     left = tuple(unit for unit in found.unended if unit not in cancelled)
     first = (stop.unit,) if stop is not None and stop.unit in left else ()
     unended = (*first, *(unit for unit in left if unit not in first))[:MOST_UNENDED]
@@ -310,7 +310,7 @@ class _Checker:
         """Replay units in both orders, on all cores: the replays are compiled code."""
         if not units:
             return []
-        histories = [self.launch.history(unit) for unit in units]
+        histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
         with ThreadPoolExecutor() as pool:
             done = list(pool.map(lambda task: self._replayed(*task), tasks))
@@ -334,10 +334,10 @@ class _Checker:
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories, nbytes = [], 0
-        for unit in range(grouped.units):
-            histories.append(self.launch.history(unit))
-            nbytes += histories[-1].log.nbytes
+        histories = list[History]()
+        for first in range(0, grouped.units, _AT_ONCE):
+            histories += self.launch.histories(range(first, min(first + _AT_ONCE, grouped.units)))
+            nbytes = sum(history.log.nbytes for history in histories)
             if nbytes > self._most_bytes or histories[-1].shared_bytes > MOST_SHARED:
                 return self._too_large(grouped.units, whole=whole)
         if not histories:

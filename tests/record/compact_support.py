@@ -72,7 +72,7 @@ def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
 def lanes(launch: Launch, unit: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
     """The blocks that each lane of a unit has recorded."""
     blocks, _ = tables(list(recorded.templates))
-    log, found = launch.history(unit).log, list[list[tuple[int, ...]]]()
+    log, found = launch.histories([unit])[0].log, list[list[tuple[int, ...]]]()
     for warp, lines in enumerate(log):
         count = min(LANES, launch.threads - warp % launch.warps * LANES)
         found += [_blocks(lines[:, lane].tolist(), blocks["words"].tolist()) for lane in range(count)]
