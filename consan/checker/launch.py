@@ -7,6 +7,7 @@ same, and one of them is kept. The CTAs of a cluster are one unit: their history
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -21,6 +22,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker.memory import LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
+from consan.checker.spans import Spans
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
@@ -31,6 +33,7 @@ LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
+_MOST_THREADS = 1 << 18  # whose spans are computed at once
 _HASH_BYTES = 8
 _NO_GROUP = -1
 
@@ -48,6 +51,9 @@ class Expander(Protocol):
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
+
+    def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
+        """The global memory that some CTAs touch; None where the text does not tell. Raises `NotExpanded`."""
 
 
 @dataclass
@@ -224,6 +230,19 @@ class Launch:
             if len(members) > 1:
                 return [log for each in members for log in self._expanded(expander, each[None])]
             return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory."""
+        members, found = self.units[list(units)], np.zeros(len(units), np.bool_)
+        step = max(1, _MOST_THREADS // (self.threads * members.shape[1]))
+        for first in range(0, len(units), step):
+            some = members[first : first + step]
+            with contextlib.suppress(NotExpanded):
+                spans = self.expander.spans(self, some.ravel().tolist()) if self.expander is not None else None
+                if spans is None:
+                    break
+                found[first : first + step] = ~spans.meet(members.shape[1])
+        return found
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""

@@ -12,6 +12,9 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
+import numpy as np
+import numpy.typing as npt
+
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Grouped
@@ -46,6 +49,10 @@ class Remembered:
         missing = [unit for unit in units if unit not in self._histories]
         self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
         return [self._histories[unit] for unit in units]
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """None is known to be."""
+        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""
