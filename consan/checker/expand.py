@@ -5,9 +5,10 @@ Each CTA is one of a launch on the virtual machine, with the numbers that it had
 
 from __future__ import annotations
 
+import contextlib
 import math
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -16,12 +17,16 @@ import numpy.typing as npt
 
 from consan.checker.launch import Dim3, Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
-from consan.instrument.record import Recorded, expansion
+from consan.checker.spans import Spans
+from consan.instrument.record import Compact, Recorded, expansion
 from consan.instrument.record.computed import PLACE
+from consan.instrument.record.footprint import SPAN_BYTES
+from consan.instrument.record.tensors import bounds
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
+_NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 _LOCK = threading.Lock()
 
 
@@ -35,57 +40,83 @@ class VirtualExpander:
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
-        logs, left = [launch.stored(cta) for cta in ctas], np.concatenate([launch.left(cta) for cta in ctas])
-        if any(log[:, -1].any() for log in logs):
-            return _full(len(ctas) * launch.warps)
-        with _LOCK:
-            return self._run(launch, ctas, logs, left)
+        given = _given(launch, ctas)
+        if given[expansion.LOGS][:, -1].any():
+            if len(ctas) > 1:
+                raise NotExpanded
+            return _full(launch.warps)
+        assert self.recorded.expand is not None
+        with _LOCK, self._run(self.recorded.expand(), launch, given) as (whole, _):
+            return whole.logs(range(len(ctas)))
 
-    def _run(
-        self, launch: Launch, ctas: Sequence[int], logs: list[npt.NDArray[np.uint32]], left: npt.NDArray[np.uint32]
-    ) -> npt.NDArray[np.uint32]:
-        backend, handle, recorded = self._load()
-        lines = max(log.shape[1] for log in logs)
-        words = np.concatenate([np.pad(log, ((0, 0), (0, lines - log.shape[1]), (0, 0))) for log in logs])
-        numbers = np.stack([_place(cta, launch.grid, launch.cluster) for cta in ctas])
-        memory = LogMemory(backend)
+    def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
+        """The global memory that some CTAs touch; None where the text does not allow that."""
+        footprint = self.recorded.footprint() if self.recorded.footprint is not None else None
+        if footprint is None:
+            return None
+        sides, given = footprint.sides[self.entry], _given(launch, ctas)
+        if given[expansion.LOGS][:, -1].any():
+            raise NotExpanded
+        measured = sum(not side.tensor for side in sides)
+        given[expansion.SPANS] = np.zeros((measured, len(ctas), launch.threads, 2), "<u8")
+        with _LOCK, self._run(footprint, launch, given) as (_, read):
+            found = np.frombuffer(read(expansion.SPANS), "<u8").reshape(given[expansion.SPANS].shape).max(axis=2)
+        first, behind = ~found[..., 0], found[..., 1]
+        constants = np.frombuffer(launch.constants(), np.uint8)
+        tensors = [bounds([int(constants[at : at + 4].view("<u4")[0]) for at in side.tensor]) for side in sides if side.tensor]
+        whole = np.array(tensors, "<u8").reshape(-1, 2, 1).repeat(len(ctas), axis=2)
+        kinds = tuple(side.kind for side in sides)
+        return Spans(kinds, np.concatenate([first, whole[:, 0]]), np.concatenate([behind, whole[:, 1]]))
+
+    @contextlib.contextmanager
+    def _run(self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
+        """Run one of the texts for the host. Inside the block its log, and what it was given, can be read."""
+        backend, handle = self._load(text)
+        ctas, memory, no_log = len(given[expansion.CTAS]), LogMemory(backend), _NO_LOG if text.sides else None
         try:
-            whole = Launch(memory, (len(ctas), 1, 1), launch.block, recorded.words, _MOST_BYTES, outer=True, loops=recorded.loops)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, outer=True, loops=text.loops, compact=no_log)
         except NoRoom:
             raise NotExpanded from None
-        given = {expansion.LOGS: words, expansion.CTAS: numbers, expansion.LEAVERS: left}
-        given[expansion.CONSTANTS] = np.frombuffer(launch.constants(), np.uint8)
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            _write(backend, handle, whole, places, lines)
+            sizes = {expansion.LINES: given[expansion.LOGS].shape[1], expansion.SPANS_STEP: ctas * launch.threads * SPAN_BYTES}
+            _write(backend, handle, whole, places | sizes)
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]
             stats = backend.launch(handle, entry, whole.grid, whole.block, zeros, timeout=_SECONDS)
             if not stats.completed or stats.faults:
                 raise NotExpanded
-            return whole.logs(range(len(ctas)))
+            yield whole, lambda field: backend.read(places[field], given[field].nbytes)
         finally:
             for place in places.values():
                 backend.free(place)
             whole.free()
 
-    def _load(self) -> tuple[Any, Any, Recorded]:
-        if not self.recorded.loaded:
-            assert self.recorded.expand is not None
-            backend, recorded = self.machine(), self.recorded.expand()
-            self.recorded.loaded.append((backend, backend.load(recorded.ptx), recorded))
-        backend, handle, recorded = self.recorded.loaded[0]
-        return backend, handle, recorded
+    def _load(self, text: Recorded) -> tuple[Any, Any]:
+        if not text.loaded:
+            backend = self.machine()
+            text.loaded.append((backend, backend.load(text.ptx)))
+        backend, handle = text.loaded[0]
+        return backend, handle
 
 
-def _write(backend: Any, handle: Any, whole: Launch, places: dict[int, int], lines: int) -> None:
-    """Tell the expansion where everything is."""
+def _given(launch: Launch, ctas: Sequence[int]) -> dict[int, npt.NDArray[Any]]:
+    """What both texts read. The compact logs come first."""
+    return {
+        expansion.LOGS: launch.stored(ctas),
+        expansion.CTAS: np.stack([_place(cta, launch.grid, launch.cluster) for cta in ctas]),
+        expansion.LEAVERS: launch.left(ctas),
+        expansion.CONSTANTS: np.frombuffer(launch.constants(), np.uint8),
+    }
+
+
+def _write(backend: Any, handle: Any, whole: Launch, fields: dict[int, int]) -> None:
+    """Tell the text where everything is."""
     given = np.zeros(expansion.GIVEN_BYTES // 8, "<u8")
-    for where, address in places.items():
-        given[where // 8] = address
-    given[expansion.LINES // 8] = lines
+    for where, number in fields.items():
+        given[where // 8] = number
     for name, data in (
         (expansion.GIVEN, given.tobytes()),
         (PLACES, whole.places()),

@@ -12,6 +12,7 @@ import io
 import json
 import math
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -38,7 +39,7 @@ class Watched:
     def __init__(self, launch: RecordedLaunch) -> None:
         self._launch = launch
         self.grouped_as: Grouped | None = None
-        self.histories: dict[int, History] = {}  # by unit
+        self.read: dict[int, History] = {}  # by unit
 
     def grouped(self, limit: int) -> Grouped:
         """The units by history."""
@@ -49,10 +50,15 @@ class Watched:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self._launch.window()
 
-    def history(self, unit: int) -> History:
-        """The history of a unit."""
-        self.histories[unit] = self._launch.history(unit)
-        return self.histories[unit]
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units."""
+        found = self._launch.histories(units)
+        self.read |= dict(zip(units, found, strict=True))
+        return found
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """None is known to be: the file is to have the log of each unit that another one cannot stand for."""
+        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """Free the launch's memory."""
@@ -65,7 +71,7 @@ class KeptLaunch:
 
     about: dict[str, Any]
     groups: Grouped
-    histories: dict[int, History]
+    read: dict[int, History]  # by unit
     shared: tuple[int, int]  # the first byte of a CTA's shared memory, and how many there are
 
     def grouped(self, limit: int) -> Grouped:
@@ -76,11 +82,15 @@ class KeptLaunch:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self.shared
 
-    def history(self, unit: int) -> History:
-        """The history of a unit. UsageError if its log is not in the file."""
-        if unit not in self.histories:
-            raise UsageError(f"the log of CTA {unit} is not in the file")
-        return self.histories[unit]
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units. UsageError if a log is not in the file."""
+        if missing := [unit for unit in units if unit not in self.read]:
+            raise UsageError(f"the log of CTA {missing[0]} is not in the file")
+        return [self.read[unit] for unit in units]
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """None is known to be: the file has the logs to replay."""
+        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""
@@ -105,12 +115,12 @@ class Archive:
             self.left_out += 1
             return
         number = len(self._launches)
-        logs = {_log(number, unit): history.log for unit, history in watched.histories.items()}
+        logs = {_log(number, unit): history.log for unit, history in watched.read.items()}
         arrays: dict[str, npt.NDArray[Any]] = {f"launch-{number}/groups": watched.grouped_as.by_unit(), **logs}
         arrays[f"launch-{number}/names"] = _names_of(watched.grouped_as)
         self._pending |= arrays
         self._pending_bytes += sum(values.nbytes for values in arrays.values())
-        self._launches.append({**about, "window": watched.window(), "logs": list(watched.histories)})
+        self._launches.append({**about, "window": watched.window(), "logs": list(watched.read)})
         if self._pending_bytes > _MOST_PENDING:
             self._pack()
 

@@ -7,6 +7,7 @@ same, and one of them is kept. The CTAs of a cluster are one unit: their history
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import itertools
 import math
@@ -21,6 +22,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker.memory import LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
+from consan.checker.spans import Spans
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
@@ -31,6 +33,7 @@ LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
+_MOST_THREADS = 1 << 18  # whose spans are computed at once
 _HASH_BYTES = 8
 _NO_GROUP = -1
 
@@ -47,7 +50,10 @@ class Expander(Protocol):
     """Computes full logs (expand.py)."""
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """The full logs of the warps of some CTAs. Raises `NotExpanded`."""
+        """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
+
+    def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
+        """The global memory that some CTAs touch; None where the text does not tell. Raises `NotExpanded`."""
 
 
 @dataclass
@@ -205,22 +211,38 @@ class Launch:
         window, nbytes = np.frombuffer(self._read(self.address + text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
         return window, nbytes
 
-    def history(self, unit: int) -> History:
-        """The history of a unit, without the lines that nothing was written to: not all of a log is read."""
-        window, nbytes = self.window()
-        members = self.units[unit].tolist()
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to: not all of a log is read."""
+        members, (window, nbytes) = self.units[list(units)], self.window()
         if self.silent:
-            log = np.zeros((len(members) * self.warps, 2, LANES), "<u4")
-            log[:, 0] = END
-            return History(log, self.threads, window, nbytes, len(members))
-        if self.expander is not None:
-            try:
-                log = self.expander.expand(self, members)
-            except NotExpanded:
-                log = np.zeros((len(members) * self.warps, 2, LANES), "<u4")
-                log[:, 0] = LEFT - 1  # no block has this number
-            return History(log, self.threads, window, nbytes, len(members))
-        return History(self.logs(members), self.threads, window, nbytes, len(members))
+            logs = [_one_line(members.shape[1] * self.warps, END)] * len(units)
+        elif self.expander is not None:
+            logs = self._expanded(self.expander, members)
+        else:
+            logs = [self.logs(ctas) for ctas in members.tolist()]
+        return [History(log, self.threads, window, nbytes, members.shape[1]) for log in logs]
+
+    def _expanded(self, expander: Expander, members: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """The full logs of some units: of all at once, or of each by itself if some cannot be computed."""
+        try:
+            return list(expander.expand(self, members.ravel().tolist()).reshape(len(members), members.shape[1] * self.warps, -1, LANES))
+        except NotExpanded:
+            if len(members) > 1:
+                return [log for each in members for log in self._expanded(expander, each[None])]
+            return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory."""
+        members, found = self.units[list(units)], np.zeros(len(units), np.bool_)
+        step = max(1, _MOST_THREADS // (self.threads * members.shape[1]))
+        for first in range(0, len(units), step):
+            some = members[first : first + step]
+            with contextlib.suppress(NotExpanded):
+                spans = self.expander.spans(self, some.ravel().tolist()) if self.expander is not None else None
+                if spans is None:
+                    break
+                found[first : first + step] = ~spans.meet(members.shape[1])
+        return found
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""
@@ -232,25 +254,29 @@ class Launch:
 
     # -- a compact log -----------------------------------------------------------------------------------------------------
 
-    def stored(self, cta: int) -> npt.NDArray[np.uint32]:
-        """The compact logs of a CTA: warps x lines x lanes. The last line of each is zero unless the log ran out of room.
+    def stored(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log ran out of room.
 
         Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
         """
-        ends = np.frombuffer(self._of_threads("ends", cta, text.END_BYTES), "<u4")
-        count = int(ends.max(initial=0)) // LINE_BYTES
-        if count > self.lines:
+        ends = np.frombuffer(self._of_threads("ends", ctas, text.END_BYTES), "<u4").reshape(len(ctas), self.threads)
+        counts = ends.max(axis=1, initial=0) // LINE_BYTES
+        most = int(counts.max(initial=0))
+        if most > self.lines:
             raise NotExpanded
-        found = np.zeros((self.warps, count + 1, LANES), "<u4")
-        for warp, log in enumerate(found if self.compact is not None and self.compact.stores else ()):
-            start = self._places["log"] + (cta * self.warps + warp) * self.lines * LINE_BYTES
-            log[:-1] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-            log[-1] = np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4")
+        found = np.zeros((len(ctas) * self.warps, most + 1, LANES), "<u4")
+        for at, log in enumerate(found if self.compact is not None and self.compact.stores else ()):
+            place, warp = divmod(at, self.warps)
+            count = int(counts[place])
+            start = self._places["log"] + (ctas[place] * self.warps + warp) * self.lines * LINE_BYTES
+            log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            if count >= self.lines - self.words - 1:  # a log that ran out of room ends behind its limit
+                log[-1] = np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4")
         return found
 
-    def left(self, cta: int) -> npt.NDArray[np.uint32]:
-        """Where the threads of a CTA left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
-        hashes = np.frombuffer(self._of_threads("hashes", cta, text.HASH_BYTES), "<u4").reshape(self.threads, 4)
+    def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """Where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
+        hashes = np.frombuffer(self._of_threads("hashes", ctas, text.HASH_BYTES), "<u4").reshape(-1, 4)
         mark, places = hashes[:, 2], hashes[:, 3]
         ended = np.asarray(hashes[:, :2].any(axis=1))
         if self.compact is not None and not self.compact.hashes:
@@ -261,9 +287,11 @@ class Launch:
         found = np.stack([np.where(stays, 0, places), mark, np.where(stays, places + 1, 0), np.zeros_like(mark)], axis=1)
         return np.where(ended[:, None], 0, found).astype("<u4")
 
-    def _of_threads(self, name: str, cta: int, nbytes: int) -> bytes:
-        size = self.threads * nbytes
-        return self._read(self._places[name] + cta * size, size)
+    def _of_threads(self, name: str, ctas: Sequence[int], nbytes: int) -> bytes:
+        """What each thread of some CTAs has stored; CTAs that follow each other are read at once."""
+        size, bounds = self.threads * nbytes, [0, *(np.flatnonzero(np.diff(ctas) != 1) + 1).tolist(), len(ctas)]
+        parts = ((ctas[begin], end - begin) for begin, end in itertools.pairwise(bounds) if end > begin)
+        return b"".join(self._read(self._places[name] + first * size, count * size) for first, count in parts)
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""
@@ -278,6 +306,13 @@ class Launch:
                 break
         parts.append(np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
         return np.concatenate(parts)
+
+
+def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
+    """Logs that have only this word for each lane."""
+    log = np.zeros((warps, 2, LANES), "<u4")
+    log[:, 0] = word
+    return log
 
 
 def units_of(grid: Dim3, cluster: Dim3) -> npt.NDArray[np.int64]:

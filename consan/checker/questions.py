@@ -9,7 +9,11 @@ from __future__ import annotations
 import functools
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+
+import numpy as np
+import numpy.typing as npt
 
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.collected import LaunchedKernel
@@ -40,11 +44,15 @@ class Remembered:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self._window
 
-    def history(self, unit: int) -> History:
-        """The history of a unit."""
-        if unit not in self._histories:
-            self._histories[unit] = self._launch.history(unit)
-        return self._histories[unit]
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units."""
+        missing = [unit for unit in units if unit not in self._histories]
+        self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
+        return [self._histories[unit] for unit in units]
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """None is known to be."""
+        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""
@@ -95,13 +103,13 @@ class Questions:
 
     def each_history(self) -> list[History]:
         """The distinct histories."""
-        return [self.launch.history(group.members[0]) for group in self.launch.grouped(self.limit).groups]
+        return self.launch.histories([group.members[0] for group in self.launch.grouped(self.limit).groups])
 
     @functools.cached_property
     def walked(self) -> Walked:
         """Counts of the events and blocks in the logs."""
         groups = self.launch.grouped(self.limit).groups
-        return walk(((self.launch.history(group.members[0]), len(group.members)) for group in groups), self.recorded.templates)
+        return walk(zip(self.each_history(), (len(group.members) for group in groups), strict=True), self.recorded.templates)
 
     @property
     def exhausted(self) -> bool:

@@ -128,10 +128,17 @@ class Known:
     found: list[Any]
     troubles: frozenset[Status]
     geometry: History  # without its log
-    by_address: bool = False  # the findings depend on addresses in global memory, so each unit is replayed
+    by_address: bool = False  # addresses in global memory decide the findings: one unit stands for those that are apart (spans.py)
+    by_clip: bool = False  # so does where boxes of tensor copies lie: each unit is replayed
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
     stands: npt.NDArray[np.uint32] | None = None
+    apart: Known | None = None  # the findings of units in which no address decides anything
+
+    @property
+    def unlike(self) -> bool:
+        """Whether units with this history may have other findings."""
+        return self.by_address or self.by_clip
 
 
 Histories = dict[tuple[object, ...], Known]
@@ -148,8 +155,11 @@ class RecordedLaunch(Protocol):
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
 
-    def history(self, unit: int) -> History:
-        """The history of a unit, without the lines that nothing was written to."""
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to."""
+
+    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory (spans.py)."""
 
     def free(self) -> None:
         """Free the memory."""
@@ -188,7 +198,7 @@ def check(
     if not whole:
         checker.check_all(found.groups)
     # A cluster whose launch another one has cancelled never runs.
-    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.history(unit).log.any()}
+    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.histories([unit])[0].log.any()}
     left = tuple(unit for unit in found.unended if unit not in cancelled)
     first = (stop.unit,) if stop is not None and stop.unit in left else ()
     unended = (*first, *(unit for unit in left if unit not in first))[:MOST_UNENDED]
@@ -232,6 +242,7 @@ class _Checker:
     overtaken: bool = False
     deadlocked: int = 0  # units that did not end
     stands: list[Stand] = field(default_factory=list)
+    first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
@@ -247,6 +258,7 @@ class _Checker:
             first = {name: members[0] for name, members in new.items() if members and name not in self.histories}
             first = {name: unit for name, unit in first.items() if not self._recall(name)}
             self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
+            self.first |= first
             for name in first if self.earlier is not None else ():
                 self._remember(name)
             for group in some:
@@ -264,7 +276,7 @@ class _Checker:
 
     def _remember(self, name: tuple[object, ...]) -> None:
         known = self.histories[name]
-        if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
+        if self.earlier is not None and not (known.found or known.troubles or known.unlike or known.overtaken):
             self.earlier.add(name[1:])
 
     def _give_up(self, units: int) -> None:
@@ -280,9 +292,12 @@ class _Checker:
 
     def _check(self, group: Group) -> None:
         known, members = self.histories.get(self._name(group)), self._members(group)
-        if known is not None and not (known.by_address or self.exhaustive):
+        if known is not None and not (known.unlike or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
+        whole = len(members)
+        if known is not None and not (known.by_clip or self.exhaustive):
+            members = self._without_apart(self._name(group), known, members)
         for at in range(0, len(members), _AT_ONCE):
             units = members[at : at + _AT_ONCE]
             if self.patience.over(at, len(members)):
@@ -290,7 +305,22 @@ class _Checker:
                 return
             for unit, own in zip(units, self.replayed(units), strict=True):
                 self._add(unit, 1, own)
-        self.skipped += len(group.members) - len(members)
+        self.skipped += len(group.members) - whole
+
+    def _without_apart(self, name: tuple[object, ...], known: Known, members: Sequence[int]) -> Sequence[int]:
+        """Check units for all of which one stands, because no address decides anything in them. Returns the others."""
+        apart = self.launch.apart(members)
+        units = [unit for unit, is_apart in zip(members, apart, strict=True) if is_apart]
+        if not units:
+            return members
+        if known.apart is None:
+            one = known if self.first.get(name) in units else self.replayed(units[:1])[0]
+            known = self.histories[name] = replace(known, apart=one)
+        assert known.apart is not None
+        if known.apart.by_clip:
+            return members
+        self._add(units[0], len(units), known.apart)
+        return [unit for unit, is_apart in zip(members, apart, strict=True) if not is_apart]
 
     def check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
@@ -310,7 +340,7 @@ class _Checker:
         """Replay units in both orders, on all cores: the replays are compiled code."""
         if not units:
             return []
-        histories = [self.launch.history(unit) for unit in units]
+        histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
         with ThreadPoolExecutor() as pool:
             done = list(pool.map(lambda task: self._replayed(*task), tasks))
@@ -323,8 +353,8 @@ class _Checker:
         deadlocked = all(each.proven for each in done)
         if not deadlocked:
             found = [record for record in found if record["kind"] not in _DEADLOCKS]
-        by_address, overtaken = any(each.by_address for each in done), any(each.overtaken for each in done)
-        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
+        by_address, by_clip, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "by_clip", "overtaken"))
+        return Known(found, frozenset(troubles), history.without_log(), by_address, by_clip, overtaken, deadlocked, done[0].stands)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
@@ -334,10 +364,10 @@ class _Checker:
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories, nbytes = [], 0
-        for unit in range(grouped.units):
-            histories.append(self.launch.history(unit))
-            nbytes += histories[-1].log.nbytes
+        histories = list[History]()
+        for first in range(0, grouped.units, _AT_ONCE):
+            histories += self.launch.histories(range(first, min(first + _AT_ONCE, grouped.units)))
+            nbytes = sum(history.log.nbytes for history in histories)
             if nbytes > self._most_bytes or histories[-1].shared_bytes > MOST_SHARED:
                 return self._too_large(grouped.units, whole=whole)
         if not histories:

@@ -14,6 +14,7 @@ from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
+_BY_ADDRESS, _BY_CLIP = 1, 2  # Decides of types.hpp
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
     "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
@@ -124,9 +125,10 @@ class Replayed:
     status: Status
     records: npt.NDArray[np.void]
     events: int
-    by_address: bool  # the findings depend on words that are not hashed
+    by_address: bool  # addresses in global memory, which are not hashed, decide the findings
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
+    by_clip: bool = False  # so does how much of a copy's box lies inside its tensor
     stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
 
 
@@ -156,5 +158,6 @@ def replay(
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
     found = records[: output.records]
-    by_address, overtaken, proven = bool(output.by_address), bool(output.overtaken), bool(output.proven)
-    return Replayed(Status(output.status), found, int(output.lane_events), by_address, overtaken, proven, stands)
+    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & _BY_CLIP)
+    events, overtaken, proven = int(output.lane_events), bool(output.overtaken), bool(output.proven)
+    return Replayed(Status(output.status), found, events, by_address, overtaken, proven, by_clip, stands)

@@ -10,7 +10,7 @@ not used in their order, and registers that address a stage and something else.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -162,12 +162,13 @@ class Restaged:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.launch, name)
 
-    def history(self, unit: int) -> History:
-        """The history of a unit, with other addresses."""
-        if unit not in self._histories:
-            history = self.launch.history(unit)
-            self._histories[unit] = replace(history, log=_Restaging(history, self.rings, self.stages, self.templates).log())
-        return self._histories[unit]
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, with other addresses."""
+        for unit in units:
+            if unit not in self._histories:
+                (history,) = self.launch.histories([unit])
+                self._histories[unit] = replace(history, log=_Restaging(history, self.rings, self.stages, self.templates).log())
+        return [self._histories[unit] for unit in units]
 
 
 class _Restaging:

@@ -21,7 +21,8 @@ from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinati
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record import text
+from consan.instrument.record import footprint, text
+from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.record.words import keys_of
@@ -191,6 +192,9 @@ class OuterRecorder:
         snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
         address, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
         kernel.pending += code
+        if kernel.reads if access.access == "read" else kernel.writes:
+            side = SideKind.READ if access.access == "read" else SideKind.WRITE
+            footprint.add(kernel, instruction, side, access.address, access.space, SideBytes.of(access.total_bytes))
         unused = all(kernel.plan.names[name] < 2 for name in destinations(instruction))
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
         flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))

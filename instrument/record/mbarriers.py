@@ -13,7 +13,6 @@ from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.clusters import flags_of
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
-from consan.instrument.record.words import Manner
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -80,7 +79,7 @@ def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
         kernel.pending += f"@{'' if guard.negated else '!'}{guard.register} bra {label};\n"
     leaving = kernel.leaving if kernel.leaving is not None and instruction.start in kernel.leaving.waits else None
     kernel.needs_guard(instruction)
-    if leaving is None or kernel.manner is Manner.EXPANSION:
+    if leaving is None or kernel.manner.on_host:
         kernel.pending += f"@!{name} bra {label};\n"
     else:
         passed = f"$__consan_passed{instruction.start}"

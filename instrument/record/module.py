@@ -50,10 +50,11 @@ def record(
         return full
     try:
         known = {kernel.number: kernel.computed_words() for kernel in kernels}
-        done, _ = pass_.write(Manner.COMPACT, known)
+        done, compacted = pass_.write(Manner.COMPACT, known)
     except (Unsupported, Refusal):
         return full
-    return replace(done, expand=functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0]))
+    expand = functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0])
+    return replace(done, expand=expand, footprint=functools.cache(lambda: pass_.footprint(compacted)))
 
 
 @dataclass(frozen=True)
@@ -64,6 +65,13 @@ class Pass:
     outer: bool
     isa: bool
     leaves: bool
+
+    def footprint(self, compacted: list[KernelRewrite]) -> Recorded | None:
+        """The text that computes which global memory is touched; None if it cannot be. `compacted`: after the pass for compact logs."""
+        try:
+            return self.write(Manner.FOOTPRINT, {kernel.number: kernel.narrowed() for kernel in compacted})[0]
+        except (Unsupported, Refusal):
+            return None
 
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
@@ -113,13 +121,13 @@ class Pass:
 
     def _recorded(self, context: Context, kernels: list[KernelRewrite], mode: Mode, words: int) -> Recorded:
         manner = kernels[0].manner if kernels else Manner.FULL
-        plans, more = context.plans, expansion.variable() if manner is Manner.EXPANSION else ""
+        plans, more = context.plans, expansion.variable() if manner.on_host else ""
         calls = any(not kernel.plan.is_entry for kernel in kernels)
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
         return Recorded(
             target=target,
-            ptx=expansion.without_clusters(text) if manner is Manner.EXPANSION else text,
+            ptx=expansion.without_clusters(text) if manner.on_host else text,
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
             entries=tuple(plan.function.name for plan in context.entries()),
@@ -136,5 +144,6 @@ class Pass:
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
+            sides=tuple(tuple(kernel.touched.sides) for kernel in kernels) if manner is Manner.FOOTPRINT else (),
             compact=tuple(kernel.compact() for kernel in kernels) if manner is Manner.COMPACT else (),
         )

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from consan.instrument.record.clusters import Shape
+from consan.instrument.record.footprint import Side
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import Template
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
@@ -50,6 +51,8 @@ class Recorded:
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
+    sides: tuple[tuple[Side, ...], ...] = ()  # of each kernel, in the text that computes its footprint
+    footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     outer_refusal: str = ""  # why that is not, though it was asked for
 

@@ -34,6 +34,7 @@ from consan.instrument.record import (
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
+from consan.instrument.record.footprint import Footprint
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
@@ -93,6 +94,7 @@ class KernelRewrite:
     bounded: bool = False  # no loop does
     hashes: bool = False  # for it
     targets: set[int] = field(default_factory=set)  # nodes to which branches of the expansion go
+    touched: Footprint = field(default_factory=Footprint)
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
 
@@ -107,7 +109,7 @@ class KernelRewrite:
         assert body is not None
         self.graph = graph_of(self.plan.function)
         self.cuts = cut_nodes(self.graph)
-        self.leaving = Leaving(self.plan, self.manner) if self.leaves else None
+        self.leaving = Leaving(self.plan, self.manner) if self.leaves and self.manner is not Manner.FOOTPRINT else None
         self.hashes = self.leaving is not None and self.leaving.stands  # then hashes tell which threads have ended
         self._seal()
         self._find_points()
@@ -128,7 +130,7 @@ class KernelRewrite:
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self._end("return") + "ret;\n"))
+            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self.end("return") + "ret;\n"))
         for number in self.targets:
             self.context.edits.insert_at(self.graph.nodes[number].steps[0].instruction.start, f"{expansion.label(number)}:\n")
         self.bounded = self.manner is Manner.COMPACT and not any(count and self.graph.repeats(node) for node, count in self.words.items())
@@ -144,6 +146,8 @@ class KernelRewrite:
             self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
         kept = self.outer.declarations() if self.outer is not None else ""
         self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
+        if self.manner is Manner.FOOTPRINT:
+            self.context.edits.insert_at(body.close, expansion.spans(self.touched.measured))
         if self.manner is Manner.COMPACT:
             self.context.edits.insert_before(next(self.plan.function.instructions()), self._constants())
             if self.leaving is not None and self.leaving.leaves:
@@ -162,6 +166,12 @@ class KernelRewrite:
             raise Unsupported("a device function")
         check_ends(self.graph, frozenset(self.starts))
         return Computed(self.plan, self.graph, frozenset(self.starts), self.needs)
+
+    def narrowed(self) -> Computed:
+        """The slice for the footprint, after a pass for compact logs: a thread passes each word of the log as often as on the device."""
+        assert self.computed is not None
+        stored = [node for node, count in self.words.items() if count]
+        return self.computed.narrowed(self.touched.starts, stored, self.touched.needs)
 
     def compact(self) -> Compact:
         """The part of a compact log that a launch needs to know."""
@@ -188,7 +198,7 @@ class KernelRewrite:
     @property
     def is_silent(self) -> bool:
         """Whether nothing is recorded of a kernel, and nobody needs to stop it: it has no loop, and a fault loses every record."""
-        acts = self.starts or self.cuts or self.suspensions or self.manner is Manner.EXPANSION
+        acts = self.starts or self.cuts or self.suspensions or self.manner.on_host
         return self.leaves and self.plan.is_entry and not acts
 
     def _prologue(self) -> str:
@@ -197,14 +207,14 @@ class KernelRewrite:
         if self.manner is not Manner.FULL:
             stands = self.leaving is not None and self.leaving.stands
             compact = self.manner is Manner.COMPACT
-            return text.compact_prologue(self.number, stands=stands) if compact else expansion.prologue(self.number)
+            return text.compact_prologue(self.number, stands=stands) if compact else expansion.prologue(self.number, self.touched.measured)
         return text.prologue(self.number) + (text.state() if self.suspensions else "")
 
-    def _end(self, flow: str) -> str:
+    def end(self, flow: str) -> str:
         """The text before a thread returns from here, or exits."""
         if self.manner is not Manner.FULL:
             compact = self.manner is Manner.COMPACT
-            return text.compact_epilogue(stores=self.stores, hashes=self.hashes) if compact else text.ended()
+            return text.compact_epilogue(stores=self.stores, hashes=self.hashes) if compact else expansion.ended(self.manner)
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:
@@ -225,7 +235,7 @@ class KernelRewrite:
 
     def cut(self, words: int) -> None:
         """Insert the checks for room, and what comes first and last. `words`: the most between two cuts, and one."""
-        for number in sorted(self.cuts):
+        for number in sorted(self.cuts) if self.manner is not Manner.FOOTPRINT else ():
             first = self.graph.nodes[number].steps[0].instruction
             idles = can_idle(self.graph, number, self._acts)
             if self.leaving is None:
@@ -281,7 +291,7 @@ class KernelRewrite:
 
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
-        text_instead = expansion.replaced(self, instruction, node) if self.manner is Manner.EXPANSION else None
+        text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else None
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)
         return text_instead is not None
@@ -349,9 +359,9 @@ class KernelRewrite:
     def _departure(self, instruction: Instruction, flow: str) -> str:
         predicate = instruction.predicate
         if predicate is None:
-            return self._end(flow)
+            return self.end(flow)
         skip, guard = f"$__consan_stay{instruction.start}", "" if predicate.negated else "!"
-        return f"@{guard}{predicate.register} bra {skip};\n{self._end(flow)}{skip}:\n"
+        return f"@{guard}{predicate.register} bra {skip};\n{self.end(flow)}{skip}:\n"
 
     # -- events ----------------------------------------------------------------------------------------------------------
 

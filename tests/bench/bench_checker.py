@@ -24,7 +24,7 @@ def recorded(session: Session, case: Case) -> tuple[Tables, History]:
     assert prepared.recorded is not None
     started = session.recording.start(session.device.logs, prepared, case.entry, case.launch["grid"], case.launch["block"], (1, 1, 1))
     session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
-    return tables(list(prepared.recorded.templates)), started.launch.history(0)
+    return tables(list(prepared.recorded.templates)), started.launch.histories([0])[0]
 
 
 def seconds(templates: Tables, history: History) -> float:

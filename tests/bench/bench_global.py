@@ -146,7 +146,7 @@ def stored(started: Any, ctas: int) -> float:
     """Bytes of the log that a launch has used, and of its hashes."""
     memory = started.memory
     sample = sorted({number * ctas // SAMPLE for number in range(SAMPLE)})
-    lines = [int(memory.history(unit).log.any(axis=-1).sum()) for unit in sample]
+    lines = [int(memory.histories([unit])[0].log.any(axis=-1).sum()) for unit in sample]
     return statistics.mean(lines) * 128 * ctas + 16 * ctas * memory.threads
 
 

@@ -18,8 +18,10 @@ from test_against_oracle import STRATEGIES
 from test_deduplication import BODIES, SOURCE
 
 import consan
+from consan.checker.launch import NotExpanded
 from consan.instrument.record import computed, expansion, words
 from consan.instrument.record.computed import Certainty, Computed
+from consan.instrument.record.templates import LEFT
 
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 FULL = ("barrier_in_function", "generic_pointer")  # they call recorded functions
@@ -79,6 +81,23 @@ def test_ctas_are_equal_where_full_logs_are(body: str) -> None:
 @pytest.mark.parametrize("body", [BODIES["one address"], MORE["a branch out of memory"]], ids=["one address", "a branch"])
 def test_with_global_memory(body: str) -> None:
     assert compared(_work(body, outer=True)) == ""
+
+
+def test_many_logs_are_computed_at_once() -> None:
+    """They are those that each CTA has by itself, also beside one that cannot be computed."""
+    work = _work(MORE["a count out of memory"])
+    launch = work.run(work.recorded(compact=True))
+    units, one_by_one = [3, 0, 7, 8], [launch.histories([unit])[0].log for unit in (3, 0, 7, 8)]
+    for log, alone in zip(launch.histories(units), one_by_one, strict=True):
+        assert np.array_equal(log.log[:, : alone.shape[1] - 1], alone[:, :-1])
+        assert not log.log[:, alone.shape[1] - 1 :].any()
+    expand = launch.expander.expand
+    launch.expander.expand = lambda given, ctas: _refuse() if 7 in ctas else expand(given, ctas)
+    assert [int(each.log[0, 0, 0]) == LEFT - 1 for each in launch.histories(units)] == [False, False, True, False]
+
+
+def _refuse() -> Any:
+    raise NotExpanded
 
 
 POLL = SOURCE.replace(

@@ -54,8 +54,8 @@ class Asynchronous {
     // Whether a thread may let others go on: the products that its warp has committed have been issued by the whole warpgroup (SEMANTICS 4.3).
     bool together(u32 thread) const { return groups_.together(thread); }
 
-    // An event of a thread; returns whether words that are not hashed decide what is found.
-    bool handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
+    // An event of a thread; returns which words that are not hashed decide what is found.
+    u32 handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
         switch (event.kind) {
         case PROXY_FENCE: clocks_.fence(thread, memories(thread, event)); break;
@@ -64,8 +64,8 @@ class Asynchronous {
         case PRODUCT_COMMIT: groups_.commit_products(thread); break;
         case PRODUCT_WAIT: groups_.wait_for_products(thread, log.a()); break;
         case PRODUCT: product(thread, log); break;
-        case BULK_LOAD: return respond(thread, log, log.a(), BULK_LOAD_OPERATION, {Region::of(log.wide_value(), log.a())}, released);
-        case TENSOR_LOAD: return tensor_load(thread, log, released);
+        case BULK_LOAD: return respond(thread, log, log.a(), BULK_LOAD_OPERATION, {Region::of(log.wide_value(), log.a())}, released) * BY_ADDRESS;
+        case TENSOR_LOAD: return tensor_load(thread, log, released) * BY_ADDRESS;
         case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
         case TENSOR_STORE: return tensor_store(thread, log);
         case STORE_ASYNC: store_async(thread, log, released); break;
@@ -75,7 +75,7 @@ class Asynchronous {
         case LAUNCH_USE: launches_.use(thread, (u32)event.site, (u32)event.b); break;
         default: break;
         }
-        return false;
+        return 0;
     }
 
     // The same for an access to global memory.
@@ -187,11 +187,11 @@ class Asynchronous {
     void result(u32 thread, const LaneLog &log, const Region &region) { globals_.result(stored(thread, log), region, log.event().flags & ADDS); }
 
     // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
-    bool tensor_store(u32 thread, const LaneLog &log) {
+    u32 tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
         for (const Region &region : tensor.regions()) result(thread, log, region);
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
-        return !tensor.whole();
+        return tensor.whole() ? 0 : BY_CLIP;
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together. A quarter of the rows is a quarter

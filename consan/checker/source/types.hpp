@@ -50,8 +50,11 @@ struct Input {
     u32 *stands;  // of each thread: where it stands, if it has not exited; null: not wanted
 };
 
+// Addresses in global memory, compared with those of copies; how much of a box lies inside its tensor.
+enum Decides : u32 { BY_ADDRESS = 1, BY_CLIP = 2 };
+
 struct Output {
-    u32 status, records, stuck_lane, by_address;  // by_address: the findings depend on words that are not hashed
+    u32 status, records, stuck_lane, by_address;  // by_address: which words that are not hashed decide the findings, a Decides
     u32 overtaken;  // a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
     u64 lane_events;
     u32 proven, pad;  // a deadlock

@@ -1,0 +1,40 @@
+"""Which CTAs touch global memory in such a way that addresses may decide a finding (instrument/record/footprint.py).
+
+Two CTAs with equal hashes did the same but for addresses in global memory and stored values. The checker compares such addresses only with
+those of asynchronous copies: a write with their sources, any access with their results. Where no spans overlap that it may compare,
+each comparison fails, whatever is in flight when. So all such CTAs of one history have the findings of any of them.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.instrument.record.footprint import MEETING, SideKind
+
+_CELL = ~np.uint64(15)  # stores are known by cells of 16 bytes (source/globals.hpp)
+
+
+@dataclass(frozen=True)
+class Spans:
+    """For each side and CTA the first byte and the one behind the last; where there is none the first is not below the other."""
+
+    kinds: tuple[SideKind, ...]
+    first: npt.NDArray[np.uint64]  # sides x CTAs
+    behind: npt.NDArray[np.uint64]
+
+    def meet(self, ctas: int = 1) -> npt.NDArray[np.bool_]:
+        """Whether spans that are compared overlap in each unit. `ctas`: of a unit."""
+        first = (self.first & _CELL).reshape(len(self.kinds), -1, ctas).min(axis=2)
+        behind = (self.behind + ~_CELL & _CELL).reshape(len(self.kinds), -1, ctas).max(axis=2)
+        found = np.zeros(first.shape[1], np.bool_)
+        for kind, other in MEETING:
+            for one in self._sides(kind):
+                for two in self._sides(other):
+                    found |= (first[one] < behind[two]) & (first[two] < behind[one])
+        return found
+
+    def _sides(self, kind: SideKind) -> list[int]:
+        return [number for number, each in enumerate(self.kinds) if each is kind]
