@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from consan.checker.launch import Dim3, Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
-from consan.instrument.record import Recorded, expansion
+from consan.instrument.record import Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
@@ -74,7 +74,10 @@ class VirtualExpander:
     def _load(self) -> tuple[Any, Any, Recorded]:
         if not self.recorded.loaded:
             assert self.recorded.expand is not None
-            backend, recorded = self.machine(), self.recorded.expand()
+            try:
+                backend, recorded = self.machine(), self.recorded.expand()
+            except Refusal:
+                raise NotExpanded from None
             self.recorded.loaded.append((backend, backend.load(recorded.ptx), recorded))
         backend, handle, recorded = self.recorded.loaded[0]
         return backend, handle, recorded
