@@ -18,7 +18,7 @@ import numpy.typing as npt
 from consan.checker.launch import Dim3, Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.spans import Spans
-from consan.instrument.record import Compact, Recorded, expansion
+from consan.instrument.record import Compact, Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.footprint import SPAN_BYTES
 from consan.instrument.record.tensors import bounds
@@ -46,7 +46,11 @@ class VirtualExpander:
                 raise NotExpanded
             return _full(launch.warps)
         assert self.recorded.expand is not None
-        with _LOCK, self._run(self.recorded.expand(), launch, given) as (whole, _):
+        try:
+            text = self.recorded.expand()
+        except Refusal:
+            raise NotExpanded from None
+        with _LOCK, self._run(text, launch, given) as (whole, _):
             return whole.logs(range(len(ctas)))
 
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:

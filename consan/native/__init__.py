@@ -5,7 +5,8 @@ forwards and decides nothing. The `consan run` process is its server:
 
     program --- cuLibraryLoadData(image) ---> interposer --- IMAGE ---> server: finds the PTX, instruments, assembles
             <------------ handle ----------- driver(cubin) <-- cubin --
-            --- cuLaunchKernel --------------> driver(same arguments)      the kernel records by itself: hooks, shadow memory, ring
+            --- cuLaunchKernel --------------> interposer --- LAUNCH --> server: makes a log
+            <----------- result ------------- driver(same arguments) --- LAUNCHED -> server: waits, judges the record
             --- exit ------------------------> interposer --- COLLECT -> server: waits, reads the tables, makes the report
 
 - The image is exchanged where it is loaded, so the program's handles, its `__device__` variables and its launches stay as they are.
@@ -22,7 +23,9 @@ forwards and decides nothing. The `consan run` process is its server:
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
   yet, the session takes the runtime's on the first device.
 - Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
-- With `--engine record` a launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs.
+- A recorded launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs, modules with variables,
+  and what the recording engine does not take.
+- Without the server a recorded kernel has no log, so a launch of it fails once the server has gone.
 - The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
   (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.
 - The socket lies in a folder with a random name that only the user can enter, and is the user's alone (0600). Lengths are checked on both

@@ -238,7 +238,7 @@ class Client:
     def _refused(self, message: Message) -> Message:
         prepared = self._module(message.a)
         name = prepared.name if prepared is not None else "a module"
-        self._reasons[f"{name} ran unchecked: the driver did not load it with hooks (CUDA error {message.b})"] = None
+        self._reasons[f"{name} ran unchecked: the driver did not load its instrumented form (CUDA error {message.b})"] = None
         return Message(MessageKind.ANSWER)
 
     def _module(self, number: int) -> Prepared | None:
@@ -264,6 +264,8 @@ class Client:
 
     def _collect(self, message: Message) -> Message:
         """The process is about to end, or a context (`b`; 0: any) is about to be destroyed (`a`) or left: report what has run."""
+        if message.a:
+            self._recorded.leave(message.b)
         if message.b in (0, self._context):
             self._take()
             if message.a and self._session is not None:

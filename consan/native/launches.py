@@ -2,6 +2,7 @@
 
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when the record has been judged. Meanwhile no other thread of the process launches or loads.
+The variables are those of one context. A launch in another one takes the program's own kernel, which counts as unchecked.
 
 What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
 hooks, which is a module of its own. So only modules without variables are recorded: two forms would have two values of each.
@@ -17,7 +18,9 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan._errors import UsageError
+from consan._errors import ConsanError, UsageError
+from consan.backends.base import Dim3
+from consan.backends.cuda import CudaModule
 from consan.instrument.ptx import parse
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
@@ -43,12 +46,39 @@ class NotStarted(Exception):  # noqa: N818 - a state of a launch
     """A recorded kernel that has no log must not be launched: why."""
 
 
+@dataclass(frozen=True)
+class _Asked:
+    """The launch that a request is about."""
+
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    shared: int
+    stream: int
+    context: int  # 0: that in which the program's thread is not known
+
+    @classmethod
+    def read(cls, request: Message) -> _Asked:
+        """Raises `Malformed`."""
+        if len(request.data) != SHAPE.size:
+            raise Malformed("no shape of a launch")
+        *words, shared, context = SHAPE.unpack(request.data)
+        grid, block, cluster = ((words[at], words[at + 1], words[at + 2]) for at in (0, 3, 6))
+        return cls(grid, block, cluster, shared, request.b, context)
+
+    @property
+    def refused(self) -> bool:
+        """Whether every driver refuses it."""
+        return not 0 < math.prod(self.block) <= _MOST_THREADS or not 0 < math.prod(self.cluster) <= _MOST_CTAS
+
+
 @dataclass
 class RecordedModules:
     """The recorded modules of a process, by the handle that the driver has given them, and their launches."""
 
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
+    _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
 
     def add(self, prepared: Prepared, handle: int, *, library: bool) -> None:
         """A module was loaded."""
@@ -64,17 +94,35 @@ class RecordedModules:
 
         Raises `NotStarted` if it must not be made.
         """
-        found = self._module(request.a, name, owners)
-        if found is None:
+        found, asked = self._module(request.a, name, owners), _Asked.read(request)
+        if found is None or asked.refused:
             return _OWN
         backend = session.backend
         assert isinstance(backend, ClientBackend)
+        if asked.context and asked.context != backend.found_context:
+            return self._elsewhere(backend, asked, *found)
         backend.launching, backend.without_log = True, request.b == NO_LAUNCH
         try:
-            self._launched(session, backend, request, *found)
+            self._launched(session, backend, asked, *found)
         finally:
             backend.launching = backend.without_log = False
         return _OWN
+
+    def leave(self, context: int) -> None:
+        """A context (0: any) is about to end, with what is loaded in it."""
+        self._plain = {key: module for key, module in self._plain.items() if context not in (0, key[1])}
+
+    def _elsewhere(self, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule) -> Message:
+        """The program's own kernel, in another context than consan's."""
+        del module
+        key = prepared.number, asked.context
+        try:
+            with backend.within(asked.context):
+                if key not in self._plain:
+                    self._plain[key] = backend.load_cubin(prepared.plain.encode())  # the driver compiles it for that device
+                return Message(MessageKind.ANSWER, backend.function(self._plain[key], entry, asked.shared, asked.cluster))
+        except ConsanError as error:
+            raise NotStarted(str(error)) from None
 
     def _module(self, handle: int, name: str, owners: set[int]) -> tuple[str, Prepared, NativeModule] | None:
         """The kernel's name and its module, if that is recorded."""
@@ -89,26 +137,20 @@ class RecordedModules:
         return None
 
     def _launched(
-        self, session: Session, backend: ClientBackend, request: Message, entry: str, prepared: Prepared, module: NativeModule
+        self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
-        if len(request.data) != SHAPE.size:
-            raise Malformed("no shape of a launch")
-        x, y, z, a, b, c, *cluster, shared = SHAPE.unpack(request.data)
-        shape = (cluster[0], cluster[1], cluster[2])
-        if not 0 < a * b * c <= _MOST_THREADS or not 0 < math.prod(shape) <= _MOST_CTAS:
-            return  # every driver refuses it
-        launch = FrameworkLaunch(entry, (x, y, z), (a, b, c), shape, 0 if backend.without_log else request.b, module)
-        asked = False
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, 0 if backend.without_log else asked.stream, module)
+        answered = False
         try:
             with session.framework_launch(prepared, launch) as other:
-                function = 0 if other is None else backend.function(other, entry, shared, shape)
+                function = 0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)
                 backend.settle()
-                asked = True
+                answered = True
                 self._made(self.ask(Message(MessageKind.ANSWER, function, _RECORDED)))
         except _Refused:
             pass
         except Exception as error:  # whatever it is, the kernel must not run with the log of another launch
-            if asked or isinstance(error, Broken):
+            if answered or isinstance(error, Broken):
                 raise
             raise NotStarted("; ".join(str(error).splitlines()) or type(error).__name__) from None
 

@@ -205,10 +205,8 @@ class NativeModule(CudaModule):
 class ClientBackend(CudaBackend):
     """The GPU of a process that obeys orders, in its context."""
 
-    records = False  # unless it is asked for: until the launches of native programs have been recorded on a chip
-
     def __init__(self, orders: Orders, context: int) -> None:
-        self._orders, self._found_context = orders, context
+        self._orders, self.found_context = orders, context
         self._unsettled = False  # whether the device may still lack what was written
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
@@ -225,7 +223,7 @@ class ClientBackend(CudaBackend):
     def _open(self, ordinal: int) -> tuple[int, ctypes.c_void_p]:
         """The context that is there, and its device. The thread that obeys keeps the context: nobody else has that thread."""
         del ordinal
-        context = ctypes.c_void_p(self._found_context)
+        context = ctypes.c_void_p(self.found_context)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(ctypes.c_int(RELAXED)))
         self._driver.call("cuCtxPushCurrent_v2", context)
         return self._driver.integer("cuCtxGetDevice"), context
@@ -233,6 +231,15 @@ class ClientBackend(CudaBackend):
     def leave(self) -> None:
         """Take the context from the thread that obeys."""
         self._driver.call("cuCtxPopCurrent_v2", ctypes.byref(ctypes.c_void_p()))
+
+    @contextlib.contextmanager
+    def within(self, context: int) -> Iterator[None]:
+        """Inside the block the thread that obeys is in another context of the program."""
+        self._driver.call("cuCtxPushCurrent_v2", ctypes.c_void_p(context))
+        try:
+            yield
+        finally:
+            self.leave()
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

@@ -13,7 +13,7 @@ LONGEST: Final = 1 << 31  # bytes of a payload
 _HEAD: Final = struct.Struct("<IIQQQ")
 _CALL: Final = struct.Struct("<64s12QQQQQ")
 LAUNCH: Final = struct.Struct("<QQ")  # an entry of the table of launches: handle, count
-SHAPE: Final = struct.Struct("<10I")  # of a launch: grid, block, cluster, bytes of dynamic shared memory
+SHAPE: Final = struct.Struct("<10IQ")  # of a launch: grid, block, cluster, bytes of dynamic shared memory; its context
 NO_LAUNCH: Final = (1 << 64) - 1  # in place of a stream: no single launch follows, or none that consan can wait for
 
 

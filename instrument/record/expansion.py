@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan.instrument.isa import flow_of, in_space
 from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
 from consan.instrument.passes.flow import CONTROL
-from consan.instrument.ptx import Block, Instruction, Pair, Register, Symbol
+from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
 from consan.instrument.record import footprint, text
 from consan.instrument.record.computed import LEADER, PLACE, Certainty, LaunchConstant, elects_one
 from consan.instrument.record.templates import LINE_BYTES
@@ -87,7 +87,11 @@ def result(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
 def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     """Before a branch that matters: record what it depends on, unless that is known."""
     computed = kernel.computed
-    if computed is None or node not in computed.branches:
+    if computed is None:
+        return ""
+    if node not in computed.branches:
+        if kernel.manner is Manner.COMPACT and _is_skipped(kernel, instruction, node):
+            _landing(kernel, instruction, node)  # a compact text has an expansion
         return ""
     code = ""
     for key in sorted(computed.decides(instruction)):
@@ -183,21 +187,40 @@ def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str |
     assert computed is not None
     if flow == "trap":
         return "exit;"
-    if node in computed.branches or (flow != "table" and instruction.predicate is None):
+    if not _is_skipped(kernel, instruction, node):
         return None
-    beyond = computed.beyond(node)
-    if beyond is None:
+    landing = _landing(kernel, instruction, node)
+    if landing is None:
         return kernel.end(flow) + "exit;"
-    target = kernel.graph.nodes[beyond].steps[0].instruction
-    if not _sees(instruction.scope, target.scope):
-        raise Unsupported("a branch into a scope")
-    kernel.targets.add(beyond)
-    return f"bra {label(beyond)};"
+    kernel.targets.add(landing)
+    return f"bra {label(*landing)};"
 
 
-def label(node: int) -> str:
-    """The label of a node to which a branch that does not matter goes."""
-    return f"$__consan_node{node}"
+def _is_skipped(kernel: KernelRewrite, instruction: Instruction, node: int) -> bool:
+    """Whether a branch chooses between ways that do not matter."""
+    assert kernel.computed is not None
+    return node not in kernel.computed.branches and (flow_of(instruction) == "table" or instruction.predicate is not None)
+
+
+def _landing(kernel: KernelRewrite, instruction: Instruction, node: int) -> tuple[int, int] | None:
+    """The node at which the ways of a skipped branch meet, and where its label stands; None: each way ends the thread."""
+    assert kernel.computed is not None
+    beyond = kernel.computed.beyond(node)
+    if beyond is None:
+        return None
+    first = kernel.graph.nodes[beyond].steps[0].instruction
+    place: Instruction | Block = first
+    scope: Block | None = first.scope
+    while scope is not None and not _sees(instruction.scope, scope):  # a block is entered at its beginning
+        if next((each for each in scope.statements if isinstance(each, Instruction | Label | Block)), None) is not place:
+            raise Unsupported("a branch into a scope")
+        place, scope = scope, scope.parent
+    return beyond, place.start
+
+
+def label(node: int, place: int) -> str:
+    """The label at an offset of the text from which a node is reached by branches that do not matter."""
+    return f"$__consan_node{node}_{place}"
 
 
 def _sees(scope: Block | None, other: Block) -> bool:

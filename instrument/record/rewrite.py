@@ -93,7 +93,7 @@ class KernelRewrite:
     stores: bool = False  # into the compact log
     bounded: bool = False  # no loop does
     hashes: bool = False  # for it
-    targets: set[int] = field(default_factory=set)  # nodes to which branches of the expansion go
+    targets: set[tuple[int, int]] = field(default_factory=set)  # nodes to which branches of the expansion go, and where their labels stand
     touched: Footprint = field(default_factory=Footprint)
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
@@ -131,8 +131,8 @@ class KernelRewrite:
                 self._instruction(statement, works.get(statement.start), node)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
             self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self.end("return") + "ret;\n"))
-        for number in self.targets:
-            self.context.edits.insert_at(self.graph.nodes[number].steps[0].instruction.start, f"{expansion.label(number)}:\n")
+        for number, place in self.targets:
+            self.context.edits.insert_at(place, f"{expansion.label(number, place)}:\n")
         self.bounded = self.manner is Manner.COMPACT and not any(count and self.graph.repeats(node) for node, count in self.words.items())
         return (sum(self.words.values()) if self.bounded else longest_path(self.graph, self.cuts, self.words)) + 1
 

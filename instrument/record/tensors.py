@@ -82,7 +82,7 @@ def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, i
 def bounds(words: list[int]) -> tuple[int, int]:
     """The first byte of a tensor, and the one behind its last: from the words of its map, in the order of `add_words`."""
     low, high, head, upper, *_ = words
-    rank, at = (len(words) - len(_ADDRESS) - len(_ALL) + 1) // 2, len(_ADDRESS) + len(_ALL)
+    rank, at = (len(words) - len(_ADDRESS) - len(TILE_WORDS) + 1) // 2, len(_ADDRESS) + len(TILE_WORDS)
     strides, extents = words[at : at + rank - 1], words[at + rank - 1 :]  # extents less one
     steps = (((upper >> 4 * d & 15) << 32 | stride) * 16 * extents[d + 1] for d, stride in enumerate(strides))
     first, shift = high << 32 | low, _SHIFTS >> 4 * (head >> 7 & 15) & 15

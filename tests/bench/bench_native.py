@@ -20,7 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "native"))
-from native_case import Case, build
+from native_case import Case, build, recordings
 
 MODULES = 20
 
@@ -53,7 +53,8 @@ def main(rounds: int) -> None:
 def added(case: Case, words: list[str], rounds: int) -> Cost:
     """What consan adds to a run of the program."""
     given = {**os.environ, **case.environment, "FAKE_CUDA_RING": ""}
-    case.run(*words, FAKE_CUDA_RING="")  # fills the cache
+    with recordings(case.folder):
+        case.run(*words, FAKE_CUDA_RING="")  # fills the cache
     checked = best(lambda: case.run(*words, FAKE_CUDA_RING=""), rounds)
     return checked - best(lambda: subprocess.run([case.folder / "program", *words], env=given, check=False), rounds)
 

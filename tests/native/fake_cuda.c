@@ -2,9 +2,11 @@
 //
 // A launch of a kernel from an image with a control block does what hooks would: it counts the launch, and copies the file FAKE_CUDA_RING, if
 // there is one, into the ring of findings. FAKE_CUDA_RUNTIME holds the places of two pointers in the runtime's record: launches, ring.
+// A launch of a recorded kernel leaves the record that the virtual machine has made of the image: a file of the folder FAKE_CUDA_RECORDS.
 // Images are told apart by their beginning; those that begin with "BAD" are refused.
 
 #define _GNU_SOURCE
+#include <signal.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -18,7 +20,7 @@ struct Module {
     char kind[8];
     int hooked;
     uint64_t control[4];
-    int recorded;
+    uint64_t recorded;  // the sum of an image that records
     uint64_t record[2], places[6];  // where a launch leaves its results, and its logs
     uint32_t seed;  // of delays: it is noted where there is one
 };
@@ -35,6 +37,12 @@ static void note(const char *what, const char *detail) {
     fclose(file);
 }
 
+static uint64_t sum_of(const unsigned char *data, uint64_t bytes) {
+    uint64_t sum = 1;
+    for (uint64_t i = 0; i < bytes; i++) sum = sum * 31 + data[i];
+    return sum;
+}
+
 static const char *kind_of(const void *image) {
     uint32_t magic;
     memcpy(&magic, image, 4);
@@ -49,8 +57,8 @@ static Result load(const char *call, Handle *made, const void *image) {
         uint64_t bytes;
         memcpy(&bytes, (const char *)image + 40, 8);
         module->hooked = memmem(image, bytes, "__consan_ctl", 12) != NULL;
-        module->recorded = memmem(image, bytes, "__consan_record", 15) != NULL;
-        if (getenv("FAKE_CUDA_REFUSES_HOOKS") && module->hooked) return 209;
+        module->recorded = memmem(image, bytes, "__consan_record", 15) ? sum_of(image, bytes) : 0;
+        if (getenv("FAKE_CUDA_REFUSES") && (module->hooked || module->recorded)) return 209;
     }
     char detail[64];
     snprintf(detail, sizeof detail, "%s%s", kind, module->hooked ? " with hooks" : module->recorded ? " that records" : "");
@@ -59,17 +67,21 @@ static Result load(const char *call, Handle *made, const void *image) {
     return 0;
 }
 
-// Write the record of a launch, as the file FAKE_CUDA_TRACE has it: the window of shared memory, bytes of the hashes, lines of each warp's log,
-// the hashes, the logs.
+// Write the record of a launch: the sizes of its results, hashes and ends, the lines of each warp's log, and then all that, as
+// native_case.py has stored it.
 static Result record(struct Module *module) {
-    const char *path = getenv("FAKE_CUDA_TRACE");
-    FILE *file = path ? fopen(path, "rb") : NULL;
-    uint64_t sizes[3], lines = (uint32_t)module->places[5];  // LINES of instrument/record/text.py
-    if (!file || !module->places[0] || fread(sizes, 8, 3, file) != 3 || sizes[2] > lines) return 700;
-    *(uint64_t *)module->record[0] = sizes[0];
-    if (fread((void *)module->places[2], 1, sizes[1], file) != sizes[1]) return 1;
-    for (char *log = (char *)module->places[0]; fread(log, 128, sizes[2], file) == sizes[2];) log += 128 * lines;
-    memset(module->places, 0, sizeof module->places);  // the next launch needs its own
+    enum { ARENA, HASHES = 2, ENDS = 4, LINES };  // words of the places, of instrument/record/text.py
+    char path[256];
+    snprintf(path, sizeof path, "%s/%016lx", getenv("FAKE_CUDA_RECORDS"), module->recorded);
+    if (getenv("FAKE_CUDA_DIES")) raise(SIGKILL);
+    FILE *file = fopen(path, "rb");
+    uint64_t sizes[4], *places = module->places, lines = (uint32_t)places[LINES];
+    if (!file || !places[ARENA] || fread(sizes, 8, 4, file) != 4 || sizes[3] > lines) return 700;
+    void *const parts[] = {(void *)module->record[0], (void *)places[HASHES], (void *)places[ENDS]};
+    for (int i = 0; i < 3; i++)
+        if (fread(parts[i], 1, sizes[i], file) != sizes[i]) return 1;
+    for (char *log = (char *)places[ARENA]; sizes[3] && fread(log, 128, sizes[3], file) == sizes[3];) log += 128 * lines;
+    memset(places, 0, sizeof module->places);  // the next launch needs its own
     return fclose(file);
 }
 

@@ -743,7 +743,15 @@ static Result counted(Result result, Handle function, Handle stream) {
 
 struct Shape {
     unsigned grid[3], block[3], cluster[3], shared;
+    uint64_t context;
 };
+
+// The context of a launch: that of its stream, or the thread's.
+static uint64_t context_of(Handle stream) {
+    void *found = NULL;
+    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && stream != NO_LAUNCH ? of_driver("cuStreamGetCtx") : NULL;
+    return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
+}
 
 struct Started {
     Handle function;  // what to launch
@@ -756,6 +764,7 @@ static struct Started starting(Handle function, Handle stream, struct Shape shap
     struct Head head;
     char *answer;
     if (!atomic_load(&records) || function == NULL) return started;
+    shape.context = shape.context ? shape.context : context_of(stream);
     pthread_mutex_lock(&turn);
     if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
         free(answer);
@@ -858,7 +867,7 @@ EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, un
     struct Params *all = launches ? calloc(count + 1, sizeof *all) : NULL;
     bool fine = all || launches == NULL;
     for (unsigned i = 0; all && i < count && fine; i++) {
-        struct Shape shape = {.cluster = {1, 1, 1}, .shared = launches[i].shared};
+        struct Shape shape = {.cluster = {1, 1, 1}, .shared = launches[i].shared, .context = context_of(launches[i].stream)};
         all[i] = launches[i];
         memcpy(shape.grid, all[i].grid, sizeof shape.grid);
         memcpy(shape.block, all[i].block, sizeof shape.block);
@@ -973,7 +982,7 @@ static Result graph_launched(Result result, Handle handle) {
 
 // A kernel that the program puts into a graph, or changes there. The first version of the parameters ends before `kernel`.
 static bool for_graph(struct KernelNode *about, bool first_version) {
-    struct Shape shape = {.cluster = {1, 1, 1}, .shared = about->shared};
+    struct Shape shape = {.cluster = {1, 1, 1}, .shared = about->shared, .context = first_version ? 0 : (uintptr_t)about->context};
     memcpy(shape.grid, about->grid, sizeof shape.grid);
     memcpy(shape.block, about->block, sizeof shape.block);
     Handle own = about->function ? about->function : first_version ? NULL : about->kernel, other = own;
