@@ -2,51 +2,14 @@
 
 from __future__ import annotations
 
-import contextlib
-import functools
-from collections.abc import Iterator
-from pathlib import Path
-from typing import Any
-
 import numpy as np
 import pytest
+from launch_programs import compiled, floats, program, situations
 
 import consan
 from consan._errors import UsageError
 
-SOURCE = Path(__file__).parents[1] / "kernels" / "launches" / "layers.cu"
 LAUNCHES = "launches: races between"
-
-
-@functools.cache
-def compiled(racy: bool) -> str:
-    return consan.Kernel(SOURCE, entry="no_wait", defines={"RACY": 1} if racy else {}).ptx
-
-
-class Program:
-    """Launches of kernels in one block of `consan.check()`."""
-
-    def __init__(self, racy: bool, grid: int, **options: Any) -> None:
-        self.ptx, self.grid, self.options = compiled(racy), grid, options
-        self.stream, self.other = consan.Stream(), consan.Stream()
-
-    def __call__(self, entry: str, args: list[Any], **how: Any) -> consan.Report:
-        one = consan.Kernel(self.ptx, entry=entry)
-        return consan.launch(one, self.grid, 64, args, device="cpu", **{"stream": self.stream, **self.options, **how})
-
-
-@contextlib.contextmanager
-def program(racy: bool = False, grid: int = 2, **options: Any) -> Iterator[tuple[Program, Any]]:
-    with consan.check(device="cpu") as live:
-        yield Program(racy, grid, **options), live
-
-
-def floats(count: int = 128) -> Any:
-    return np.ones(count, np.float32)
-
-
-def situations(report: Any) -> list[tuple[str, str, str]]:
-    return [(each.situation, each.hazard, each.severity) for each in report.findings]
 
 
 @pytest.mark.parametrize("racy", [False, True])
@@ -187,7 +150,7 @@ def test_more_accesses_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_bad_input() -> None:
-    kernel = consan.Kernel(compiled(False), entry="no_wait")
+    kernel = compiled(False, "no_wait")
     with pytest.raises(UsageError, match="inside of a block of consan"):
         consan.launch(kernel, 1, 64, [floats()], device="cpu", stream=consan.Stream())
     with pytest.raises(UsageError, match="expected a consan"):
