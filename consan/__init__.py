@@ -9,13 +9,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from consan.api import Kernel, TensorMap, check, launch
+    from consan.api import Kernel, Stream, TensorMap, check, launch
     from consan.reports.model import RacyKernelError, Report
 
 __version__ = "0.1.0"
-__all__ = ["Kernel", "RacyKernelError", "Report", "TensorMap", "check", "launch"]
+__all__ = ["Kernel", "RacyKernelError", "Report", "Stream", "TensorMap", "check", "launch"]
 
-_HOMES = dict.fromkeys(("Kernel", "TensorMap", "check", "launch"), "consan.api") | dict.fromkeys(
+_HOMES = dict.fromkeys(("Kernel", "Stream", "TensorMap", "check", "launch"), "consan.api") | dict.fromkeys(
     ("RacyKernelError", "Report"), "consan.reports.model"
 )
 

@@ -16,6 +16,7 @@ import os
 import re
 import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -28,18 +29,20 @@ from consan.files import read_file
 from consan.instrument.ptx import Function, Param
 from consan.launching.entries import choose_entry
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import ArrayStruct, Value, placed, pointer
+from consan.launching.placement import ArrayStruct, Placement, Value, placed, pointer
 from consan.launching.signature import kinds_of
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.reports.combine import combine
 from consan.reports.model import Report
+from consan.session.beside import Beside, Copied, LaunchShape, Memory
 from consan.session.layouts import name_addresses
 from consan.session.session import Session
+from consan.session.streams import Stream
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import NBYTES
 
-__all__ = ["Kernel", "TensorMap", "check", "launch"]
+__all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
 _LEAST_ADDRESS = 1 << 32  # of device memory
@@ -98,8 +101,22 @@ def _compile(
     return result.ptx, symbol
 
 
-_CHECKS: list[list[Report]] = []
-"""What `launch` reported inside of each `check()` that is open: the innermost one takes it."""
+@dataclass
+class _Block:
+    """What `launch` did inside of a `check()`: its reports, and the launches that may run beside later ones."""
+
+    reports: list[Report] = field(default_factory=list)
+    beside: Beside = field(default_factory=Beside)
+
+    def take(self, report: Report) -> None:
+        """A launch was made. If it is in no block, its caller gets the report at once."""
+        self.reports.append(report)
+        if not _CHECKS:
+            _observed(report)
+
+
+_CHECKS: list[_Block] = []
+"""Those that are open: `launch` belongs to the innermost one."""
 
 OBSERVERS: list[Callable[[Report], None]] = []
 """Who is told of each report that a caller gets from `launch` or `check`: pytest counts what tests judge by themselves."""
@@ -131,6 +148,8 @@ def launch(
     sample: int | None = None,
     keep_histories: bool = False,
     global_memory: str = "auto",
+    stream: Stream | None = None,
+    programmatic: bool = False,
 ) -> Report:
     """Launch once, sanitized, and return the report of this launch.
 
@@ -143,13 +162,12 @@ def launch(
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
     `keep_histories`: write a file for `consan replay`.
     `global_memory`: whether races are looked for there: "auto", "on" or "off", as `--global`.
+    `stream`, `programmatic`: only inside of `check()` (session/streams.py); without a stream the launch comes after all others.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
-    if not isinstance(kernel, Kernel):
-        raise UsageError(f"{kernel!r} is no consan.Kernel")
-    if not isinstance(smem, int) or smem < 0:
-        raise UsageError(f"smem={smem!r}: expected a number of bytes")
+    _check_kernel(kernel, smem)
+    checking_block = _block_of(stream, programmatic)
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
     recording: dict[str, Any] = {"exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
     session = Session(device=device, seed=seed, timeout=timeout, engine=engine, global_memory=global_memory, **checking, **recording)
@@ -159,16 +177,41 @@ def launch(
             values = placement.parameters(_arguments(kernel.function, args), "argument")
             session.address_name = name_addresses(prepared, kernel.entry, placement.buffers, len(values))
             placement.owns_all &= not any(map(_may_point, args))
+            session.recording.keeps = stream is not None
             session.launch(
                 prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative,
                 restore=placement.restore,
             )  # fmt: skip
+            shape = LaunchShape(kernel.entry, _dim3(grid), _dim3(block), _memory(placement))
+            checking_block.beside.launched(session, prepared, shape, stream, programmatic=programmatic)
             report = finish(session.report())
-    for launched in _CHECKS[-1:]:
-        launched.append(report)
-    if not _CHECKS:
-        _observed(report)
+    checking_block.take(report)
     return report
+
+
+def _check_kernel(kernel: Kernel, smem: int) -> None:
+    if not isinstance(kernel, Kernel):
+        raise UsageError(f"{kernel!r} is no consan.Kernel")
+    if not isinstance(smem, int) or smem < 0:
+        raise UsageError(f"smem={smem!r}: expected a number of bytes")
+
+
+def _memory(placement: Placement) -> Memory:
+    """What the parameters of a launch refer to, for a comparison with other launches."""
+    return Memory([Copied(*each) for each in placement.copies], shared=not placement.owns_all)
+
+
+def _block_of(stream: Stream | None, programmatic: bool) -> _Block:
+    """The block of `check()` that a launch is in; one of its own if it is in none."""
+    if stream is not None and not isinstance(stream, Stream):
+        raise UsageError(f"stream={stream!r}: expected a consan.Stream")
+    if programmatic and stream is None:
+        raise UsageError("programmatic=True: needs a stream, in which another launch comes before")
+    if stream is not None and not _CHECKS:
+        raise UsageError("stream=...: launches are compared inside of a block of consan.check()")
+    block = _CHECKS[-1] if _CHECKS else _Block()
+    block.beside.place(stream, programmatic=programmatic)
+    return block
 
 
 def _dim3(shape: Shape) -> Dim3:
@@ -305,14 +348,14 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
     Raises `UsageError` for an unknown device or policy.
     """
     session = Session(device=device, seed=seed, policy=policy, **options)
-    live, launched = LiveReport(), list[Report]()
+    live, block = LiveReport(), _Block()
     with session.turn():
         adapters.install(session)
-        _CHECKS.append(launched)
+        _CHECKS.append(block)
         try:
             yield live
         finally:
             _CHECKS.pop()
             adapters.remove()
-            live.become(_together(launched, finish(session.report())))
+            live.become(_together(block.reports, finish(session.report())))
             _observed(live.report)

@@ -32,7 +32,7 @@ def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
 
 def _launches(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
     """Kernels of programmatic dependent launches (SEMANTICS 12, R-GM14)."""
-    found = [kernel.name for kernel in kernels if kernel.grid_controls]
+    found = [kernel.name for kernel in kernels if kernel.grid_controls and not kernel.compared_launches]
     if not found:
         return ()
     return (f"launches: races between {', '.join(found)} and a kernel that runs beside it (griddepcontrol) are not looked for",)

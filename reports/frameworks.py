@@ -93,6 +93,14 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "mbarrier.init",
         *["mbarrier.init"] * 3,
     ),
+    "grid_wait": _row(
+        "griddepcontrol.wait (cudaGridDependencySynchronize())",
+        "griddepcontrol.wait (cutlass::arch::wait_on_dependent_grids())",
+        "griddepcontrol.wait",
+        "griddepcontrol.wait",
+        "griddepcontrol.wait (tl.extra.cuda.gdc_wait())",
+        "griddepcontrol.wait",
+    ),
     "named_barrier": _row("bar.sync 1, 128", "bar.sync 1, 128; cutlass::arch::NamedBarrier::sync(128, 1)", *["bar.sync 1, 128"] * 4),
     "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add"),
     "gpu_fence": _row(

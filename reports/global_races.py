@@ -40,6 +40,32 @@ READ_ONLY: Final = {
     ),
 }
 
+BETWEEN_LAUNCHES: Final = {
+    "no-grid-wait": Situation(
+        "griddepcontrol.wait between the start of {second_kernel} and {second_at}: a programmatic dependent may start while {first_kernel}"
+        " runs, and launch_dependents publishes nothing",
+        "put {grid_wait} before {second_at}, in each thread or in one thread before a barrier; or launch {second_kernel} without the"
+        " attribute of programmatic stream serialisation",
+        "the {second_role} at {second_at} in {second_kernel} does not wait for the end of {first_kernel}, whose {first_role} at {first_at}"
+        " touches the same bytes",
+    ),
+    "no-chained-wait": Situation(
+        "griddepcontrol.wait in each kernel between {first_kernel} and {second_kernel}: a wait is for the launch before it, and for what"
+        " that one has waited for",
+        "put {grid_wait} into the kernels that are launched between the two, and before {second_at}; or launch one of them without the"
+        " attribute of programmatic stream serialisation",
+        "{first_kernel} may still run at the {second_role} at {second_at} in {second_kernel}: a launch between the two has not waited for"
+        " it, and its {first_role} at {first_at} touches the same bytes",
+    ),
+    "no-stream-edge": Situation(
+        "an edge between the streams: nothing lets the launch of {second_kernel} come after that of {first_kernel}",
+        "record an event behind the launch of {first_kernel}, and let the stream of {second_kernel} wait for it before its launch; or make"
+        " both launches in one stream",
+        "the kernels {first_kernel} and {second_kernel} are launched in different streams and touch the same bytes, at {first_at} and"
+        " {second_at}",
+    ),
+}
+
 GLOBAL_RACE: Final = CatalogueEntry(
     "global-race",
     "race on global memory",
@@ -119,6 +145,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "warning",
         ),
         **READ_ONLY,
+        **BETWEEN_LAUNCHES,
         "same-value": Situation(
             "a synchronisation between the CTAs",
             "let one CTA store it, or make the stores atomic",

@@ -213,6 +213,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "keep": "",
         "larger": "" if finding.accesses and _first(finding).space == "shared" else ", or make the buffer larger",
         **dict.fromkeys(("flag_write_at", "flag_read_at", "fence_at"), "an unknown place"),
+        **dict.fromkeys(("first_kernel", "second_kernel"), "a kernel"),
         "point": "the instruction",
         "counted": "all threads that it counts",
         "came": "some lanes",

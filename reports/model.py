@@ -223,6 +223,7 @@ class KernelSummary:
     generic_writes: int = 0
     open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed
     grid_controls: int = 0  # instructions that let it run beside the kernel that is launched before or after it
+    compared_launches: bool = False  # its launches were compared with those that may run beside them
     engine: str = "inline"  # how its accesses were checked: by called hooks ("inline"), or recorded and replayed ("record")
     ctas: int = 0  # recorded CTAs, of all launches
     histories: int = 0  # distinct ones among them

@@ -130,7 +130,7 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
     event, site = found.event, module.site(int(found.event[site_field]))
     number, touched = in_cta(event, thread), range_of(found)
     if action is None and site is not None:
-        action = _operation_of(site)
+        action = action_of(site)
     tensor = in_tensor_memory(found)
     place = Access(
         role="",
@@ -146,7 +146,7 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
         proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
         space="global" if is_global(found) else TENSOR_SPACE if tensor else "shared",
     )
-    return place if site is None else replace(place, role=_role(site, action), op=site.opcode, **located(site))
+    return place if site is None else replace(place, role=role_of_site(site, action), op=site.opcode, **located(site))
 
 
 def _name(found: Found, module: ModuleSites, touched: tuple[int, int]) -> str:
@@ -155,14 +155,16 @@ def _name(found: Found, module: ModuleSites, touched: tuple[int, int]) -> str:
     return "" if found.kind is Kind.OUT_OF_BOUNDS else layout_of(found, module).name(*touched)
 
 
-def _operation_of(site: Site) -> AsyncInfo | None:
+def action_of(site: Site) -> AsyncInfo | None:
+    """The asynchronous operation that an instruction starts, if it is one."""
     if site.opcode.startswith(("st.async", "red.async")):
         return AsyncInfo("st.async")
     word = _OPERATION_OF_SITE.get((site.family, site.access in ("write", "rmw") or site.family == "cp.async"))
     return AsyncInfo(word) if word else None
 
 
-def _role(site: Site, action: AsyncInfo | None) -> str:
+def role_of_site(site: Site, action: AsyncInfo | None) -> str:
+    """The deed of an instruction, in words."""
     if role := role_of(site.opcode):
         return role
     if action is not None:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan.checker.beside import Kept
 from consan.checker.launch import Dim3, units_of
 from consan.checker.replay import History
 from consan.checker.uniting import Key, key
@@ -73,6 +74,12 @@ class Collected:
                 record[name] = self._units[unit, rank] * history.threads + thread
             cta = int(record["thread"]) // history.threads
             self.add(int((self._units == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
+
+    def numbered(self, kept: Kept, history: History) -> Kept:
+        """Accesses whose units are CTAs of the grid, and whose threads are those of a CTA."""
+        rank, thread = np.divmod(kept.rows["thread"], history.cta_threads)
+        kept.rows["unit"], kept.rows["thread"] = self._units[kept.rows["unit"], rank], thread
+        return kept
 
     def stands(self, unit: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[Stand]:
         """Where the threads of a unit stood: the warps' lanes at each place."""

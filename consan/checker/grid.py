@@ -14,11 +14,13 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker import scopes
+from consan.checker.beside import KEPT, Kept
 from consan.checker.build import library
 from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status, Tables, UnitInput
 from consan.instrument.record.global_memory import Mode
 
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
+MOST_BESIDE = 1 << 22  # those that are kept for a comparison with other launches
 
 
 class _Log(ctypes.Structure):
@@ -29,14 +31,17 @@ class _Input(ctypes.Structure):
     _fields_ = (
         ("one", UnitInput),
         *((name, ctypes.c_void_p) for name in ("units", "of_units")),
-        *((name, ctypes.c_uint32) for name in ("count", "synced", "capacity", "most")),
+        *((name, ctypes.c_uint32) for name in ("count", "synced", "capacity", "most", "kept_capacity")),
+        ("kept", ctypes.c_void_p),
     )
 
 
 class _Output(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "narrow")),
-        *((name, ctypes.c_uint64) for name in ("lane_events", "accesses", "compared")),
+        *((name, ctypes.c_uint64) for name in ("lane_events", "kept")),
+        *((name, ctypes.c_uint32) for name in ("kept_full", "waited")),
+        *((name, ctypes.c_uint64) for name in ("accesses", "compared")),
     )
 
 
@@ -55,36 +60,53 @@ class GridChecked:
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
+    kept: Kept | None = None  # the accesses, if they are to be compared with other launches and are not too many
 
 
 def check_grid(
-    tables: Tables, histories: list[History], mode: Mode, *, whole: bool, isa: bool = False, most: int = MOST_KEPT
+    tables: Tables, histories: list[History], mode: Mode, *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False
 ) -> list[GridChecked]:
-    """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too."""
+    """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
+
+    `keep`: the first result has the accesses, for a comparison with other launches.
+    """
     orders = (False, True) if mode is Mode.SYNCED else (False,)
 
     def at(level: Level, *, descending: bool) -> GridChecked:
-        return _replay(tables, histories, mode, level, descending=descending, whole=whole, isa=isa, most=most)
+        keeps = keep and not descending and level is Level.EXACT
+        return _replay(tables, histories, mode, level, descending=descending, whole=whole, isa=isa, most=most, keep=keeps)
 
     return [scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas) for descending in orders]
 
 
 def _replay(
-    tables: Tables, histories: list[History], mode: Mode, level: Level, *, descending: bool, whole: bool, isa: bool, most: int
+    tables: Tables,
+    histories: list[History],
+    mode: Mode,
+    level: Level,
+    *,
+    descending: bool,
+    whole: bool,
+    isa: bool,
+    most: int,
+    keep: bool,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
     records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
     one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa)
+    kept = np.empty(MOST_BESIDE if keep else 0, KEPT)
     given = _Input(
-        one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most
-    )
+        one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most,
+        len(kept), kept.ctypes.data if keep else None,
+    )  # fmt: skip
     output = _Output()
     library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
     return GridChecked(
         _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
         int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow),
         int(output.lane_events), int(output.accesses), int(output.compared),
+        Kept(kept[: output.kept].copy(), bool(output.waited)) if keep and not output.kept_full else None,
     )  # fmt: skip
 
 

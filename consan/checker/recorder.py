@@ -18,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker import scopes
+from consan.checker.beside import Kept
 from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
 from consan.checker.expand import VirtualExpander
@@ -79,6 +80,7 @@ class Checked:
     stands: tuple[Stand, ...] = ()  # where they were
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
     overtaken: bool = False  # see replay.py
+    kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
 
     @property
     def found(self) -> list[Any]:
@@ -177,12 +179,14 @@ def check(
     stop: Stop | None = None,
     seconds: float = math.inf,
     earlier: Earlier | None = None,
+    keep: bool = False,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
     are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
     ended the launch. `seconds`: what does not fit into this time is not checked. `earlier`: what earlier processes have replayed.
+    `keep`: the result has the accesses to global memory, if all are known.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
@@ -190,7 +194,7 @@ def check(
     before = len(histories)
     patience = Patience(seconds)
     of_templates, collected = tables(list(recorded.templates)), Collected(launched)
-    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier)
+    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep)
     ctas = checker.collected.unit_ctas
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
@@ -214,7 +218,7 @@ def check(
     return Checked(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
-        outer=outer, overtaken=checker.overtaken,
+        outer=outer, overtaken=checker.overtaken, kept=None if outer else checker.kept,
     )  # fmt: skip
 
 
@@ -233,6 +237,8 @@ class _Checker:
     isa: bool
     patience: Patience
     earlier: Earlier | None
+    keep: bool = False
+    kept: Kept | None = None
     recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
@@ -372,7 +378,8 @@ class _Checker:
                 return self._too_large(grouped.units, whole=whole)
         if not histories:
             return ()
-        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa)
+        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep)
+        self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
         found = united_records([each.records for each in done])

@@ -127,6 +127,11 @@ class Placement:
         """The contents of the array's copy on the device."""
         return np.frombuffer(self._backend.read(self.address(array), array.nbytes), array.dtype).reshape(array.shape)
 
+    @property
+    def copies(self) -> list[tuple[Array, int]]:
+        """The arrays, and where their copies are."""
+        return [(copy.array, copy.address) for copy in self._copies]
+
     def contents(self) -> list[bytes]:
         """The bytes of all copies on the device."""
         return [self._backend.read(copy.address, copy.array.nbytes) for copy in self._copies]

@@ -27,6 +27,7 @@ class Consan:
     """The value of the fixture."""
 
     Kernel = api.Kernel
+    Stream = api.Stream
     TensorMap = api.TensorMap
 
     def __init__(self, watch: WatchedTest) -> None:

@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Final
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
+from consan.checker.beside import Kept
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
@@ -83,6 +84,8 @@ class Recording:
     fixes: Fixes = field(default_factory=Fixes)
     asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
+    keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
+    kept: Kept | None = None  # those of the last one, if all are known
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
@@ -137,7 +140,7 @@ class Recording:
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
         started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
-        started.earlier = self._earlier_of(prepared)
+        started.earlier, started.keep = self._earlier_of(prepared), self.keeps
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -149,6 +152,7 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
+        self.kept = checked.kept
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:

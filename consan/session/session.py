@@ -139,7 +139,7 @@ class Session:
         self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
-        self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self._sites_of, cta_limit)
+        self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self.sites_of, cta_limit)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -366,11 +366,11 @@ class Session:
             if not self.device.lost:
                 self.watch.synchronize()
             drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: self._sites_of(p) for p in self.modules.used.values()}
+            modules = {p.number: self.sites_of(p) for p in self.modules.used.values()}
             found = decode(drained.records, drained.table, modules)
             return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
-    def _sites_of(self, prepared: Prepared) -> ModuleSites:
+    def sites_of(self, prepared: Prepared) -> ModuleSites:
         """The module's sites for the report. The text is parsed only if there is something to report."""
         relations = TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries

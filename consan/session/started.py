@@ -41,6 +41,7 @@ class Started:
     restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
+    keep: bool = False  # its accesses to global memory are wanted
 
     @property
     def silent(self) -> bool:
@@ -68,6 +69,7 @@ class Started:
             stop=self.stop,
             seconds=self.seconds,
             earlier=self.earlier,
+            keep=self.keep,
         )
 
     def free(self) -> None:

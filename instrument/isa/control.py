@@ -71,10 +71,10 @@ MISCELLANEOUS: list[Row] = [
     *rows(
         "Parallel Synchronization and Communication Instructions: griddepcontrol",
         "special",
-        "griddepcontrol.action",
-        classes={"action": "launch_dependents wait"},
+        "griddepcontrol.launch_dependents",
         action="grid",
     ),
+    *rows("Parallel Synchronization and Communication Instructions: griddepcontrol", "special", "griddepcontrol.wait", action="grid-wait"),
     *rows("Miscellaneous Instructions: brkpt", "special", "brkpt", flow="break"),
     *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src", action="sleep"),
     *rows("Miscellaneous Instructions: pmevent", "special", "pmevent{.mask} imm"),

@@ -41,7 +41,7 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
     assert function.body is not None
     for instruction in function.body.instructions():
         _classify(plan, instruction, recorded)
-        stats.grid_controls += has_action(instruction, "special", "grid")
+        stats.grid_controls += has_action(instruction, "special", "grid", "grid-wait")
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
     return plan

@@ -17,7 +17,7 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, family_of, lookup
+from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, family_of, has_action, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
@@ -101,6 +101,11 @@ def _is_word(access: MemoryAccess) -> bool:
     return access.total_bytes <= _WIDEST and (access.count == 1 or (access.count, access.width_bytes) == (2, 4))
 
 
+def waits_for_grids(instruction: Instruction) -> bool:
+    """Whether a thread waits for the launches that this one depends on (R-GM14)."""
+    return has_action(instruction, "special", "grid-wait")
+
+
 def touches(instruction: Instruction) -> Row | None:
     """The row of an instruction that accesses global memory, or may."""
     row = lookup(instruction.parts)
@@ -131,6 +136,8 @@ class OuterRecorder:
         row = lookup(instruction.parts)
         if row is None:
             return
+        if waits_for_grids(instruction):
+            self._grid_wait(instruction)
         if row.family in _FAMILIES and row.touches:
             event = row.event(instruction)
             if self.is_sync(event):
@@ -180,6 +187,11 @@ class OuterRecorder:
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
         return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and _is_word(access)
+
+    def _grid_wait(self, instruction: Instruction) -> None:
+        block = self._kernel.open_block()
+        guard = self._kernel.guard(block, instruction)
+        block.add(TemplateEvent(Event.GRID_WAIT, site=self._kernel.site_of(instruction), guard_word=guard))
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
         kernel, access = self._kernel, event.first

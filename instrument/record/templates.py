@@ -66,6 +66,7 @@ class Event(enum.IntEnum):
     PRODUCT_FENCE = 39  # wgmma.fence: orders registers, which no log holds; only in changes of a text
     OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
     PUBLISH = 62  # the same: after it
+    GRID_WAIT = 63  # griddepcontrol.wait, where global memory is checked
     TENSOR_ALLOC_REQUEST = 64  # tcgen05, from here on (tensor_memory.py)
     TENSOR_ALLOC = 65  # one that has been served
     TENSOR_DEALLOC = 66

@@ -62,7 +62,8 @@ MORE = {
     "a count out of memory": "for (int i = 0; i < (out[t] & 7); ++i) sum += tile[(t + i) & 127];",
     "a loop that leaves nothing": "int i = out[t]; while (i & 1023) i = i * 5 + 3; sum = i; tile[t] = 1;",
     "ways that meet at a scope": """int i = out[t]; while (i & 1023) i = i * 5 + 3; sum = i;
-                      asm volatile("{ .reg .b32 a; mov.b32 a, 1; st.shared.b32 [%0], a; }" :: "r"((unsigned)__cvta_generic_to_shared(tile + t)) : "memory");""",
+                      asm volatile("{ .reg .b32 a; mov.b32 a, 1; st.shared.b32 [%0], a; }"
+                      :: "r"((unsigned)__cvta_generic_to_shared(tile + t)) : "memory");""",
     "another value": """int i = t; asm volatile("{ .reg .pred p; setp.lt.s32 p, %1, 8; @p ld.global.u32 %0, [%2]; }"
                       : "+r"(i) : "r"(t), "l"(out + t)); sum = tile[i & 127];""",
     "an address of the CTA": "sum = tile[(t + blockIdx.x) & 63];",

@@ -1,10 +1,11 @@
 // What the replays of a launch's units share, and what one of them asks of it. A unit that is replayed by itself has no grid.
 #pragma once
 
+#include "kept.hpp"
 #include "sides.hpp"
 
 struct Grid {
-    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings) {}
+    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), kept(given, views), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings, kept) {}
 
     const GridInput &input;
     Views views;
@@ -12,6 +13,7 @@ struct Grid {
     Edges edges;
     Footprints footprints;
     Findings findings;
+    Kept kept;
     Outer outer;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
@@ -36,6 +38,11 @@ class Part {
 
     bool fence(u32 thread, const Event &event) {
         if (synced()) grid_->edges.fence(unit_, thread, event);
+        return true;
+    }
+
+    bool grid_wait(u32 thread) {
+        if (grid_) grid_->kept.wait(unit_, thread);
         return true;
     }
 
@@ -64,7 +71,7 @@ class Part {
         made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
         made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
         made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
-        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event);
+        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event), made.order = (u8)(event.offset & (GIVES | TAKES));
         made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
         grid_->outer.add(made);

@@ -17,6 +17,7 @@ class LaunchReplay {
         output_.of_units = of_units_;
         output_.full = grid_.outer.full(), output_.unknown = grid_.outer.unknown();
         output_.compared = grid_.outer.compared();
+        output_.kept = grid_.kept.count(), output_.kept_full = grid_.kept.full(), output_.waited = grid_.kept.waited();
     }
 
   private:
@@ -90,7 +91,7 @@ class LaunchReplay {
 
     void one_by_one() {
         for (u32 number = 0; number < input_.count; ++number) {
-            if (!grid_.footprints.shares(number)) continue;
+            if (!grid_.kept.wanted() && !grid_.footprints.shares(number)) continue;
             Unit unit{};
             unit.input = of(number);
             unit.replay = std::make_unique<Replay>(unit.input, unit.output, &grid_, number);

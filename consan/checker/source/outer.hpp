@@ -10,12 +10,13 @@
 #include "edges.hpp"
 #include "findings.hpp"
 #include "footprints.hpp"
+#include "kept.hpp"
 
 struct OuterAccess {
     u64 address;
     u32 unit, thread, site, value, bytes;
     i32 flag;  // the number of a strong access that may synchronise, or -1
-    u8 element, scope;
+    u8 element, scope, order;
     bool reads, writes, strong, constant, has_value;
     bool asynchronous, reduces;  // the side of a copy; it is a reduction
     u32 store;                   // the number of a copy that writes, from 1 on; else 0
@@ -30,12 +31,13 @@ struct OuterStore {
 
 class Outer {
   public:
-    Outer(u32 threads, u32 most, Views &views, Edges &edges, Footprints &footprints, Findings &findings) : threads_(threads), most_(most), views_(views), edges_(edges), footprints_(footprints), findings_(findings) {
+    Outer(u32 threads, u32 most, Views &views, Edges &edges, Footprints &footprints, Findings &findings, Kept &kept) : threads_(threads), most_(most), views_(views), edges_(edges), footprints_(footprints), findings_(findings), kept_(kept) {
         items_.emplace_back();
     }
 
     // Compare an access with those before it, and keep it.
     void add(const OuterAccess &access) {
+        if (kept_.wanted()) kept_.add(kept(access));
         bool any = false;
         for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
             u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
@@ -72,6 +74,12 @@ class Outer {
         u32 writes = 0, reads = 0, strong = 0;
         bool alike = true;  // all strong accesses are morally strong with each other
     };
+
+    static KeptAccess kept(const OuterAccess &access) {
+        u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * (access.strong || access.reduces);
+        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * access.asynchronous | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
+        return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.reduces ? (u32)GPU_SCOPE : access.scope, flags};
+    }
 
     u32 time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].over : item.time; }
     u32 warp_time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].warp_over : item.warp_time; }
@@ -233,6 +241,7 @@ class Outer {
     Edges &edges_;
     Footprints &footprints_;
     Findings &findings_;
+    Kept &kept_;
     std::unordered_map<u64, Cell> cells_;
     std::unordered_map<u64, Told> told_;  // by pair of sites
     std::vector<Item> items_;

@@ -205,6 +205,7 @@ class Replay {
             return true;
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
         case PUBLISH: return part_.publish(thread);
+        case GRID_WAIT: return part_.grid_wait(thread);
         case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);

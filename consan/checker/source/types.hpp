@@ -11,7 +11,7 @@ using i32 = int32_t;
 
 constexpr u32 LANES = 32, WARPGROUP_THREADS = 128, MOST_BARRIERS = 16, NOTHING = 0xFFFFFFFFu, END = 0xFFFFFFFFu, STOP = 0xFFFFFFFEu, LEFT = 0xC0000000u;
 
-enum EventKind : i32 { READ = 1, WRITE, ATOMIC, BARRIER, WARP_BARRIER, POINT, JOIN, COPY, COPY_COMMIT, COPY_WAIT, GLOBAL_WRITE, MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_TX, MBARRIER_WAIT, MBARRIER_COPIES, PROXY_FENCE, BULK_LOAD, BULK_STORE, BULK_COMMIT, BULK_WAIT, GLOBAL_READ, TENSOR_LOAD, TENSOR_STORE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT, CLUSTER_ARRIVE, CLUSTER_WAIT, FENCE, INITS_FENCE, FILL, STORE_ASYNC, BULK_PUSH, LAUNCH_REQUEST, LAUNCH_ANSWER, LAUNCH_USE, OBSERVE = 61, PUBLISH = 62, TENSOR_ALLOC_REQUEST = 64, TENSOR_ALLOC, TENSOR_DEALLOC_EVENT, TENSOR_RELINQUISH, TENSOR_LD_EVENT, TENSOR_ST_EVENT, TENSOR_WAIT, TENSOR_MMA_EVENT, TENSOR_CP_EVENT, TENSOR_SHIFT_EVENT, TENSOR_COMMIT, TENSOR_FENCE };
+enum EventKind : i32 { READ = 1, WRITE, ATOMIC, BARRIER, WARP_BARRIER, POINT, JOIN, COPY, COPY_COMMIT, COPY_WAIT, GLOBAL_WRITE, MBARRIER_INIT, MBARRIER_INVAL, MBARRIER_ARRIVE, MBARRIER_TX, MBARRIER_WAIT, MBARRIER_COPIES, PROXY_FENCE, BULK_LOAD, BULK_STORE, BULK_COMMIT, BULK_WAIT, GLOBAL_READ, TENSOR_LOAD, TENSOR_STORE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT, CLUSTER_ARRIVE, CLUSTER_WAIT, FENCE, INITS_FENCE, FILL, STORE_ASYNC, BULK_PUSH, LAUNCH_REQUEST, LAUNCH_ANSWER, LAUNCH_USE, OBSERVE = 61, PUBLISH = 62, GRID_WAIT = 63, TENSOR_ALLOC_REQUEST = 64, TENSOR_ALLOC, TENSOR_DEALLOC_EVENT, TENSOR_RELINQUISH, TENSOR_LD_EVENT, TENSOR_ST_EVENT, TENSOR_WAIT, TENSOR_MMA_EVENT, TENSOR_CP_EVENT, TENSOR_SHIFT_EVENT, TENSOR_COMMIT, TENSOR_FENCE };
 enum EventFlag : i32 { STRONG = 1, WAITS = 2, UNUSED = 4, ALIGNED = 8, WHOLE = 16, MASKED = 32, DROP = 64, NO_COMPLETE = 128, NOINC = 256, COMPLETE = 512, READ_ONLY = 1024, ADDS = 2048, MAJOR = 4096, RANKED = 8192, NARROW = 16384, RELAXED = 32768, ACQUIRES = 65536, RELEASES = 131072, PAIR = 262144, MULTICAST = 524288, SINGLE = 1048576, OWN_ROWS = 2097152, FOUR_ROWS = 4194304, NC = 16777216, READS = 33554432, WRITES = 67108864, SEAL = 134217728, WARPGROUP = 268435456 };
 
 struct Event {
@@ -65,16 +65,27 @@ struct UnitLog {
     const u32 *log;
     u64 lines;
 };
+// An access to global memory that is kept for the comparison with other launches. consan/checker/beside.py has the same fields.
+struct KeptAccess {
+    u64 address;
+    u32 bytes, unit, thread, site, value, element, scope, flags;
+};
+enum KeptFlag : u32 { KEPT_READS = 1, KEPT_WRITES = 2, KEPT_STRONG = 4, KEPT_HAS_VALUE = 8, KEPT_ASYNCHRONOUS = 16, KEPT_BEHIND = 32, KEPT_GIVES = 64, KEPT_TAKES = 128 };
+
 struct GridInput {
     Input one;  // what all units share
     const UnitLog *units;
     Record *of_units;  // findings in shared memory, where threads may synchronise through memory; else the units are replayed by themselves
     u32 count, synced, capacity;
     u32 most;  // accesses that are kept
+    u32 kept_capacity;
+    KeptAccess *kept;  // null: not wanted
 };
 struct GridOutput {
     u32 status, records, of_units, stuck, contradictions, full, unknown, narrow;  // narrow: some scope excludes other CTAs
-    u64 lane_events, accesses, compared;  // accesses to global memory; those of bytes that several threads touch, and one writes
+    u64 lane_events, kept;
+    u32 kept_full, waited;  // not all were kept; a thread has executed griddepcontrol.wait
+    u64 accesses, compared;  // accesses to global memory; those of bytes that several threads touch, and one writes
 };
 
 // OK; some threads could not continue; a word that no template explains; a log without room; more findings than there is room for; the

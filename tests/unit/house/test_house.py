@@ -268,8 +268,8 @@ def test_tests_use_few_private_names() -> None:
 # Names that two public classes share, and why. A class with a leading underscore belongs to its file.
 SHARED_NAMES = {
     "Device": "the stand-in has CuPy's name; the session's is a device of this process",
-    "Event": "the stand-ins have the names of CuPy and torch; the other is what a recorded thread did",
-    "Stream": "the stand-ins have the names of CuPy and torch",
+    "Event": "the stand-ins have the names of CuPy and torch; the other is what a recorded thread did, or a point of a consan.Stream",
+    "Stream": "the stand-ins have the names of CuPy and torch; consan.Stream is for launches of its own",
 }
 
 

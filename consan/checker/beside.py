@@ -1,0 +1,137 @@
+"""Compares what two launches do in global memory that may run beside each other (SEMANTICS 12, R-GM14).
+
+Two accesses race if they overlap, one writes, and they are not morally strong with each other. Accesses behind a `griddepcontrol.wait` come
+after the launches that it waits for.
+
+Not followed: an order that the two launches make by a flag in memory. Then nothing is said of the two (consan/session/beside.py).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+_FIELDS = ("bytes", "unit", "thread", "site", "value", "element", "scope", "flags")
+KEPT = np.dtype([("address", "<u8"), *((name, "<u4") for name in _FIELDS)])
+_GPU_SCOPE = 2
+Rows = npt.NDArray[np.void]
+Numbers = npt.NDArray[np.int64]
+
+
+class KeptFlag(enum.IntFlag):
+    """Properties of a kept access (source/types.hpp)."""
+
+    READS = 1
+    WRITES = 2
+    STRONG = 4
+    HAS_VALUE = 8
+    ASYNCHRONOUS = 16
+    BEHIND = 32  # a griddepcontrol.wait
+    GIVES = 64  # it releases
+    TAKES = 128  # it acquires
+
+
+@dataclass(frozen=True)
+class Kept:
+    """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait."""
+
+    rows: Rows
+    waited: bool
+
+
+@dataclass(frozen=True)
+class Meeting:
+    """Two sites that race. `first`, `second`: an access of each launch, `count`: how many of the second launch's do."""
+
+    first: np.void
+    second: np.void
+    count: int
+    ctas: int  # of these
+    same_value: bool  # all of them store what the first launch has stored
+
+
+def meetings(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Meeting]:
+    """The pairs of sites that race. `waited`: what is behind a wait of the later launch comes after the earlier one."""
+    for second in _by_kind(later[~_has(later, KeptFlag.BEHIND)] if waited else later):
+        for first in _by_kind(earlier):
+            if _may_race(first[0], second[0]) and (found := _meeting(first, second)) is not None:
+                yield found
+
+
+def orders(rows: Rows) -> KeptFlag:
+    """Whether an access releases, and whether one acquires."""
+    found = int(np.bitwise_or.reduce(rows["flags"], initial=0))
+    return KeptFlag(found) & (KeptFlag.GIVES | KeptFlag.TAKES)
+
+
+def may_observe(one: Rows, other: Rows) -> bool:
+    """Whether a strong read of the other launch may observe a strong write of the one."""
+    writes, reads = _strong(one, KeptFlag.WRITES), _strong(other, KeptFlag.READS)
+    return bool(writes.size and reads.size and _overlaps(writes, reads).any())
+
+
+def _strong(rows: Rows, flag: KeptFlag) -> Rows:
+    return rows[_has(rows, KeptFlag.STRONG | flag)]
+
+
+def _has(rows: Rows, flags: KeptFlag) -> npt.NDArray[np.bool_]:
+    found: npt.NDArray[np.bool_] = rows["flags"] & flags == flags
+    return found
+
+
+def _by_kind(rows: Rows) -> Iterator[Rows]:
+    """The accesses of each site, and of each of its kinds."""
+    kinds = rows["site"].astype(np.int64) << 32 | rows["flags"]
+    for kind in np.unique(kinds):
+        yield rows[kinds == kind]
+
+
+def _may_race(first: np.void, second: np.void) -> bool:
+    """Two accesses of one size, at bytes that overlap, are aligned: of the same bytes."""
+    flags = int(first["flags"]), int(second["flags"])
+    writes, strong = (flags[0] | flags[1]) & KeptFlag.WRITES, flags[0] & flags[1] & KeptFlag.STRONG
+    wide = min(int(first["scope"]), int(second["scope"])) >= _GPU_SCOPE
+    alike = first["element"] == second["element"] or 0 in (first["element"], second["element"])  # 0: of a bulk reduction (D24)
+    return bool(writes) and not (strong and wide and alike)
+
+
+def _overlaps(first: Rows, second: Rows) -> npt.NDArray[np.bool_]:
+    """Which accesses of the second overlap one of the first."""
+    begin, end = _united(first)
+    at = np.searchsorted(begin, second["address"] + second["bytes"].astype(np.uint64), side="left").astype(np.int64) - 1
+    found: npt.NDArray[np.bool_] = (at >= 0) & (end[np.maximum(at, 0)] > second["address"])
+    return found
+
+
+def _united(rows: Rows) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]:
+    """The ranges of bytes of all, apart and in order."""
+    order = np.argsort(rows["address"], kind="stable")
+    begin = rows["address"][order]
+    end = np.maximum.accumulate(begin + rows["bytes"][order].astype(np.uint64))
+    starts = np.concatenate([[True], begin[1:] > end[:-1]])
+    return begin[starts], end[np.concatenate([starts[1:], [True]])]
+
+
+def _meeting(first: Rows, second: Rows) -> Meeting | None:
+    found = second[_overlaps(first, second)]
+    if not found.size:
+        return None
+    shown = found[0]
+    end = first["address"] + first["bytes"].astype(np.uint64)
+    met = (first["address"] < int(shown["address"]) + int(shown["bytes"])) & (end > shown["address"])
+    return Meeting(first[met][0], shown, len(found), len(np.unique(found["unit"])), _same_values(first, found))
+
+
+def _same_values(first: Rows, found: Rows) -> bool:
+    """Whether both only write, and each of `found` stores what accesses of the first store there."""
+    wanted = KeptFlag.WRITES | KeptFlag.HAS_VALUE
+    if not (_has(first[:1], wanted) & _has(found[:1], wanted)).all() or (first["flags"][0] | found["flags"][0]) & KeptFlag.READS:
+        return False
+    columns = ["address", "bytes", "value"]
+    near = first[_overlaps(found, first)]
+    stored, places = set(near[columns].tolist()), set(near["address"].tolist())
+    return stored >= set(found[columns].tolist()) and len(places) == len(stored)

@@ -1,0 +1,58 @@
+// The accesses of a launch to global memory, for a comparison with launches that may run beside it (SEMANTICS 12, R-GM14), which the host
+// makes (consan/checker/beside.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is ordered before.
+//
+// Not kept apart: an order that only the other lanes of the warp have (R-W1) is none here.
+#pragma once
+
+#include "views.hpp"
+
+class Kept {
+  public:
+    Kept(const GridInput &input, Views &views) : rows_(input.kept), capacity_(input.kept_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
+
+    bool wanted() const { return rows_; }
+    u64 count() const { return count_; }
+    bool full() const { return full_; }
+    bool waited() const { return waited_; }
+
+    // A thread executes griddepcontrol.wait.
+    void wait(u32 unit, u32 thread) {
+        waited_ = true;
+        if (!rows_ || behind_[place(unit, thread)]) return;
+        waits_[unit].push_back({thread, views_.clocks(unit).time(thread)});
+        behind_[place(unit, thread)] = true;
+    }
+
+    void add(KeptAccess access) {
+        if (!rows_) return;
+        if (count_ == capacity_) {
+            full_ = true;
+            return;
+        }
+        if (is_behind(access.unit, access.thread)) access.flags |= KEPT_BEHIND;
+        rows_[count_++] = access;
+    }
+
+  private:
+    struct Wait {
+        u32 thread, time;
+    };
+    size_t place(u32 unit, u32 thread) const { return (size_t)unit * threads_ + thread; }
+
+    // Whether a wait is before what the thread does next. That stays so.
+    bool is_behind(u32 unit, u32 thread) {
+        if (behind_[place(unit, thread)]) return true;
+        for (u32 other = synced_ ? 0 : unit; other < (synced_ ? (u32)waits_.size() : unit + 1); ++other)
+            for (const Wait &wait : waits_[other])
+                if (views_.before(other, wait.thread, wait.time, unit, thread)) return behind_[place(unit, thread)] = true;
+        return false;
+    }
+
+    KeptAccess *rows_;
+    u64 capacity_, count_ = 0;
+    u32 threads_;
+    bool synced_, full_ = false, waited_ = false;
+    Views &views_;
+    std::vector<std::vector<Wait>> waits_;  // by unit
+    std::vector<bool> behind_;              // by thread
+};

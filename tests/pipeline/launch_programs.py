@@ -1,0 +1,49 @@
+"""Runs kernels of tests/kernels/launches in one block of `consan.check()`."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import consan
+
+FOLDER = Path(__file__).parents[1] / "kernels" / "launches"
+OF_SIGNALS = ("add", "publish", "consume")  # the others are those of layers.cu
+
+
+@functools.cache
+def compiled(racy: bool, entry: str) -> consan.Kernel:
+    """A kernel of the folder."""
+    file = FOLDER / ("signals.cu" if entry in OF_SIGNALS else "layers.cu")
+    return consan.Kernel(file, entry=entry, defines={"RACY": 1} if racy else {})
+
+
+class Program:
+    """Launches of kernels in one block of `consan.check()`."""
+
+    def __init__(self, racy: bool, grid: int, **options: Any) -> None:
+        self.racy, self.grid, self.options = racy, grid, options
+        self.stream, self.other = consan.Stream(), consan.Stream()
+
+    def __call__(self, entry: str, args: list[Any], **how: Any) -> consan.Report:
+        options = {"device": "cpu", "stream": self.stream, **self.options, **how}
+        return consan.launch(compiled(self.racy, entry), self.grid, 64, args, **options)
+
+
+@contextlib.contextmanager
+def program(racy: bool = False, grid: int = 2, **options: Any) -> Iterator[tuple[Program, Any]]:
+    with consan.check(device="cpu") as live:
+        yield Program(racy, grid, **options), live
+
+
+def floats(count: int = 128) -> Any:
+    return np.ones(count, np.float32)
+
+
+def situations(report: Any) -> list[tuple[str, str, str]]:
+    return [(each.situation, each.hazard, each.severity) for each in report.findings]

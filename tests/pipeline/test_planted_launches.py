@@ -1,0 +1,146 @@
+"""Faults planted in the rules about launches (R-GM14) change what is found in kernels of tests/kernels/launches."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+from launch_programs import floats, program, situations
+
+from consan.checker import beside as checked
+from consan.checker import build, grid, replay
+from consan.session import beside, streams
+
+
+def dependent(racy: bool) -> Any:
+    with program(racy) as (run, live):
+        x, y, z, weights = (floats() for _ in range(4))
+        run("first_layer", [x, y])
+        run("second_layer", [y, weights, z], programmatic=True)
+    return situations(live.report)
+
+
+def chain(middle: str) -> Any:
+    with program() as (run, live):
+        x, y, z, weights = (floats() for _ in range(4))
+        run("first_layer", [x, y])
+        run(middle, [y, weights, z] if middle == "second_layer" else [floats()], programmatic=True)
+        run("third_layer", [x], programmatic=True)
+    return situations(live.report)
+
+
+def streams_of(edge: Callable[[Any], None]) -> Any:
+    with program() as (run, live):
+        x, y, z, weights = (floats() for _ in range(4))
+        run("first_layer", [x, y])
+        edge(run)
+        run("second_layer", [y, weights, z], stream=run.other)
+    return situations(live.report)
+
+
+def sums(racy: bool) -> Any:
+    with program(racy, grid=1) as (run, live):
+        both = np.zeros(64, np.int32)
+        run("add", [both])
+        run("add", [both], stream=run.other)
+    return situations(live.report)
+
+
+def same_value() -> Any:
+    with program(grid=1) as (run, live):
+        x = floats()
+        run("no_wait", [x])
+        run("no_wait", [x], stream=run.other)
+    return situations(live.report)
+
+
+def signalled() -> Any:
+    with program(grid=1) as (run, live):
+        data, flag, out = (np.zeros(64, np.int32) for _ in range(3))
+        run("publish", [data, flag])
+        run("consume", [data, flag, out], stream=run.other)
+    return live.report.verdict
+
+
+def halves() -> Any:
+    with program(grid=1) as (run, live):
+        x, both = floats(), floats(256)
+        run("first_layer", [x, both[:64]])
+        run("no_wait", [both[::2]], stream=run.other)
+    return [(each.situation, each.count) for each in live.report.findings]
+
+
+# What is replaced by what in a file of the checker, and what shows it.
+OF_THE_CHECKER = {
+    "a thread's own wait": ("kept.hpp", "if (behind_[place(unit, thread)]) return true;", "return false;", lambda: dependent(False)),
+    "behind a wait": ("kept.hpp", "if (is_behind(access.unit, access.thread)) ", "if (false) ", lambda: dependent(False)),
+    "before a wait": ("kept.hpp", "if (is_behind(access.unit, access.thread)) ", "if (true) ", lambda: dependent(True)),
+    "a wait before a barrier": ("kept.hpp", "if (views_.before(other, ", "if (false && views_.before(other, ", lambda: dependent(False)),
+    "CTAs that share nothing": ("launch.hpp", "!grid_.kept.wanted() && ", "", lambda: dependent(True)),
+    "the launch has waited": ("kept.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
+}
+def by_event() -> Any:
+    return streams_of(lambda run: run.other.wait(run.stream.record()))
+
+
+def by_host() -> Any:
+    return streams_of(lambda run: run.stream.synchronize())
+
+
+def by_nothing() -> Any:
+    return streams_of(lambda run: None)
+
+
+def waiting_chain() -> Any:
+    return chain("second_layer")
+
+
+# The same in a Python module: the function that changes.
+OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
+    "events": (streams, "Stream.wait", "self._over |= event.over if", "event.over if", by_event),
+    "the host waits": (streams, "Stream.synchronize", "self._timeline.host |= self._over", "pass", by_host),
+    "streams are apart": (streams, "Stream.place", "whole = self._over |", "whole = timeline.everything |", by_nothing),
+    "a chain of waits": (streams, "StreamPlace.end", "self.waited if waits else", "_NONE if waits else", waiting_chain),
+    "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
+    "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),
+    "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
+    "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
+    "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
+    "flags": (beside, "_may_signal", "return gives and", "return False and gives and", signalled),
+    "places of arrays": (beside, "Copied.move", "+ np.uint64(_HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
+}
+
+
+@pytest.mark.parametrize("rule", [pytest.param(rule, marks=pytest.mark.slow) for rule in OF_THE_CHECKER])
+def test_a_fault_in_the_checker(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, old, new, shown = OF_THE_CHECKER[rule]
+    right, sources = shown(), build.sources()
+    assert sources[file].count(old) == 1
+    sources[file] = sources[file].replace(old, new)
+    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
+    command = build.compiler()
+    assert command is not None
+    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
+    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
+    for module in (replay, grid):
+        monkeypatch.setattr(module, "library", lambda: broken)
+    assert shown() != right
+
+
+@pytest.mark.parametrize("rule", OF_THE_HOST)
+def test_a_fault_on_the_host(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, old, new, shown = OF_THE_HOST[rule]
+    right, text = shown(), Path(str(module.__file__)).read_text()
+    assert text.count(old) == 1
+    changed = dict(vars(module))
+    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
+    owner, _, method = name.rpartition(".")
+    holder = getattr(module, owner) if owner else module
+    monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
+    changed.update(vars(module))  # its classes are the others'
+    assert shown() != right
