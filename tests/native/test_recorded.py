@@ -14,10 +14,10 @@ from consan.checker.recorder import start
 from consan.instrument.record import module, text
 from consan.instrument.record.templates import LINE_BYTES
 from consan.native.build import compiler
-from consan.native.launches import keeps_state
 from consan.options import RECORD
 from consan.reports.model import INCOMPLETE, VIOLATIONS, Report
 from consan.session.session import Session
+from consan.session.variables import keeps_state
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 GRID, BLOCK, WARPS = (4, 1, 1), (256, 1, 1), 32
