@@ -1,13 +1,6 @@
-"""A miniature of CuPy 14.2's compile path: the same names, the same calls, in the same order; and a session that notes what it gets."""
+"""A miniature of CuPy 14.2's compile path: the same names, the same calls, in the same order."""
 
 from __future__ import annotations
-
-import contextlib
-from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
-from types import SimpleNamespace
-from typing import Any
 
 COMPILER = """
 import sys
@@ -86,54 +79,3 @@ FILES = {
     "_core/__init__": "",
     "_core/raw": RAW,
 }
-
-
-def _function(module: str, *kernel: Any) -> int:
-    """The handle of a kernel of another module."""
-    return {"plain": 8, "hooks": 9}[module] if kernel == ("k", 64, (1, 1, 1)) else 0
-
-
-@dataclass
-class CupySession:
-    """Marks what it instruments and notes every call."""
-
-    source_dir: Path
-    backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU", function=_function))
-    names: list[str] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    attached: list[Any] = field(default_factory=list)
-    hooks: str = "text:"
-    launches: list[Any] = field(default_factory=list)
-    other: str | None = None  # the module whose kernel is to be launched
-
-    def instrument(self, ptx: str, *, name: str) -> Any:
-        self.names.append(name)
-        hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
-
-    def instrument_for_framework(self, ptx: str, *, name: str, reached: bool = False) -> Any:
-        made = self.instrument(ptx, name=name)
-        made.recorded = "how to read the log"
-        return made
-
-    @contextlib.contextmanager
-    def framework_launch(self, prepared: Any, launch: Any) -> Iterator[Any]:
-        self.launches.append(launch)
-        yield self.other
-
-    def plain(self, prepared: Any) -> str:
-        return "plain"
-
-    def attach(self, prepared: Any, set_symbol: Any) -> None:
-        self.attached.append(prepared)
-        if prepared.recorded is not None:
-            return
-        set_symbol("__consan_ctl", b"8 bytes!")
-
-    def uninstrumented(self, name: str, launches: int = 1) -> None:
-        self.listed.append(name)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)

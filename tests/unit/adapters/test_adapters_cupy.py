@@ -12,7 +12,8 @@ from types import ModuleType
 from typing import Any
 
 import pytest
-from cupy_fakes import COMPILER, FILES, CupySession
+from cupy_fakes import COMPILER, FILES
+from seam_fakes import FakeSession
 
 from consan._errors import NotSupported
 from consan.adapters.cupy import CupyAdapter
@@ -37,12 +38,12 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 
 @pytest.fixture
-def session(tmp_path: Path) -> CupySession:
-    return CupySession(tmp_path / "run")
+def session(tmp_path: Path) -> FakeSession:
+    return FakeSession(source_dir=tmp_path / "run", records=True)
 
 
 @pytest.fixture
-def adapter(site: Path, session: CupySession) -> Any:
+def adapter(site: Path, session: FakeSession) -> Any:
     adapter = CupyAdapter()
     adapter.install(session)
     yield adapter
@@ -60,7 +61,7 @@ def test_nothing_is_imported_by_installing(adapter: CupyAdapter) -> None:
     assert "cupy" not in sys.modules
 
 
-def test_source_becomes_ptx_with_lines_then_an_instrumented_cubin(adapter: CupyAdapter, session: CupySession) -> None:
+def test_source_becomes_ptx_with_lines_then_an_instrumented_cubin(adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, ("-DA",))
     source, options, method = compiler().log[-1]
     assert options == ("-DA", "-lineinfo", "-arch=compute_90")
@@ -73,7 +74,7 @@ def test_source_becomes_ptx_with_lines_then_an_instrumented_cubin(adapter: CupyA
     assert session.names == ["k"]
 
 
-def test_control_block_is_planted_after_the_load(adapter: CupyAdapter, session: CupySession) -> None:
+def test_control_block_is_planted_after_the_load(adapter: CupyAdapter, session: FakeSession) -> None:
     compiler()._compile_module_with_cache(SOURCE)
     assert importlib.import_module("cupy.cuda.runtime").writes == [(4096, b"8 bytes!", 1)]
     assert len(session.attached) == 1
@@ -91,11 +92,11 @@ def test_debug_options_are_not_doubled(adapter: CupyAdapter) -> None:
 
 def test_relocatable_code_goes_on_as_ptx(adapter: CupyAdapter) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, ("-rdc=true",))
-    assert module.loaded.startswith(b"text:ptx:#line")
+    assert module.loaded.startswith(b"hooks:ptx:#line")
     assert module.loaded.endswith(b"\0")
 
 
-def test_nvcc_backend(adapter: CupyAdapter, session: CupySession) -> None:
+def test_nvcc_backend(adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, backend="nvcc")
     assert compiler().log[-1][1:] == (("-lineinfo",), "ptx")
     assert module.loaded.startswith(b"instrumented:ptx:#line")
@@ -103,7 +104,7 @@ def test_nvcc_backend(adapter: CupyAdapter, session: CupySession) -> None:
     assert session.listed == ["k (compiled by nvcc)"]
 
 
-def test_what_is_not_instrumented_is_listed(adapter: CupyAdapter, session: CupySession) -> None:
+def test_what_is_not_instrumented_is_listed(adapter: CupyAdapter, session: FakeSession) -> None:
     assert compiler()._compile_module_with_cache(SOURCE, to_ltoir=True) == b"lto:" + SOURCE.encode() + b"\0"
     compiler().compile_using_nvrtc(SOURCE, (), "90")
     assert compiler().log[-1][2] == "cubin"
@@ -111,7 +112,7 @@ def test_what_is_not_instrumented_is_listed(adapter: CupyAdapter, session: CupyS
     assert session.names == []
 
 
-def test_ptx_file(adapter: CupyAdapter, session: CupySession, tmp_path: Path) -> None:
+def test_ptx_file(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     path = tmp_path / "mine.ptx"
     path.write_text(".version 8.0")
     raw = importlib.import_module("cupy._core.raw").RawModule(str(path))
@@ -122,7 +123,7 @@ def test_ptx_file(adapter: CupyAdapter, session: CupySession, tmp_path: Path) ->
     assert raw.module.loaded == b"instrumented:.version 8.1"
 
 
-def test_binary_file_is_listed(adapter: CupyAdapter, session: CupySession, tmp_path: Path) -> None:
+def test_binary_file_is_listed(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     path = tmp_path / "mine.cubin"
     path.write_bytes(b"\x7fELF1234")
     assert importlib.import_module("cupy._core.raw").RawModule(str(path)).module.loaded == b"\x7fELF1234"
@@ -130,14 +131,14 @@ def test_binary_file_is_listed(adapter: CupyAdapter, session: CupySession, tmp_p
     assert session.attached == []
 
 
-def test_library_launches_are_counted(adapter: CupyAdapter, session: CupySession) -> None:
+def test_library_launches_are_counted(adapter: CupyAdapter, session: FakeSession) -> None:
     importlib.import_module("cupy")
     thrust = importlib.import_module("cupy.cuda.thrust")
     assert [thrust.sort(), thrust.sort(), thrust.get_build_version()] == ["sorted", "sorted", 1]
     assert session.listed == ["Thrust sort"] * 2
 
 
-def test_remove_restores_everything(adapter: CupyAdapter, session: CupySession) -> None:
+def test_remove_restores_everything(adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()
     thrust = importlib.import_module("cupy.cuda.thrust")
     adapter.remove()
@@ -149,7 +150,7 @@ def test_remove_restores_everything(adapter: CupyAdapter, session: CupySession) 
     assert session.listed == []
 
 
-def test_install_twice_wraps_once(adapter: CupyAdapter, session: CupySession) -> None:
+def test_install_twice_wraps_once(adapter: CupyAdapter, session: FakeSession) -> None:
     compiler()
     adapter.install(session)
     adapter.install(session)
@@ -157,10 +158,10 @@ def test_install_twice_wraps_once(adapter: CupyAdapter, session: CupySession) ->
     assert session.names == ["k"]
 
 
-def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: CupySession, tmp_path: Path) -> None:
+def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     compiler()._compile_module_with_cache(SOURCE)
     adapter.remove()
-    later = CupySession(tmp_path / "later")
+    later = FakeSession(source_dir=tmp_path / "later", records=True)
     adapter.install(later)
     assert [prepared.plain for prepared in later.attached] == [prepared.plain for prepared in session.attached]
     assert [prepared.session for prepared in later.attached] == [later]
@@ -168,16 +169,16 @@ def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: 
     assert later.notes == []
 
 
-def test_a_later_session_with_other_hooks_lists_them(adapter: CupyAdapter, session: CupySession, tmp_path: Path) -> None:
+def test_a_later_session_with_other_hooks_lists_them(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     compiler()._compile_module_with_cache(SOURCE)
     adapter.remove()
-    later = CupySession(tmp_path / "later", hooks="other:")
+    later = FakeSession(source_dir=tmp_path / "later", records=True, hooks="other:")
     adapter.install(later)
     assert (later.attached, later.listed) == ([], ["k"])
     assert "other settings" in later.notes[0]
 
 
-def test_cupy_imported_first_is_noted(site: Path, session: CupySession) -> None:
+def test_cupy_imported_first_is_noted(site: Path, session: FakeSession) -> None:
     compiler()
     adapter = CupyAdapter()
     adapter.install(session)
@@ -189,7 +190,7 @@ def test_cupy_imported_first_is_noted(site: Path, session: CupySession) -> None:
     ("version", "message"),
     [("12.3.0", r"CuPy 12\.3\.0 is not supported .* needs CuPy 13\.0 or newer$"), ("99.0", r"CuPy 99\.0 .* it lacks _get_arch$")],
 )
-def test_version_gate_names_the_version(site: Path, session: CupySession, version: str, message: str) -> None:
+def test_version_gate_names_the_version(site: Path, session: FakeSession, version: str, message: str) -> None:
     (site / "__init__.py").write_text(f"__version__ = {version!r}\n")
     if version == "99.0":
         (site / "cuda" / "compiler.py").write_text(COMPILER.replace("def _get_arch()", "def _renamed()"))
@@ -200,7 +201,7 @@ def test_version_gate_names_the_version(site: Path, session: CupySession, versio
     adapter.remove()
 
 
-def test_older_cupy_without_cache_backend(site: Path, session: CupySession, tmp_path: Path) -> None:
+def test_older_cupy_without_cache_backend(site: Path, session: FakeSession, tmp_path: Path) -> None:
     old = COMPILER.replace("_compile_using_nvrtc_no_warning", "compile_using_nvrtc_").replace("def compile_using_nvrtc(", "def unused(")
     old = old.replace("compile_using_nvrtc_", "compile_using_nvrtc").replace(
         "_kernel_cache_backend = SimpleNamespace", "def get_cache_dir(): return '/users/cache'\nkept = SimpleNamespace"
@@ -240,11 +241,11 @@ def launcher(monkeypatch: pytest.MonkeyPatch) -> Launcher:
     return Launcher(taken)
 
 
-def test_a_recorded_launch_is_the_sessions(launcher: Launcher, adapter: CupyAdapter, session: CupySession) -> None:
+def test_a_recorded_launch_is_the_sessions(launcher: Launcher, adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()._compile_module_with_cache(SOURCE)
     assert importlib.import_module("cupy.cuda.runtime").writes == []
     assert launcher.launch(module) == 0
-    (launch,) = session.launches
+    (launch,) = session.recorded
     assert (launch.entry, launch.grid, launch.block, launch.cluster) == ("k", (2, 1, 1), (32, 1, 1), (1, 1, 1))
     assert (launch.stream, launch.shared) == (5, 64)
     assert launch.module.handle == module.ptr
@@ -253,35 +254,35 @@ def test_a_recorded_launch_is_the_sessions(launcher: Launcher, adapter: CupyAdap
     assert launcher.made == [7, 9]
 
 
-def test_launches_of_other_modules_are_cupys(launcher: Launcher, adapter: CupyAdapter, session: CupySession, tmp_path: Path) -> None:
+def test_launches_of_other_modules_are_cupys(launcher: Launcher, adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     (tmp_path / "mine.cubin").write_bytes(b"\x7fELF1234")
     binary = importlib.import_module("cupy._core.raw").RawModule(str(tmp_path / "mine.cubin")).module
     launches_others = compiler()._compile_module_with_cache(SOURCE, ("-rdc=true",))
     for module in (binary, launches_others):
         launcher.launch(module)
-    assert (launcher.made, session.launches) == ([7, 7], [])
+    assert (launcher.made, session.recorded) == ([7, 7], [])
     assert [prepared.recorded for prepared in session.attached] == [None]
 
 
-def test_a_refused_launch_is_refused(launcher: Launcher, adapter: CupyAdapter, session: CupySession) -> None:
+def test_a_refused_launch_is_refused(launcher: Launcher, adapter: CupyAdapter, session: FakeSession) -> None:
     module = compiler()._compile_module_with_cache(SOURCE)
     launcher.status = 701
     assert launcher.launch(module) == 701
 
 
 def test_outside_of_its_session_a_recorded_kernel_runs_plain(
-    launcher: Launcher, adapter: CupyAdapter, session: CupySession, tmp_path: Path
+    launcher: Launcher, adapter: CupyAdapter, session: FakeSession, tmp_path: Path
 ) -> None:
     module = compiler()._compile_module_with_cache(SOURCE)
     adapter.remove()
     launcher.launch(module)
-    later = CupySession(tmp_path / "later")
+    later = FakeSession(source_dir=tmp_path / "later", records=True)
     adapter.install(later)
     launcher.launch(module)
     adapter.remove()
-    other = CupySession(tmp_path / "other", hooks="other:")
+    other = FakeSession(source_dir=tmp_path / "other", records=True, hooks="other:")
     adapter.install(other)
     launcher.launch(module)
     assert launcher.made == [8, 7, 8]
-    assert [len(each.launches) for each in (session, later, other)] == [0, 1, 0]
+    assert [len(each.recorded) for each in (session, later, other)] == [0, 1, 0]
     assert other.listed == ["k"]
