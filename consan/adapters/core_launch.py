@@ -30,11 +30,10 @@ class CoreLaunches:
         return bool(self._of_libraries)
 
     def add(self, session: SessionLike, prepared: PreparedLike, library: Any) -> None:
-        """A library is loaded in the current context, or attached to another session. Nothing happens if it has called hooks."""
-        if prepared.recorded is not None:
-            module = int(checked(driver().cuLibraryGetModule(library)))
-            self._modules.add(session, prepared, module)
-            self._of_libraries[int(library)] = module
+        """A recorded library is loaded in the current context, or attached to another session."""
+        module = int(checked(driver().cuLibraryGetModule(library)))
+        self._modules.add(session, prepared, module)
+        self._of_libraries[int(library)] = module
 
     def launch(self, session: SessionLike | None, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
         """cuda.core's `launch`."""

@@ -131,7 +131,7 @@ class CudaCoreAdapter(Seam):
             else:
                 self._open.launched(found.prepared, kernel_name(kernel), buffers(args))
         if found is not None and not found.planted:  # no session wants it
-            self._launches.add(found.session, found.prepared, found.shown.handle)
+            self._see(found)
         return self._launches.launch(self._session, original, stream, config, kernel, *args)
 
     def _ready(self, made: _Made) -> bool:
@@ -142,8 +142,12 @@ class CudaCoreAdapter(Seam):
                 return False
             made.prepared, made.session, made.planted = prepared, self._open, True
             self._open.attach(prepared, _symbol_writer(made.shown))
-            self._launches.add(self._open, prepared, made.shown.handle)
+            self._see(made)
         return True
+
+    def _see(self, made: _Made) -> None:
+        if made.prepared.recorded is not None:
+            self._launches.add(made.session, made.prepared, made.shown.handle)
 
 
 class CudaCoreRefused(NeedsGpu):

@@ -231,7 +231,8 @@ class CupyAdapter(Seam):
 
     def _attach_to_session(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
-        self._recorded.add(self._open, prepared, module.ptr)
+        if prepared.recorded is not None:
+            self._recorded.add(self._open, prepared, module.ptr)
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""

@@ -21,9 +21,11 @@ class FrameworkModules:
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
-        """A module is loaded, or attached to another session. Nothing happens if it has called hooks."""
-        if prepared.recorded is not None:
-            self._known[module] = prepared, session
+        """A recorded module is loaded, or attached to another session."""
+        self._known[module] = prepared, session
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
 
     def __contains__(self, module: object) -> bool:
         return module in self._known
