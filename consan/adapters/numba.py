@@ -92,7 +92,7 @@ class NumbaAdapter(Seam):
 
     def _launch(self, known: bool, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
         """`_Kernel.launch`: list what runs without hooks, and name the buffers of what runs with them."""
-        library = getattr(kernel, "_codelibrary", None)
+        library: Any = getattr(kernel, "_codelibrary", None)
         reason = _unreachable(library) if known else "unknown version of Numba-CUDA"
         if reason:
             self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
