@@ -37,6 +37,7 @@ class SessionLike(Protocol):
 
     backend: Any  # consan.backends.base.Backend
     alone: bool  # whether nothing can run beside a launch
+    recording: Any  # consan.session.recording.Recording
 
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""
