@@ -6,18 +6,21 @@ Read against cuda.core 1.2. Its classes are extension types whose methods cannot
   instrumented cubin; a program cache given to `compile` is neither read nor written;
 - `ObjectCode` is a subclass too, for `from_ptx`; all objects count as its instances;
 - `Linker` is given the plain PTX of such objects, since the assembler of the instrumented ones sees one module only;
-- `launch` plants the control block before a module's first launch (only then is a context sure to be current), and lists kernels whose
-  library is none of ours: cubins and fat binaries that the program brings, linked objects, relocatable and LTO programs.
+- `launch` gives each launch of a recorded kernel a log and waits for it (core_launch.py). Before the first launch of a module with called
+  hooks it plants the control block: only then is a context sure to be current. It lists kernels whose library is none of ours: cubins
+  and fat binaries that the program brings, linked objects, relocatable and LTO programs.
+
+Called hooks stay in modules that use variables, and where cuda.core was imported before the first session: the program may hold the
+`launch` that gives no log. A graph definition, whose nodes get none, cannot be made beside recorded kernels.
 
 What Numba does with cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
-kernel nodes added to a graph definition, `debug` programs that cuda-gdb is to see, and a second device.
+kernel nodes with called hooks that are added to a graph definition, `debug` programs that cuda-gdb is to see, and a second device.
 """
 
 from __future__ import annotations
 
 import dataclasses
 import functools
-import importlib
 import sys
 import warnings
 from collections.abc import Callable, Iterator
@@ -26,10 +29,11 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from consan._errors import EnvironmentFailure
+from consan._errors import NotSupported
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike, cubin_of, renewed
+from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
+from consan.adapters.core_launch import CoreLaunches, checked, driver, kernel_name, library_of
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
@@ -43,6 +47,7 @@ class _Made:
     """An object that holds an instrumented cubin, and what it would hold without consan."""
 
     prepared: PreparedLike
+    session: SessionLike  # of which it is
     shown: Any
     plain: Any
     planted: bool = False
@@ -61,10 +66,13 @@ class CudaCoreAdapter(Seam):
         super().__init__()
         self._met = False  # whether cuda.core has been taken over before: names taken from it are ours then
         self._made: list[_Made] = []  # kept alive: a later session attaches to it again
+        self._launches = CoreLaunches()
+        self._records = True  # whether all launches are seen
 
     def install(self, session: Any) -> None:
         """Take over cuda.core now or when it is imported."""
         if self.package in sys.modules and not self._met:
+            self._records = False
             session.note("cuda.core was imported before consan was installed: names taken from it before are not checked")
         super().install(session)
         for made in self._made:
@@ -79,6 +87,8 @@ class CudaCoreAdapter(Seam):
             self._patches.set(core, "Program", _checked_program(self, core.Program, core.ProgramOptions))
             self._patches.set(core, "Linker", _checked_linker(self, core.Linker))
             self._patches.set(core, "ObjectCode", _checked_object_code(self, core.ObjectCode))
+            if hasattr(getattr(core, "graph", None), "GraphDefinition"):
+                self._patches.set(core.graph, "GraphDefinition", _checked_definition(self, core.graph.GraphDefinition))
 
     # -- asked by the subclasses ----------------------------------------------------------------------------------------------------
 
@@ -93,37 +103,51 @@ class CudaCoreAdapter(Seam):
 
     def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
         """The object to load in place of the plain one, whose PTX is the text."""
-        prepared = self._open.instrument(text, name=name)
+        session = self._open
+        prepared = session.instrument_for_framework(text, name=name, reached=True) if self._records else session.instrument(text, name=name)
         shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
-        self._made.append(_Made(prepared, shown, plain))
+        self._made.append(_Made(prepared, session, shown, plain))
         return shown
 
     def plain(self, code: Any) -> Any:
         """The object as it would be without consan."""
         return next((made.plain for made in self._made if made.shown is code), code)
 
+    def refuse_nodes(self) -> None:
+        """A graph definition is made. The driver starts its nodes, so that a recorded kernel would have no log."""
+        if any(made.prepared.recorded is not None for made in self._made):
+            raise NotSupported("cuda.core: the kernel nodes of a graph definition cannot be recorded; --engine inline takes them")
+
     # -- launches ------------------------------------------------------------------------------------------------------------------
 
     def _launch(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
-        if self.active:
-            library = _library(kernel)
-            found = next((made for made in self._made if int(made.shown.handle) == library), None)
+        if _caller() in _OWN_ADAPTER:
+            return original(stream, config, kernel, *args)
+        library = library_of(kernel)
+        found = next((made for made in self._made if int(made.shown.handle) == library), None)
+        if self._session is not None:
             if found is None or not self._ready(found):
-                self._open.uninstrumented(_kernel_name(kernel))
+                self._open.uninstrumented(kernel_name(kernel))
             else:
-                self._open.launched(found.prepared, _kernel_name(kernel), buffers(args))
-        return original(stream, config, kernel, *args)
+                self._open.launched(found.prepared, kernel_name(kernel), buffers(args))
+        if found is not None and not found.planted:  # no session wants it
+            self._see(found)
+        return self._launches.launch(self._session, original, stream, config, kernel, *args)
 
     def _ready(self, made: _Made) -> bool:
-        """Plant the control block for this session; False where the module was made under other settings."""
+        """Attach a module to this session; False where it was made under other settings."""
         if not made.planted:
             prepared = renewed(self._open, made.prepared)
             if prepared is None:
                 return False
-            made.prepared = prepared
+            made.prepared, made.session, made.planted = prepared, self._open, True
             self._open.attach(prepared, _symbol_writer(made.shown))
-            made.planted = True
+            self._see(made)
         return True
+
+    def _see(self, made: _Made) -> None:
+        if made.prepared.recorded is not None:
+            self._launches.add(made.session, made.prepared, made.shown.handle)
 
 
 class CudaCoreRefused(NeedsGpu):
@@ -218,6 +242,21 @@ def _checked_object_code(adapter: CudaCoreAdapter, base: Any) -> Any:
     return ObjectCode
 
 
+def _checked_definition(adapter: CudaCoreAdapter, base: Any) -> Any:
+    class AllDefinitions(type):
+        def __call__(cls, *args: Any, **kwargs: Any) -> Any:
+            adapter.refuse_nodes()
+            return base(*args, **kwargs)
+
+        def __instancecheck__(cls, instance: object) -> bool:
+            return isinstance(instance, base)
+
+        def __getattr__(cls, name: str) -> Any:
+            return getattr(base, name)
+
+    return AllDefinitions("GraphDefinition", (), {})
+
+
 def _with_lines(options: Any, options_type: Any) -> Any:
     if options is None:
         return options_type(lineinfo=True)
@@ -241,30 +280,9 @@ def _callers() -> Iterator[str]:
     yield ""
 
 
-def _driver() -> Any:
-    return importlib.import_module("cuda.bindings.driver")
-
-
-def _checked(answer: Any) -> Any:
-    """The result of a driver call; raises if the call failed."""
-    error, *values = answer
-    if int(error):
-        raise EnvironmentFailure(f"the CUDA driver says {getattr(error, 'name', error)}")
-    return values[0] if len(values) == 1 else values
-
-
-def _library(kernel: Any) -> int:
-    return int(_checked(_driver().cuKernelGetLibrary(kernel.handle)))
-
-
-def _kernel_name(kernel: Any) -> str:
-    name = _checked(_driver().cuKernelGetName(kernel.handle))
-    return name.decode() if isinstance(name, bytes) else str(name)
-
-
 def _symbol_writer(code: Any) -> Callable[[str, bytes], None]:
     def write(name: str, data: bytes) -> None:
-        address, _ = _checked(_driver().cuLibraryGetGlobal(code.handle, name.encode()))
-        _checked(_driver().cuMemcpyHtoD(address, data, len(data)))
+        address, _ = checked(driver().cuLibraryGetGlobal(code.handle, name.encode()))
+        checked(driver().cuMemcpyHtoD(address, data, len(data)))
 
     return write

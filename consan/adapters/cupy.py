@@ -8,8 +8,12 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
   this call only), a `#line` names readable source, and the instrumented cubin is returned in place of CuPy's;
 - `_compile_module_with_cache` is wrapped: after the load the control block is planted;
 - `cupy._core.raw._get_raw_module` is wrapped for `RawModule(path=...)`: PTX files are instrumented, binaries are listed;
+- where the session records, CuPy's launches go through functions of ours (cupy_driver.py): each gets a log, and is waited for;
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
+
+Modules take called hooks if their kernels may launch others, if they use variables, which the program can reach, or if CuPy has called the
+driver before the first session. So do launches into a CUDA graph.
 
 Kernels compiled under an earlier session are attached to the new one. Not handled: kernels compiled before the first install (noted),
 LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, `RawModule(path=)` on a second device, and direct use of
@@ -32,10 +36,14 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from consan._errors import NotSupported
+from consan._errors import NotSupported, UsageError
 from consan.adapters import sources
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
+from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
+from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
+from consan.backends.cuda import CudaModule
+from consan.session.frameworks import FrameworkLaunch
 
 _OLDEST = (13, 0)
 # The name of the function that turns source into bytes, newest CuPy first.
@@ -79,6 +87,8 @@ class CupyAdapter(Seam):
         super().__init__()
         # Every instrumented module, kept loaded: a later session attaches to it again.
         self._attached: list[tuple[PreparedLike, Any]] = []
+        self._recorded, self._driver = FrameworkModules(), CupyDriver(self._launched)
+        self._sees_launches = False
 
     def available(self) -> bool:
         """Tell whether CuPy is installed."""
@@ -113,6 +123,7 @@ class CupyAdapter(Seam):
         self._wrap(compiler, "_compile_module_with_cache", self._compile_module)
         self._wrap(raw, "_get_raw_module", self._raw_module)
         self._bypass_cache(compiler)
+        self._sees_launches = self._driver.take_over()
 
     def _bypass_cache(self, compiler: ModuleType) -> None:
         if hasattr(compiler, "_kernel_cache_backend"):
@@ -184,7 +195,7 @@ class CupyAdapter(Seam):
         return sources.place(source, self._folder()).directive() + source
 
     def _instrument(self, ptx: bytes, name: str, *, relocatable: bool = False) -> bytes:
-        prepared = self._open.instrument(ptx.rstrip(b"\0").decode(), name=name)
+        prepared = self._prepared(ptx, name, launches=relocatable)
         produced = _produced.get()
         if produced is not None:
             produced.append(prepared)
@@ -193,13 +204,20 @@ class CupyAdapter(Seam):
             return text.encode() + b"\0"
         return cubin_of(prepared)
 
+    def _prepared(self, ptx: bytes, name: str, *, launches: bool = False) -> PreparedLike:
+        """`launches`: its kernels may launch others."""
+        text = ptx.rstrip(b"\0").decode()
+        if launches or not self._sees_launches:
+            return self._open.instrument(text, name=name)
+        return self._open.instrument_for_framework(text, name=name, reached=True)
+
     def _instrument_file(self, path: str) -> tuple[PreparedLike | None, str]:
         """Instrument a PTX file; a binary is listed and loaded as it is."""
         data = Path(path).read_bytes()
         if data.startswith((_ELF, _FATBIN)):
             self._list(f"{path} (a binary: no PTX to instrument)")
             return None, path
-        prepared = self._open.instrument(data.rstrip(b"\0").decode(), name=path)
+        prepared = self._prepared(data, path)
         # The name depends on the contents: CuPy remembers modules by path.
         cubin = cubin_of(prepared)
         target = self._folder() / f"{Path(path).stem}-{hashlib.sha256(cubin).hexdigest()[:12]}.cubin"
@@ -209,7 +227,12 @@ class CupyAdapter(Seam):
 
     def _attach(self, prepared: PreparedLike, module: Any) -> None:
         self._attached.append((prepared, module))
+        self._attach_to_session(prepared, module)
+
+    def _attach_to_session(self, prepared: PreparedLike, module: Any) -> None:
         self._open.attach(prepared, _symbol_writer(module))
+        if prepared.recorded is not None:
+            self._recorded.add(self._open, prepared, module.ptr)
 
     def _again(self, prepared: PreparedLike, module: Any) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""
@@ -217,8 +240,25 @@ class CupyAdapter(Seam):
         if found is None:
             self._list(prepared.name)
             return prepared
-        self._open.attach(found, _symbol_writer(module))
+        self._attach_to_session(found, module)
         return found
+
+    def _launched(self, made: CupyLaunch) -> int:
+        """Make a launch; returns the status of the driver."""
+        module, entry = self._driver.kernels.get(made.function, (0, ""))
+        if module not in self._recorded:
+            return made.make(made.function)
+        status = 0
+        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, CudaModule(module), made.shared)
+        try:
+            with self._recorded.launching(self._session, launch) as other:
+                status = made.make(other or made.function)
+                if status:
+                    raise UsageError("the driver has refused the launch")
+        except UsageError:
+            if not status:
+                raise
+        return status
 
     def _list(self, name: str) -> None:
         if self._session is not None:

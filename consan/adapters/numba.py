@@ -5,12 +5,14 @@ library gives (`get_asm_strs`, Numba's own compiler, unchanged) is instrumented 
 in place of Numba's, and the control block is planted in the module. What Numba itself keeps, in memory or on disk, is never an instrumented
 kernel; a function that was loaded before the session is replaced at its next launch, and restored after the session.
 
+- Numba launches by cuda.core. Where the session records, each launch of a recorded kernel gets a log and is waited for (core_launch.py).
 - `compile_cuda` is asked for line information where the program does not ask for a debug build.
 - The cache on disk (`cache=True`) is neither read (its kernels have no lines) nor written.
 
-Listed with their launches instead: kernels that are linked with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation,
-Numba's own memory management), because the assembler sees one module, and debug builds of several modules. Not handled: Numba's
-simulator (noted), link-time optimisation (the kernel that is checked is compiled without it), `numba-cuda-mlir`.
+Modules that use variables (constant arrays, debug builds) have called hooks. Listed with their launches instead: kernels that are linked
+with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation, Numba's own memory management), because the assembler sees one
+module, and debug builds of several modules. Not handled: Numba's simulator (noted), link-time optimisation (the kernel that is checked is
+compiled without it), `numba-cuda-mlir`.
 """
 
 from __future__ import annotations
@@ -25,6 +27,7 @@ from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
+from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.reports.frameworks import NUMBA
 
@@ -58,6 +61,8 @@ class NumbaAdapter(Seam):
         super().__init__()
         # Code library -> device -> what is loaded there; later sessions attach to it again.
         self._loaded: weakref.WeakKeyDictionary[Any, dict[int, _Loaded]] = weakref.WeakKeyDictionary()
+        self._launches = CoreLaunches()
+        self._records = False  # whether all launches are seen
 
     def install(self, session: SessionLike) -> None:
         """Take over Numba-CUDA now or when it is imported."""
@@ -77,6 +82,9 @@ class NumbaAdapter(Seam):
             return
         self._wrap(importlib.import_module("numba.cuda.codegen").CUDACodeLibrary, "get_cufunc", self._function)
         self._wrap(dispatcher, "compile_cuda", _with_lines)
+        self._records = hasattr(dispatcher, "launch")
+        if self._records:
+            self._wrap(dispatcher, "launch", self._launch_kernel)
         self._wrap(dispatcher.CUDACache, "load_overload", _nothing)
         self._wrap(dispatcher.CUDACache, "save_overload", _nothing)
 
@@ -84,17 +92,21 @@ class NumbaAdapter(Seam):
 
     def _launch(self, known: bool, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
         """`_Kernel.launch`: list what runs without hooks, and name the buffers of what runs with them."""
-        library = getattr(kernel, "_codelibrary", None)
+        library: Any = getattr(kernel, "_codelibrary", None)
         reason = _unreachable(library) if known else "unknown version of Numba-CUDA"
         if reason:
             self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
             return original(kernel, *args, **kwargs)
-        result = original(kernel, *args, **kwargs)
+        library.get_cufunc()  # loads the kernel: a recorded launch is judged at once, with the names of its buffers
         self._name(library, kernel, args[0] if args else kwargs.get("args", ()))
-        return result
+        return original(kernel, *args, **kwargs)
+
+    def _launch_kernel(self, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
+        """cuda.core's `launch`, as `_Kernel.launch` calls it."""
+        return self._launches.launch(self._session, original, stream, config, kernel, *args)
 
     def _name(self, library: Any, kernel: Any, args: Any) -> None:
-        """Name global memory by the arguments, once the launch has loaded the kernel."""
+        """Name global memory by the arguments."""
         code = getattr(getattr(kernel, "py_func", None), "__code__", None)
         names = code.co_varnames[: code.co_argcount] if code is not None else ()
         for loaded in self._loaded.get(library, {}).values():
@@ -118,21 +130,27 @@ class NumbaAdapter(Seam):
         (ptx,) = library.get_asm_strs()
         if ".loc" not in ptx:
             self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
-        prepared = self._open.instrument(ptx, name=library.name)
+        session, name = self._open, library.name
+        prepared = session.instrument_for_framework(ptx, name=name, reached=True) if self._records else session.instrument(ptx, name=name)
         prepared.framework = NUMBA
         image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin_of(prepared), name=library.name)
         module = context.create_module_image(image, library._setup_functions, library._teardown_functions)
         if not module.initialized:
             module.setup()
-        self._open.attach(prepared, _symbol_writer(module))
+        self._attach(prepared, module)
         return _Loaded(prepared, module.get_function(library._entry_name), self._open)
+
+    def _attach(self, prepared: PreparedLike, module: Any) -> None:
+        self._open.attach(prepared, _symbol_writer(module))
+        if prepared.recorded is not None:
+            self._launches.add(self._open, prepared, module.handle)
 
     def _renew(self, found: _Loaded) -> bool:
         """Attach what an earlier session loaded to this session, unless it needs other hooks."""
         prepared = renewed(self._open, found.prepared, otherwise="")
         if prepared is None:
             return False
-        self._open.attach(prepared, _symbol_writer(found.function.module))
+        self._attach(prepared, found.function.module)
         found.prepared, found.session = prepared, self._open
         return True
 

@@ -77,13 +77,15 @@ class Seam:
 
     def _wrap(self, owner: Any, name: str, replacement: Callable[..., Any], *first: Any) -> None:
         """Replace the original by `replacement(*first, original, ...)`, a plain function, so that it binds as a method."""
-        original = getattr(owner, name)
+        self._patches.set(owner, name, self._wrapped(getattr(owner, name), replacement, *first))
 
+    @staticmethod
+    def _wrapped(original: Callable[..., Any], replacement: Callable[..., Any], *first: Any) -> Callable[..., Any]:
         @functools.wraps(original)
         def wrapper(*args: Any, **kwargs: Any) -> Any:
             return replacement(*first, original, *args, **kwargs)
 
-        self._patches.set(owner, name, wrapper)
+        return wrapper
 
     def _known(self, oldest: tuple[int, int], newest: tuple[int, int], missing: list[str]) -> bool:
         """Whether this version may be patched. If not, a note says why."""

@@ -5,23 +5,29 @@ Read against torch 2.11 and 2.13. `_compile_kernel` looks up `_nvrtc_compile` an
 - `_nvrtc_compile` runs as it is, but with line information, and the NVRTC library that it asks for gives PTX where it wants the cubin;
   the instrumented cubin is returned in its place;
 - `_cuda_load_module` plants the control block in what it has loaded, and instruments PTX that a program gives to it;
-- `_CudaKernel.__call__` lists launches of modules that are not instrumented (binaries, and kernels that were compiled before the session).
+- `_CudaKernel.__call__` gives each launch of a recorded kernel a log and waits for it. It lists launches of modules that are not
+  instrumented (binaries, and kernels that were compiled before the session).
 
-Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm (noted), torch's jiterator, kernels of
-extensions (`load_inline`) and of torch itself, which are machine code, and a second device.
+Modules that use variables have called hooks. Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm
+(noted), torch's jiterator, kernels of extensions (`load_inline`) and of torch itself, which are machine code, and a second device.
 """
 
 from __future__ import annotations
 
 import contextvars
+import ctypes
+import sys
 from collections.abc import Callable
 from types import ModuleType
 from typing import Any
 
+from consan._errors import NotSupported
 from consan.adapters import sources
-from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
+from consan.adapters.base import Patches, PreparedLike, SessionLike, cubin_of, renewed
+from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
+from consan.session.frameworks import FrameworkLaunch
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
@@ -55,6 +61,9 @@ class TorchKernelAdapter(Seam):
         self._compiled: dict[bytes, PreparedLike] = {}  # by the cubin that torch is about to load
         self._attached: list[tuple[PreparedLike, int]] = []  # kept: torch unloads no module
         self._watched: set[int] = set()  # handles of modules that record for this session
+        self._recorded = FrameworkModules()
+        self._kernels: dict[int, dict[str, Any]] = {}  # of recorded modules, by name
+        self._calls = Patches()
 
     def install(self, session: SessionLike) -> None:
         """Take over torch now or when it is imported."""
@@ -62,10 +71,16 @@ class TorchKernelAdapter(Seam):
         self._watched = set()
         self._attached = [(self._again(prepared, module), module) for prepared, module in self._attached]
 
+    def remove(self) -> None:
+        """Restore torch. Recorded kernels that it has loaded need their calls to come here, which launch their plain forms from now on."""
+        super().remove()
+        if not self._recorded:
+            self._calls.undo()
+
     def _begin(self, utils: ModuleType) -> None:
         known = self._known(_OLDEST, _NEWEST, lacking(utils, *_SEAMS))
-        if hasattr(utils, "_CudaKernel"):
-            self._wrap(utils._CudaKernel, "__call__", self._launch)
+        if hasattr(utils, "_CudaKernel") and not self._calls:
+            self._calls.set(utils._CudaKernel, "__call__", self._wrapped(utils._CudaKernel.__call__, self._launch))
         if known:
             self._wrap(utils, "_get_gpu_rtc_library", _library)
             self._wrap(utils, "_nvrtc_compile", self._compile)
@@ -101,19 +116,46 @@ class TorchKernelAdapter(Seam):
         loaded = original(data if data in self._compiled else ptx, *args, **kwargs)
         if data in self._compiled:
             first = next(iter(loaded.values())).module if isinstance(loaded, dict) else loaded._module
+            self._kernels[first.value] = loaded if isinstance(loaded, dict) else vars(loaded).get("_kernels", {})
             self._attach(self._compiled[data], first.value)
             self._attached.append((self._compiled[data], first.value))
         return loaded
 
     def _launch(self, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
-        if kernel.module.value not in self._watched:
-            self._open.uninstrumented("a kernel of torch.cuda._compile_kernel")
-        return original(kernel, *args, **kwargs)
+        module = kernel.module.value
+        if module not in self._watched and self._session is not None:
+            self._session.uninstrumented("a kernel of torch.cuda._compile_kernel")
+        if module not in self._recorded:
+            return original(kernel, *args, **kwargs)
+        with self._recorded.launching(self._session, self._described(kernel, module, *args, **kwargs)) as other:
+            own, kernel.func = kernel.func, ctypes.c_void_p(other) if other else kernel.func
+            try:
+                return original(kernel, *args, **kwargs)
+            finally:
+                kernel.func = own
+
+    def _described(
+        self,
+        kernel: Any,
+        module: int,
+        grid: Any = (1, 1, 1),
+        block: Any = (1, 1, 1),
+        args: Any = None,
+        shared_mem: int = 0,
+        stream: Any = None,
+    ) -> FrameworkLaunch:
+        """A launch, by the arguments of a call of `_CudaKernel`."""
+        del args
+        name = next((name for name, known in self._kernels[module].items() if known.func.value == kernel.func.value), None)
+        if name is None:
+            raise NotSupported("torch.cuda._compile_kernel: a kernel that was not looked up by torch cannot be recorded")
+        stream = sys.modules["torch.cuda"].current_stream() if stream is None else stream
+        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), CudaModule(module), shared_mem)
 
     # -- the work ---------------------------------------------------------------------------------------------------------------
 
     def _instrument(self, text: bytes, name: str) -> bytes:
-        prepared = self._open.instrument(text.rstrip(b"\0").decode(), name=name)
+        prepared = self._open.instrument_for_framework(text.rstrip(b"\0").decode(), name=name, reached=True)
         self._compiled[cubin_of(prepared)] = prepared
         return cubin_of(prepared)
 
@@ -121,6 +163,8 @@ class TorchKernelAdapter(Seam):
         backend = self._open.backend
         self._open.attach(prepared, lambda name, data: backend.write(backend.symbol(CudaModule(module), name)[0], data))
         self._watched.add(module)
+        if prepared.recorded is not None:
+            self._recorded.add(self._open, prepared, module)
 
     def _again(self, prepared: PreparedLike, module: int) -> PreparedLike:
         """Give a module that an earlier session loaded to this one; it must have the same hooks."""

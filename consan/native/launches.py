@@ -13,7 +13,6 @@ Not handled: a kernel that waits for what its program does behind the launch (it
 from __future__ import annotations
 
 import math
-import re
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -21,10 +20,10 @@ from typing import TYPE_CHECKING, Final
 from consan._errors import ConsanError, UsageError
 from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
-from consan.instrument.ptx import parse
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.variables import keeps_state
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
@@ -34,8 +33,6 @@ _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
 _RECORDED: Final = 1
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
 REFUSED: Final = Message(MessageKind.ANSWER, 0, 2)  # launch nothing
-_TEXTS: Final = re.compile(r"\$str|__unnamed_|__PRETTY_FUNCTION__|__func__|__FUNCTION__")  # of printf and assert: nobody writes them
-_WORD: Final = re.compile(r"[A-Za-z_$%][\w$]*")
 
 
 class _Refused(UsageError):  # noqa: N818 - a state of a launch
@@ -174,14 +171,3 @@ def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
         if variable:
             session.recording.takes_hooks(name, f"its variable {variable} must not exist twice")
     return session.instrument(ptx, name=name, cluster=cluster)
-
-
-def keeps_state(ptx: str) -> str:
-    """A variable of a module that its kernels use, and that the program may write; empty if there is none."""
-    module = parse(ptx)
-    outside = (each for each in module.variables if each.space not in ("shared", "local"))
-    names = {name.name for each in outside for name in each.names if not _TEXTS.search(name.name)}
-    if not names:
-        return ""
-    used = (word for function in module.functions for word in _WORD.findall(function.text))
-    return next((word for word in used if word in names), "")

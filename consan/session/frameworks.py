@@ -25,7 +25,7 @@ from consan.session.watch import SessionWatch
 
 @dataclass(frozen=True)
 class FrameworkLaunch:
-    """One launch. `stream`: its handle. `module`: as the framework has loaded it."""
+    """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory."""
 
     entry: str
     grid: Dim3
@@ -33,6 +33,7 @@ class FrameworkLaunch:
     cluster: Dim3
     stream: int
     module: Handle
+    shared: int = 0
 
     @property
     def threads(self) -> int:

@@ -25,6 +25,7 @@ from consan.session.producers import framework_of
 from consan.session.recording import Recording
 from consan.session.runtime import library_for
 from consan.session.shadow import Room
+from consan.session.variables import keeps_state
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.registers import assemble_known, assemble_recorded
 
@@ -112,6 +113,20 @@ class Modules:
         """Instrument and load a module."""
         return self.load(self.instrument(ptx, name, cluster, recorded=self.records(name)))
 
+    def for_framework(self, ptx: str, name: str, *, reached: bool) -> Prepared:
+        """Instrument a module that a framework loads and launches.
+
+        Global memory is looked at only if that is asked for: frameworks make many launches, of much memory. `reached`: the program can
+        reach the module's variables. A module that uses some is not recorded then (variables.py).
+        """
+        wanted = self.records(name)
+        variable = keeps_state(ptx) if wanted and reached else ""
+        prepared = self.instrument(ptx, name, 1, recorded=wanted and not variable, outer=self._recording.required)
+        if variable:
+            prepared.refusal = f"its variable {variable} must not exist twice"
+            self._recording.takes_hooks(name, prepared.refusal)
+        return prepared
+
     def records(self, name: str) -> bool:
         """Whether a module is recorded, if the engine takes it."""
         delayed = self._device.delay_seed is not None
@@ -149,7 +164,8 @@ class Modules:
         """Write the control block of a module that another library has loaded. A recorded one has none."""
         if prepared.recorded is not None:
             return
-        self._recording.takes_hooks(prepared.name, "its framework launches it")
+        if not prepared.refusal:
+            self._recording.takes_hooks(prepared.name, "its framework launches it")
         set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
         if prepared.delayed:
             set_symbol(SEED, self._device.delay_bytes())

@@ -188,13 +188,15 @@ class Session:
         with self._own() as modules:
             return modules.prepare(ptx, name, cluster)
 
-    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
-        """A module that a framework loads and launches inside `framework_launch`: recorded where the session records.
-
-        Global memory is looked at only if that is asked for: frameworks make many launches, of much memory.
-        """
+    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", reached: bool = False) -> Prepared:
+        """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""
         with self._own() as modules:
-            return modules.instrument(ptx, name, 1, recorded=modules.records(name), outer=self.recording.required)
+            return modules.for_framework(ptx, name, reached=reached)
+
+    def plain(self, prepared: Prepared) -> Handle:
+        """The module without hooks, for launches of a framework outside of the session."""
+        with self.device.lock, self.backend.apart_from_captures():
+            return self.modules.plain(prepared)
 
     @contextlib.contextmanager
     def framework_launch(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:

@@ -26,6 +26,15 @@ def marked(folder: Path, *marks: str) -> set[int]:
     return {number for number, text in enumerate(lines, 1) if text.rstrip().endswith(marks)}
 
 
+def engines(report: dict[str, Any]) -> dict[str, int]:
+    """The launches that each engine has checked."""
+    launches: dict[str, int] = {}
+    for kernel in report["kernels"]:
+        if kernel["launches"]:
+            launches[kernel["engine"]] = launches.get(kernel["engine"], 0) + kernel["launches"]
+    return launches
+
+
 def found(report: dict[str, Any]) -> set[tuple[str, int]]:
     """File name and line of every access in the findings."""
     return {(Path(access["file"]).name, access["line"]) for finding in report["findings"] for access in finding["accesses"]}

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import found, marked, run
+from programs import engines, found, marked, run
 
 pytestmark = pytest.mark.gpu
 
@@ -123,7 +123,7 @@ def _gpu() -> None:
 def test_clean(name: str, tmp_path: Path) -> None:
     status, report = run(tmp_path, CLEAN[name])
     assert (status, report["verdict"]) == (0, "clean"), report
-    assert sum(kernel["launches"] for kernel in report["kernels"]) == 1
+    assert engines(report) == {"record": 1}
     assert not report["uninstrumented"]
 
 
@@ -131,6 +131,18 @@ def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:
     status, report = run(tmp_path, MATMUL.replace("        __syncthreads();\n    }", "    }"))
     assert (status, report["verdict"]) == (66, "violations")
     assert found(report) == {("script.py", line) for line in marked(tmp_path, "// WRITE", "// READ")}
+
+
+def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
+    script = PTX + (
+        "builder = device.create_graph_builder().begin_building()\n"
+        "launch(builder, LaunchConfig(grid=1, block=64), kernel, p)\n"
+        "graph = builder.end_building().complete()\n"
+        "x[...] = 0\ngraph.launch(stream)\nstream.sync()\nassert (x == np.arange(64)).all()"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert engines(report) == {"record": 1, "inline": 1}
 
 
 def test_a_linked_object_is_listed(tmp_path: Path) -> None:

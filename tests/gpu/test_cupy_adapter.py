@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from programs import engines
 
 pytestmark = pytest.mark.gpu
 
@@ -89,6 +90,7 @@ def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:
     marks = {number for number, text in enumerate(lines, 1) if "// WRITE" in text or "// READ" in text}
     found = {(Path(access["file"]).name, access["line"]) for finding in report["findings"] for access in finding["accesses"]}
     assert found == {("script.py", number) for number in marks}
+    assert engines(report) == {"record": 1}
 
 
 @pytest.mark.parametrize("name", sorted(CLEAN))
@@ -96,6 +98,57 @@ def test_clean_and_instrumented(tmp_path: Path, name: str) -> None:
     status, report = run(tmp_path, CLEAN[name])
     assert (status, report["verdict"]) == (0, "clean"), report["findings"]
     assert report["kernels"], "nothing was instrumented"
+    assert set(engines(report)) == {"record"}
+
+
+def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
+    script = SOURCE + (
+        "k = cp.RawKernel(SRC, 'plain'); a = cp.zeros(32, 'i4'); k((1,), (32,), (a,)); cp.cuda.Device().synchronize()\n"
+        "with cp.cuda.Stream(non_blocking=True) as stream:\n"
+        "    stream.begin_capture(); k((1,), (32,), (a,)); graph = stream.end_capture()\n"
+        "    graph.launch(stream); graph.launch(stream); stream.synchronize()\n"
+        "assert int(a.get().sum()) == 496"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert engines(report) == {"record": 1, "inline": 2}
+
+
+def test_a_module_with_a_variable_has_hooks(tmp_path: Path) -> None:
+    """The program may write it, and launches that are not recorded would have another one."""
+    script = (
+        "m = cp.RawModule(code='extern \"C\" { __device__ int c[1]; __global__ void k(int *p) { p[threadIdx.x] = c[0]; } }')\n"
+        "cp.ndarray(1, 'i4', memptr=m.get_global('c'))[:] = 5\n"
+        "a = cp.zeros(32, 'i4'); m.get_function('k')((1,), (32,), (a,)); assert (a.get() == 5).all()"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert [kernel["engine"] for kernel in report["kernels"] if kernel["name"] == "k"] == ["inline"]
+
+
+def test_errors_of_the_driver_are_cupys(tmp_path: Path) -> None:
+    script = SOURCE + (
+        "k = cp.RawKernel(SRC, 'plain'); a = cp.zeros(32, 'i4')\n"
+        "try:\n    k((1,), (32,), (a,), shared_mem=1 << 30)\n    raise AssertionError\n"
+        "except cp.cuda.driver.CUDADriverError as error:\n    assert 'INVALID_VALUE' in str(error), error\n"
+        "k((1,), (32,), (a,)); assert int(a.get().sum()) == 496"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"], engines(report)) == (0, "clean", {"record": 1}), report
+
+
+def test_sessions_one_after_another(tmp_path: Path) -> None:
+    script = SOURCE + (
+        "import consan\nk = cp.RawKernel(SRC, 'plain'); a = cp.zeros(32, 'i4')\n"
+        "for expected in (1, 2):\n"
+        "    with consan.check(device='gpu') as report:\n"
+        "        for _ in range(expected): k((1,), (32,), (a,))\n"
+        "    assert [kernel.launches for kernel in report.kernels if kernel.name == 'plain'] == [expected], report\n"
+        "    a.fill(0); k((1,), (32,), (a,)); assert int(a.get().sum()) == 496\n"
+    )
+    (tmp_path / "script.py").write_text(HEAD + script)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_the_users_cache_is_neither_read_nor_written(tmp_path: Path) -> None:

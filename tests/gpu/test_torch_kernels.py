@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from programs import found, marked, run
+from programs import engines, found, marked, run
 
 pytestmark = pytest.mark.gpu
 
@@ -44,6 +44,33 @@ def test_clean(tmp_path: Path) -> None:
     assert (status, report["verdict"]) == (0, "clean"), report
     assert [(kernel["name"], kernel["launches"]) for kernel in report["kernels"]] == [("sums", 1)]
     assert not report["uninstrumented"]
+    assert engines(report) == {"record": 1}
+
+
+def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
+    script = SUM + (
+        "graph = torch.cuda.CUDAGraph()\n"
+        "with torch.cuda.graph(graph):\n    kernel(grid=(4, 1, 1), block=(256, 1, 1), args=[x, out])\n"
+        "out.zero_(); graph.replay(); torch.cuda.synchronize(); assert (out == 256).all()"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert engines(report) == {"record": 1, "inline": 1}
+
+
+def test_sessions_one_after_another(tmp_path: Path) -> None:
+    script = SUM + (
+        "import consan\n"
+        "for expected in (1, 2):\n"
+        "    with consan.check(device='gpu') as report:\n"
+        "        kernel = torch.cuda._compile_kernel(SRC, 'sums')\n"
+        "        for _ in range(expected): kernel(grid=(4, 1, 1), block=(256, 1, 1), args=[x, out])\n"
+        "    assert [kernel.launches for kernel in report.kernels] == [expected], report\n"
+        "    out.zero_(); kernel(grid=(4, 1, 1), block=(256, 1, 1), args=[x, out]); assert (out == 256).all()\n"
+    )
+    (tmp_path / "script.py").write_text(script)
+    done = subprocess.run([sys.executable, "script.py"], cwd=tmp_path, capture_output=True, text=True, timeout=280, check=False)
+    assert done.returncode == 0, done.stderr
 
 
 def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:

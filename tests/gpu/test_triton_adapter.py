@@ -95,6 +95,13 @@ def test_inductor(workers: str, tmp_path: Path) -> None:
     assert (again, warm["kernels"][0]["launches"]) == (0, report["kernels"][0]["launches"])
 
 
+def test_a_mode_of_inductor_that_asks_for_graphs(tmp_path: Path) -> None:
+    script = INDUCTOR.replace("torch.compile(f)", "torch.compile(f, mode='reduce-overhead')")
+    status, report = run(tmp_path, script, TORCHINDUCTOR_CACHE_DIR=str(tmp_path / "inductor"))
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert {kernel["engine"] for kernel in report["kernels"] if kernel["launches"]} == {"record"}
+
+
 def test_nothing_of_consans_stays_in_a_cache(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     run(tmp_path, CLEAN["running_sum"], TRITON_CACHE_DIR=str(cache))

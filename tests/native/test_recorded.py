@@ -7,9 +7,9 @@ from native_case import STATUS, Case, options
 
 from consan.instrument.record import module
 from consan.native.build import compiler
-from consan.native.launches import keeps_state
 from consan.options import INLINE, RECORD
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
+from consan.session.variables import keeps_state
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 

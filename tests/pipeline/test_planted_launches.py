@@ -84,6 +84,8 @@ OF_THE_CHECKER = {
     "CTAs that share nothing": ("launch.hpp", "!grid_.kept.wanted() && ", "", lambda: dependent(True)),
     "the launch has waited": ("kept.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
 }
+
+
 def by_event() -> Any:
     return streams_of(lambda run: run.other.wait(run.stream.record()))
 

@@ -12,7 +12,7 @@ files, is turned off for the session, through torch's public `config.patch`.
 - The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
   and others are never mixed.
 - Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log and is waited for. Launches
-  into a CUDA graph take the form with called hooks.
+  into a CUDA graph take the form with called hooks. So the modes of `torch.compile` that ask for CUDA graphs launch without them.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
 Kernels loaded under an earlier session are attached to the new one. Not handled: AMD, AOTInductor and TorchInductor's C++ wrappers
@@ -30,6 +30,7 @@ from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
+from consan.adapters.recorded import FrameworkModules
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
 from consan.adapters.triton.seam import TritonSeam
@@ -76,26 +77,22 @@ class CheckedDriver:
 class RecordedRun:
     """Stands for the launcher of one recorded kernel (`CompiledKernel.run`)."""
 
-    def __init__(self, adapter: TritonAdapter, prepared: PreparedLike, module: CudaModule, kernel: Any) -> None:
+    def __init__(self, adapter: TritonAdapter, module: CudaModule, kernel: Any) -> None:
         run = kernel._run
         self.plain: Callable[..., Any] = run.plain if isinstance(run, RecordedRun) else run
-        self._adapter, self._prepared, self._module, self._metadata = adapter, prepared, module, kernel.metadata
+        self._adapter, self._module, self._metadata = adapter, module, kernel.metadata
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
 
     def __call__(self, x: int, y: int, z: int, stream: int, function: int, *rest: Any) -> Any:
         """Launch, as Triton's launcher, which takes the arguments of the kernel behind these."""
-        session, known = self._adapter.session, self._metadata
-        if session is None:
-            return self.plain(x, y, z, stream, function, *rest)
+        known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
-        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module)
-        with session.framework_launch(self._prepared, launch) as module:
-            if module is not None:
-                function = session.backend.function(module, known.name, known.shared, cluster)
-            return self.plain(x, y, z, stream, function, *rest)
+        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared)
+        with self._adapter.recorded.launching(self._adapter.session, launch) as other:
+            return self.plain(x, y, z, stream, other or function, *rest)
 
 
 class TritonAdapter(TritonSeam):
@@ -108,6 +105,7 @@ class TritonAdapter(TritonSeam):
         # Every instrumented kernel in use: a later session attaches to it again.
         self._attached: list[tuple[PreparedLike, weakref.ref[Any]]] = []
         self._functions: set[Any] = set()  # handles of the kernels attached to this session
+        self.recorded = FrameworkModules()
 
     def install(self, session: SessionLike) -> None:
         """Patch Triton now or when it is imported."""
@@ -141,6 +139,11 @@ class TritonAdapter(TritonSeam):
         if getattr(self._open, "skip_benchmarks", False):
             self._when("triton.testing", self._skip_benchmarks)
         self._when("torch._inductor.config", self._patch_inductor)
+        self._when("torch._inductor", self._patch_modes)
+
+    def _patch_modes(self, inductor: ModuleType) -> None:
+        if hasattr(inductor, "list_mode_options") and self._open.recording.wanted(self._open.backend):
+            self._wrap(inductor, "list_mode_options", harness.without_graphs, self._open)
 
     def _patch_inductor(self, config: ModuleType) -> None:
         wanted = {"use_static_cuda_launcher": False, "autotune_local_cache": False, "autotune_remote_cache": False}
@@ -173,7 +176,8 @@ class TritonAdapter(TritonSeam):
         self._open.attach(prepared, lambda name, data: backend.write(backend.symbol(module, name)[0], data))
         self._functions.add(kernel.function)
         if prepared.recorded is not None:
-            kernel._run = RecordedRun(self, prepared, module, kernel)
+            self.recorded.add(self._open, prepared, module.handle)
+            kernel._run = RecordedRun(self, module, kernel)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""

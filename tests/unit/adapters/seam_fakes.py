@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import sys
 from collections.abc import Iterator
@@ -13,19 +14,27 @@ from typing import Any
 import pytest
 
 
+def kernel_of(module: str, entry: str, shared: int, cluster: tuple[int, int, int]) -> int:
+    """The handle of a kernel in another module."""
+    return {"plain": 8, "hooks": 9}[module]
+
+
 @dataclass
 class FakeSession:
     """Marks what it instruments and notes every call."""
 
     hooks: str = "hooks:"
     source_dir: Path | None = None
-    backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU", arch="sm_90a"))
+    backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU", arch="sm_90a", function=kernel_of))
     names: list[str] = field(default_factory=list)
     texts: list[str] = field(default_factory=list)
     listed: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
     attached: list[Any] = field(default_factory=list)
     launches: list[Any] = field(default_factory=list)
+    records: bool = False
+    recorded: list[Any] = field(default_factory=list)  # launches
+    other: str | None = None  # the module whose kernel is launched instead of a recorded one
 
     def instrument(self, ptx: str, *, name: str) -> Any:
         self.names.append(name)
@@ -34,8 +43,23 @@ class FakeSession:
         known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
         return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
 
+    def instrument_for_framework(self, ptx: str, *, name: str, reached: bool = False) -> Any:
+        made = self.instrument(ptx, name=name)
+        made.recorded = "how to read the log" if self.records else None
+        return made
+
+    @contextlib.contextmanager
+    def framework_launch(self, prepared: Any, launch: Any) -> Iterator[Any]:
+        self.recorded.append(launch)
+        yield self.other
+
+    def plain(self, prepared: Any) -> str:
+        return "plain"
+
     def attach(self, prepared: Any, set_symbol: Any) -> None:
         self.attached.append(prepared)
+        if prepared.recorded is not None:
+            return
         set_symbol("__consan_ctl", b"8 bytes!")
 
     def launched(self, prepared: Any, entry: str, buffers: Any) -> None:

@@ -35,6 +35,8 @@ class ProgramOptions:
     link_time_optimization: bool = None
 class Kernel:
     def __init__(self, library, name): self.handle = (library, name)
+    @staticmethod
+    def from_handle(handle): return Kernel("other", handle)
 class ObjectCode:
     @classmethod
     def _init(cls, code, code_type, name="", symbol_mapping=None):
@@ -53,21 +55,41 @@ class Program:
         log.append((self.code, self.options, target_type, cache))
         mapping = {name: "_Z" + name for name in name_expressions}
         return ObjectCode._init(f"{target_type} of {self.code}".encode(), target_type, self.options.name, mapping)
+@dataclass
+class LaunchConfig:
+    grid: tuple
+    block: tuple
+    cluster: tuple = None
+    shmem_size: int = 0
+    is_cooperative: bool = False
 class Linker:
     def __init__(self, *object_codes, options=None): self.given = object_codes
 def launch(stream, config, kernel, *args): return ("launched", kernel.handle, args)
 class Device:
     def set_current(self): return self
 """
+_GRAPH = """
+class GraphDefinition:
+    kind = "definition"
+    def __init__(self, *args): self.args = args
+"""
 _DRIVER = """
 writes = []
 def cuKernelGetLibrary(handle): return 0, handle[0]
 def cuKernelGetName(handle): return 0, handle[1].encode()
 def cuLibraryGetGlobal(library, name): return 0, {b"__consan_ctl": 4096 + library}[name], 8
+def cuLibraryGetModule(library): return 0, 5000 + library
 def cuMemcpyHtoD(to, data, size): writes.append((to, data, size)); return 0,
 """
 SOURCE = "__global__ void " + "k(float *x) {}"  # in two parts: not found verbatim in this file, so a copy is written
-FILES = {"cuda": "", "cuda.core": _CORE, "cuda.core.cu13": "", "cuda.bindings": "", "cuda.bindings.driver": _DRIVER}
+FILES = {
+    "cuda": "",
+    "cuda.core": _CORE + "import importlib\ngraph = importlib.import_module('cuda.core.graph')\n",
+    "cuda.core.graph": _GRAPH,
+    "cuda.core.cu13": "",
+    "cuda.bindings": "",
+    "cuda.bindings.driver": _DRIVER,
+}
 
 
 @pytest.fixture(autouse=True)
@@ -230,6 +252,70 @@ def test_an_unknown_version_is_listed(site: Path, session: FakeSession, monkeypa
     assert len(session.notes) == 1
     assert session.notes[0].startswith(f"cuda.core {version} is not known to consan, which was tried with 1.2: its kernels are not checked")
     assert session.notes[0].endswith("it lacks Linker" if gone else "not checked")
+
+
+# -- recorded kernels -----------------------------------------------------------------------------------------------------------------
+
+STREAM = SimpleNamespace(__cuda_stream__=lambda: (0, 7))
+
+
+@pytest.fixture
+def recording(session: FakeSession, adapter: CudaCoreAdapter) -> FakeSession:
+    session.records = True
+    return session
+
+
+def launch_at(code: Any, stream: Any = STREAM, **config: Any) -> Any:
+    """What the driver is asked to launch."""
+    config = {"grid": (4, 2, 1), "block": (32, 1, 1), **config}
+    return core().launch(stream, core().LaunchConfig(**config), code.get_kernel("k"), 1)[1]
+
+
+def test_a_recorded_launch_is_the_sessions(recording: FakeSession) -> None:
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    assert launch_at(code, shmem_size=64) == (code.handle, "k")
+    recording.other = "hooks"
+    assert launch_at(code, SimpleNamespace(stream=STREAM), cluster=(2, 1, 1)) == ("other", 9)
+    core().launch(STREAM, {"grid": 3, "block": 8}, code.get_kernel("k"))
+    first, second, third = recording.recorded
+    assert (first.entry, first.grid, first.block, first.cluster) == ("k", (4, 2, 1), (32, 1, 1), (1, 1, 1))
+    assert (first.stream, first.module.handle, first.shared) == (7, 5000 + code.handle, 64)
+    assert (second.grid, second.cluster, second.stream) == ((8, 2, 1), (2, 1, 1), 7)
+    assert (third.grid, third.block) == ((3, 1, 1), (8, 1, 1))
+    assert len(recording.attached) == 1
+    assert writes() == []
+
+
+def test_outside_of_its_session_a_recorded_kernel_runs_plain(adapter: CudaCoreAdapter, recording: FakeSession) -> None:
+    launch_there = core().launch
+    known, fresh = (core().Program(SOURCE, "c++").compile("cubin") for _ in range(2))
+    launch_at(known)
+    adapter.remove()
+    for code in (known, fresh):
+        _, handle, _ = launch_there(STREAM, core().LaunchConfig((1, 1, 1), (1, 1, 1)), code.get_kernel("k"))
+        assert handle == ("other", 8)
+    others = FakeSession(hooks="others:", records=True)
+    adapter.install(others)
+    assert launch_at(known) == ("other", 8)
+    assert (others.listed, others.recorded, len(recording.recorded)) == (["k"], [], 1)
+
+
+def test_where_cuda_core_came_first_kernels_have_hooks(site: Path) -> None:
+    core()
+    session, adapter = FakeSession(records=True), CudaCoreAdapter()
+    adapter.install(session)
+    launch(core().Program(SOURCE, "c++").compile("cubin"))
+    adapter.remove()
+    assert [prepared.recorded for prepared in session.attached] == [None]
+
+
+def test_nodes_of_a_graph_definition_get_no_log(adapter: CudaCoreAdapter, recording: FakeSession) -> None:
+    graph = importlib.import_module("cuda.core.graph")
+    assert isinstance(graph.GraphDefinition(3), graph.GraphDefinition)
+    assert graph.GraphDefinition.kind == "definition"
+    core().Program(SOURCE, "c++").compile("cubin")
+    with pytest.raises(NotSupported, match=r"graph definition cannot be recorded; --engine inline"):
+        graph.GraphDefinition()
 
 
 def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:

@@ -7,117 +7,22 @@ from __future__ import annotations
 
 import importlib
 import sys
-from dataclasses import dataclass, field
 from pathlib import Path
-from types import ModuleType, SimpleNamespace
+from types import ModuleType
 from typing import Any
 
 import pytest
+from cupy_fakes import COMPILER, FILES
+from seam_fakes import FakeSession
 
 from consan._errors import NotSupported
 from consan.adapters.cupy import CupyAdapter
-
-_COMPILER = """
-import sys
-from types import SimpleNamespace
-from cupy.cuda import function
-runtime = SimpleNamespace(is_hip=False)
-log = []
-_kernel_cache_backend = SimpleNamespace(load=lambda name: sys.exit("cache read"), save=lambda *a: sys.exit("cache written"))
-def _get_arch(): return "90"
-def _get_arch_for_options_for_nvrtc(arch=None): return f"-arch=sm_{arch}", "cubin"
-def _compile_using_nvrtc_no_warning(source, options=(), arch=None, filename="kern.cu", name_expressions=None, log_stream=None,
-                                    cache_in_memory=False, jitify=None, method=None):
-    if method is None:
-        option, method = _get_arch_for_options_for_nvrtc(arch)
-        options += (option,)
-    log.append((source, options, method))
-    mapping = {name: "_Z" + name for name in name_expressions or ()} or None
-    return f"{method}:{source}".encode() + b"\\0", mapping
-def compile_using_nvrtc(source, options=(), arch=None):
-    return _compile_using_nvrtc_no_warning(source, options, arch)
-def compile_using_nvcc(source, options=(), arch=None, filename="kern.cu", code_type="cubin", separate_compilation=False, log_stream=None):
-    log.append((source, options, code_type))
-    return f"{code_type}:{source}".encode()
-def _compile_module_with_cache(source, options=(), *, arch=None, backend="nvrtc", name_expressions=None, to_ltoir=False):
-    if to_ltoir:
-        return _compile_using_nvrtc_no_warning(source, options, arch, "x", None, None, False, None, "lto")[0]
-    mod = function.Module()
-    if _kernel_cache_backend.load("key") is not None:
-        raise AssertionError
-    if backend == "nvrtc":
-        cubin, mapping = _compile_using_nvrtc_no_warning(source, options, arch or "90", "x.cu", name_expressions)
-        mod.mapping = mapping
-    else:
-        cubin = compile_using_nvcc(source, options, arch, "x.cu", code_type="cubin", separate_compilation="-dc" in options)
-    _kernel_cache_backend.save("key", cubin, source)
-    mod.load(cubin)
-    return mod
-"""
-_FUNCTION = """
-import pathlib
-class Module:
-    def __init__(self): self.mapping = None; self.loaded = None
-    def load(self, data): self.loaded = data
-    def load_file(self, path): self.loaded = pathlib.Path(path).read_bytes()
-    def get_global_var(self, name): return {"__consan_ctl": 4096}[name]
-"""
-_RAW = """
-import functools
-from cupy.cuda import function
-@functools.lru_cache
-def _get_raw_module(code, path, options=(), *rest):
-    mod = function.Module()
-    mod.load_file(path)
-    return mod
-class RawModule:
-    def __init__(self, path): self.path = path
-    @property
-    def module(self): return _get_raw_module(None, self.path, ())
-"""
-_RUNTIME = """
-import ctypes
-memcpyHostToDevice = 1
-writes = []
-def memcpy(dst, src, size, kind): writes.append((dst, ctypes.string_at(src, size), kind))
-"""
-_THRUST = "def sort(*a): return 'sorted'\ndef get_build_version(): return 1\navailable = True\n"
-
-
-@dataclass
-class FakeSession:
-    """Marks what it instruments and notes every call."""
-
-    source_dir: Path
-    backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU"))
-    names: list[str] = field(default_factory=list)
-    listed: list[str] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    attached: list[Any] = field(default_factory=list)
-    hooks: str = "text:"
-
-    def instrument(self, ptx: str, *, name: str) -> Any:
-        self.names.append(name)
-        hooked = SimpleNamespace(ptx=self.hooks + ptx)
-        known = {"plain": ptx, "name": name, "session": self, "framework": "cuda", "recorded": None}
-        return SimpleNamespace(cubin=b"instrumented:" + ptx.encode(), instrumented=hooked, **known)
-
-    def attach(self, prepared: Any, set_symbol: Any) -> None:
-        self.attached.append(prepared)
-        set_symbol("__consan_ctl", b"8 bytes!")
-
-    def uninstrumented(self, name: str, launches: int = 1) -> None:
-        self.listed.append(name)
-
-    def note(self, text: str) -> None:
-        self.notes.append(text)
+from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 
 
 @pytest.fixture
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
-    files = {"__init__": '__version__ = "14.2.0"\n', "cuda/__init__": "", "_core/__init__": "", "cuda/compiler": _COMPILER}
-    files |= {"cuda/function": _FUNCTION, "_core/raw": _RAW, "cuda/runtime": _RUNTIME, "cuda/thrust": _THRUST}
-    for name, text in files.items():
+    for name, text in FILES.items():
         path = tmp_path / "site" / "cupy" / f"{name}.py"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text(text)
@@ -134,7 +39,7 @@ def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
 
 @pytest.fixture
 def session(tmp_path: Path) -> FakeSession:
-    return FakeSession(tmp_path / "run")
+    return FakeSession(source_dir=tmp_path / "run", records=True)
 
 
 @pytest.fixture
@@ -187,7 +92,7 @@ def test_debug_options_are_not_doubled(adapter: CupyAdapter) -> None:
 
 def test_relocatable_code_goes_on_as_ptx(adapter: CupyAdapter) -> None:
     module = compiler()._compile_module_with_cache(SOURCE, ("-rdc=true",))
-    assert module.loaded.startswith(b"text:ptx:#line")
+    assert module.loaded.startswith(b"hooks:ptx:#line")
     assert module.loaded.endswith(b"\0")
 
 
@@ -256,7 +161,7 @@ def test_install_twice_wraps_once(adapter: CupyAdapter, session: FakeSession) ->
 def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     compiler()._compile_module_with_cache(SOURCE)
     adapter.remove()
-    later = FakeSession(tmp_path / "later")
+    later = FakeSession(source_dir=tmp_path / "later", records=True)
     adapter.install(later)
     assert [prepared.plain for prepared in later.attached] == [prepared.plain for prepared in session.attached]
     assert [prepared.session for prepared in later.attached] == [later]
@@ -267,7 +172,7 @@ def test_a_later_session_gets_the_loaded_kernels(adapter: CupyAdapter, session: 
 def test_a_later_session_with_other_hooks_lists_them(adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
     compiler()._compile_module_with_cache(SOURCE)
     adapter.remove()
-    later = FakeSession(tmp_path / "later", hooks="other:")
+    later = FakeSession(source_dir=tmp_path / "later", records=True, hooks="other:")
     adapter.install(later)
     assert (later.attached, later.listed) == ([], ["k"])
     assert "other settings" in later.notes[0]
@@ -288,7 +193,7 @@ def test_cupy_imported_first_is_noted(site: Path, session: FakeSession) -> None:
 def test_version_gate_names_the_version(site: Path, session: FakeSession, version: str, message: str) -> None:
     (site / "__init__.py").write_text(f"__version__ = {version!r}\n")
     if version == "99.0":
-        (site / "cuda" / "compiler.py").write_text(_COMPILER.replace("def _get_arch()", "def _renamed()"))
+        (site / "cuda" / "compiler.py").write_text(COMPILER.replace("def _get_arch()", "def _renamed()"))
     adapter = CupyAdapter()
     adapter.install(session)
     with pytest.raises(NotSupported, match=message):
@@ -297,7 +202,7 @@ def test_version_gate_names_the_version(site: Path, session: FakeSession, versio
 
 
 def test_older_cupy_without_cache_backend(site: Path, session: FakeSession, tmp_path: Path) -> None:
-    old = _COMPILER.replace("_compile_using_nvrtc_no_warning", "compile_using_nvrtc_").replace("def compile_using_nvrtc(", "def unused(")
+    old = COMPILER.replace("_compile_using_nvrtc_no_warning", "compile_using_nvrtc_").replace("def compile_using_nvrtc(", "def unused(")
     old = old.replace("compile_using_nvrtc_", "compile_using_nvrtc").replace(
         "_kernel_cache_backend = SimpleNamespace", "def get_cache_dir(): return '/users/cache'\nkept = SimpleNamespace"
     )
@@ -311,3 +216,73 @@ def test_older_cupy_without_cache_backend(site: Path, session: FakeSession, tmp_
     assert compiler().get_cache_dir().startswith(str(session.source_dir))
     adapter.remove()
     assert compiler().get_cache_dir() == "/users/cache"
+
+
+# -- where launches are seen ----------------------------------------------------------------------------------------------------------
+
+
+class Launcher:
+    """Stands for CuPy's calls of the driver."""
+
+    def __init__(self, drivers: list[CupyDriver]) -> None:
+        self._drivers, self.made, self.status = drivers, list[int](), 0
+
+    def launch(self, module: Any, name: str = "k") -> int:
+        """Launch kernel 7 of a module; `made` has the kernels that the driver gets."""
+        (driver,) = self._drivers
+        driver.kernels[7] = module.ptr, name
+        return driver.launched(CupyLaunch(7, (2, 1, 1), (32, 1, 1), 64, 5, lambda kernel: (self.made.append(kernel), self.status)[1]))
+
+
+@pytest.fixture
+def launcher(monkeypatch: pytest.MonkeyPatch) -> Launcher:
+    taken: list[CupyDriver] = []
+    monkeypatch.setattr(CupyDriver, "take_over", lambda driver: driver in taken or taken.append(driver) is None)
+    return Launcher(taken)
+
+
+def test_a_recorded_launch_is_the_sessions(launcher: Launcher, adapter: CupyAdapter, session: FakeSession) -> None:
+    module = compiler()._compile_module_with_cache(SOURCE)
+    assert importlib.import_module("cupy.cuda.runtime").writes == []
+    assert launcher.launch(module) == 0
+    (launch,) = session.recorded
+    assert (launch.entry, launch.grid, launch.block, launch.cluster) == ("k", (2, 1, 1), (32, 1, 1), (1, 1, 1))
+    assert (launch.stream, launch.shared) == (5, 64)
+    assert launch.module.handle == module.ptr
+    session.other = "hooks"
+    launcher.launch(module)
+    assert launcher.made == [7, 9]
+
+
+def test_launches_of_other_modules_are_cupys(launcher: Launcher, adapter: CupyAdapter, session: FakeSession, tmp_path: Path) -> None:
+    (tmp_path / "mine.cubin").write_bytes(b"\x7fELF1234")
+    binary = importlib.import_module("cupy._core.raw").RawModule(str(tmp_path / "mine.cubin")).module
+    launches_others = compiler()._compile_module_with_cache(SOURCE, ("-rdc=true",))
+    for module in (binary, launches_others):
+        launcher.launch(module)
+    assert (launcher.made, session.recorded) == ([7, 7], [])
+    assert [prepared.recorded for prepared in session.attached] == [None]
+
+
+def test_a_refused_launch_is_refused(launcher: Launcher, adapter: CupyAdapter, session: FakeSession) -> None:
+    module = compiler()._compile_module_with_cache(SOURCE)
+    launcher.status = 701
+    assert launcher.launch(module) == 701
+
+
+def test_outside_of_its_session_a_recorded_kernel_runs_plain(
+    launcher: Launcher, adapter: CupyAdapter, session: FakeSession, tmp_path: Path
+) -> None:
+    module = compiler()._compile_module_with_cache(SOURCE)
+    adapter.remove()
+    launcher.launch(module)
+    later = FakeSession(source_dir=tmp_path / "later", records=True)
+    adapter.install(later)
+    launcher.launch(module)
+    adapter.remove()
+    other = FakeSession(source_dir=tmp_path / "other", records=True, hooks="other:")
+    adapter.install(other)
+    launcher.launch(module)
+    assert launcher.made == [8, 7, 8]
+    assert [len(each.recorded) for each in (session, later, other)] == [0, 1, 0]
+    assert other.listed == ["k"]

@@ -36,12 +36,13 @@ class CUDACodeLibrary:
 _DEVICES = """
 from types import SimpleNamespace
 class Module:
-    def __init__(self, image, setup, teardown): self.image, self.callbacks, self.initialized = image, setup, False
+    def __init__(self, image, setup, teardown):
+        self.image, self.callbacks, self.initialized, self.handle = image, setup, False, 70
     def setup(self):
         assert not self.initialized
         self.initialized = True
         for call in self.callbacks: call(self.image)
-    def get_function(self, name): return SimpleNamespace(module=self, name=name)
+    def get_function(self, name): return SimpleNamespace(module=self, name=name, kernel=SimpleNamespace(handle=(self.handle, name)))
     def get_global_symbol(self, name): return {"__consan_ctl": 4096}[name], 8
 class Context:
     device = SimpleNamespace(id=0)
@@ -73,8 +74,26 @@ class CUDACache(Cache):
     def load_overload(self, *args): return super().load_overload(*args)
 class _Kernel:
     def __init__(self, library): self._codelibrary, self.entry_name = library, library._entry_name
-    def launch(self, args, grid, block, stream=0, sharedmem=0): return self._codelibrary.get_cufunc()
+    def launch(self, args, grid, block, stream=0, sharedmem=0):
+        function = self._codelibrary.get_cufunc()
+        if grid == 1: return function
+        return launch(stream, LaunchConfig(grid, block, None, sharedmem), function.kernel, *args)
+def launch(stream, config, kernel, *args): return kernel.handle
+class LaunchConfig:
+    def __init__(self, *config): self.grid, self.block, self.cluster, self.shmem_size = config
 """
+# What the launches of recorded kernels need of cuda.core.
+_DRIVER_CALLS = """
+def cuKernelGetLibrary(handle): return 0, handle[0]
+def cuKernelGetName(handle): return 0, handle[1].encode()
+def cuLibraryGetModule(library): return 0, 5000 + library
+"""
+_CORE = """
+class Kernel:
+    @staticmethod
+    def from_handle(handle): return type("", (), {"handle": handle})
+"""
+CORE = {"cuda": "", "cuda.core": _CORE, "cuda.bindings": "", "cuda.bindings.driver": _DRIVER_CALLS}
 FILES = {
     "numba": "",
     "numba.cuda": "from numba.cuda import dispatcher",
@@ -263,6 +282,25 @@ def test_a_newer_version_with_all_seams_is_used(session: FakeSession, monkeypatc
 def test_the_simulator_is_noted(adapter: NumbaAdapter, session: FakeSession) -> None:
     importlib.import_module("numba.cuda.simulator.kernel")
     assert "simulator runs the kernels" in session.notes[0]
+
+
+def test_a_recorded_launch_is_the_sessions(
+    site: Path, adapter: NumbaAdapter, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    session.records = True
+    kernel, stream = numba("dispatcher")._Kernel(library("k")), SimpleNamespace(__cuda_stream__=lambda: (0, 7))
+    for _ in package(site, monkeypatch, "cuda", CORE):
+        assert kernel.launch((), (2, 1), (32, 1), stream, 64) == (70, "entry")
+        session.other = "hooks"
+        assert kernel.launch((), (2, 1), (32, 1), stream, 64) == 9
+        later = FakeSession(records=True)
+        adapter.install(later)
+        kernel.launch((), (2, 1), (32, 1), stream)
+    launch = session.recorded[0]
+    assert (launch.entry, launch.grid, launch.block, launch.cluster) == ("entry", (2, 1, 1), (32, 1, 1), (1, 1, 1))
+    assert (launch.stream, launch.module.handle, launch.shared) == (7, 5070, 64)
+    assert [len(each.recorded) for each in (session, later)] == [2, 1]
+    assert numba("cudadrv.driver").writes == []
 
 
 def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from seam_fakes import FakeSession, package
+from seam_fakes import FakeSession, kernel_of, package
 
 from consan._errors import NotSupported
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
@@ -31,17 +31,22 @@ def _nvrtc_compile(kernel_source, kernel_name, compute_capability=None, cuda_inc
     log.append((kernel_source, nvcc_options))
     return library.nvrtcGetCUBIN(kernel_source.encode()), "_Z" + kernel_name
 class _CudaModule:
-    def __init__(self, module): self._module = module
+    def __init__(self, module): self._module, self._kernels = module, {}
+    def __getattr__(self, name):
+        self._kernels[name] = _CudaKernel(ctypes.c_void_p(1000 + self._module.value), self._module)
+        return self._kernels[name]
 class _CudaKernel:
     def __init__(self, func, module): self.func, self.module = func, module
-    def __call__(self, grid=(1, 1, 1), block=(1, 1, 1), args=None, shared_mem=0, stream=None): return ("launched", self.func)
+    def __call__(self, grid=(1, 1, 1), block=(1, 1, 1), args=None, shared_mem=0, stream=None): return ("launched", self.func.value)
 def _cuda_load_module(ptx, kernel_names=None):
     module = ctypes.c_void_p(next(handles))
     log.append(ptx)
-    return {name: _CudaKernel(name, module) for name in kernel_names} if kernel_names else _CudaModule(module)
+    return {name: _CudaKernel(ctypes.c_void_p(7), module) for name in kernel_names} if kernel_names else _CudaModule(module)
 """
 _CUDA = """
+from types import SimpleNamespace
 from torch.cuda import _utils
+def current_stream(): return SimpleNamespace(cuda_stream=5)
 def _compile_kernel(kernel_source, kernel_name, compute_capability=None, cuda_include_dirs=None, nvcc_options=None):
     from torch.cuda._utils import _cuda_load_module, _nvrtc_compile
     ptx, mangled = _nvrtc_compile(kernel_source, kernel_name, compute_capability, cuda_include_dirs, nvcc_options)
@@ -69,6 +74,7 @@ def made(folder: Path, hooks: str = "hooks:") -> FakeSession:
     session.backend = SimpleNamespace(
         device_name="Fake GPU",
         written=written,
+        function=kernel_of,
         symbol=lambda module, name: (4096 + module.handle, 8),
         write=lambda address, data: written.append((address, data)),
     )
@@ -100,7 +106,7 @@ def test_source_becomes_ptx_with_lines_then_an_instrumented_cubin(adapter: Torch
     assert (flags, options) == (["-DA", "-lineinfo"], ["-DA"])
     assert loaded == b"instrumented:ptx of " + source.encode()
     assert session.backend.written == [(4096 + kernel.module.value, b"8 bytes!")]
-    assert kernel(grid=(1, 1, 1)) == ("launched", "_Zk")
+    assert kernel(grid=(1, 1, 1)) == ("launched", 7)
     assert (session.names, session.listed) == (["k"], [])
 
 
@@ -135,6 +141,39 @@ def test_a_later_session_gets_the_loaded_kernel(adapter: TorchKernelAdapter, tmp
     assert (others.attached, len(others.listed)) == ([], 1)
 
 
+def test_a_recorded_launch_is_the_sessions(adapter: TorchKernelAdapter, session: FakeSession) -> None:
+    session.records = True
+    kernel = torch()._compile_kernel(SOURCE, "k")
+    assert kernel(grid=(2, 1, 1), block=(32, 1, 1), args=[1], shared_mem=64) == ("launched", 7)
+    session.other = "hooks"
+    assert kernel((3, 1, 1), stream=SimpleNamespace(cuda_stream=9)) == ("launched", 9)
+    assert kernel.func.value == 7
+    looked_up = torch()._utils._cuda_load_module(".version 8.0").second
+    assert looked_up() == ("launched", 9)
+    first, second, third = session.recorded
+    assert (first.entry, first.grid, first.block, first.stream, first.shared) == ("_Zk", (2, 1, 1), (32, 1, 1), 5, 64)
+    assert (first.module.handle, second.grid, second.stream) == (kernel.module.value, (3, 1, 1), 9)
+    assert (third.entry, third.module.handle) == ("second", looked_up.module.value)
+    assert (session.backend.written, session.listed) == ([], [])
+    with pytest.raises(NotSupported, match="not looked up by torch"):
+        type(kernel)(ctypes.c_void_p(11), kernel.module)()
+
+
+def test_outside_of_its_session_a_recorded_kernel_runs_plain(adapter: TorchKernelAdapter, session: FakeSession, tmp_path: Path) -> None:
+    session.records = True
+    kernel = torch()._compile_kernel(SOURCE, "k")
+    adapter.remove()
+    assert kernel() == ("launched", 8)
+    later, others = made(tmp_path), made(tmp_path, hooks="others:")
+    later.records = others.records = True
+    adapter.install(later)
+    assert kernel() == ("launched", 7)
+    adapter.install(others)
+    assert kernel() == ("launched", 8)
+    assert [len(each.recorded) for each in (session, later, others)] == [0, 1, 0]
+    assert len(others.listed) == 1
+
+
 @pytest.mark.parametrize(("version", "gone"), [("2.7.1", ""), ("2.14.0", "_cuda_load_module")])
 def test_an_unknown_version_is_listed(site: Path, session: FakeSession, monkeypatch: pytest.MonkeyPatch, version: str, gone: str) -> None:
     monkeypatch.setattr(TorchKernelAdapter, "version", lambda self: version)
@@ -155,7 +194,7 @@ def test_without_a_gpu_one_sentence_says_so(site: Path, session: FakeSession) ->
     with pytest.raises(NotSupported, match=r"^torch\.cuda\._compile_kernel needs a GPU"):
         torch()._compile_kernel(SOURCE, "k")
     refused.remove()
-    assert torch()._compile_kernel(SOURCE, "k").func == "_Zk"
+    assert torch()._compile_kernel(SOURCE, "k").func.value == 7
 
 
 @pytest.mark.filterwarnings("default")

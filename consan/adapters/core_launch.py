@@ -1,0 +1,85 @@
+"""Launches by cuda.core's `launch` of recorded kernels: those of its own users, and those of Numba.
+
+cuda.core loads libraries, which have one module in each context. The recorder's variables are written in the module of the current context.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+from consan._errors import EnvironmentFailure
+from consan.adapters.base import PreparedLike, SessionLike
+from consan.adapters.recorded import FrameworkModules
+from consan.backends.base import Dim3
+from consan.backends.cuda import CudaModule
+from consan.session.frameworks import FrameworkLaunch
+
+_ONE = (1, 1, 1)
+
+
+class CoreLaunches:
+    """The recorded modules of one adapter, and their launches."""
+
+    def __init__(self) -> None:
+        self._modules = FrameworkModules()
+        self._of_libraries: dict[int, int] = {}  # the module of a library
+
+    def __bool__(self) -> bool:
+        return bool(self._of_libraries)
+
+    def add(self, session: SessionLike, prepared: PreparedLike, library: Any) -> None:
+        """A recorded library is loaded in the current context, or attached to another session."""
+        module = int(checked(driver().cuLibraryGetModule(library)))
+        self._modules.add(session, prepared, module)
+        self._of_libraries[int(library)] = module
+
+    def launch(self, session: SessionLike | None, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
+        """cuda.core's `launch`."""
+        module = self._of_libraries.get(library_of(kernel)) if self else None
+        if module is None:
+            return original(stream, config, kernel, *args)
+        core = importlib.import_module("cuda.core")
+        config = core.LaunchConfig(**config) if isinstance(config, dict) else config
+        cluster = _three(config.cluster or _ONE)
+        x, y, z = (count * size for count, size in zip(_three(config.grid), cluster, strict=True))  # a grid of clusters
+        launch = FrameworkLaunch(
+            kernel_name(kernel), (x, y, z), _three(config.block), cluster, _handle(stream), CudaModule(module), int(config.shmem_size or 0)
+        )
+        with self._modules.launching(session, launch) as other:
+            return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
+
+
+def _three(extents: Any) -> Dim3:
+    x, y, z = (*extents, 1, 1)[:3] if isinstance(extents, (tuple, list)) else (extents, 1, 1)
+    return int(x), int(y), int(z)
+
+
+def _handle(stream: Any) -> int:
+    """The handle of a stream, or of the stream of a graph builder."""
+    return int(getattr(stream, "stream", stream).__cuda_stream__()[1])
+
+
+def driver() -> Any:
+    """The driver, as cuda.core calls it."""
+    return importlib.import_module("cuda.bindings.driver")
+
+
+def checked(answer: Any) -> Any:
+    """The result of a driver call; raises if the call failed."""
+    error, *values = answer
+    if int(error):
+        raise EnvironmentFailure(f"the CUDA driver says {getattr(error, 'name', error)}")
+    return values[0] if len(values) == 1 else values
+
+
+def library_of(kernel: Any) -> int:
+    """The handle of the library of a kernel."""
+    return int(checked(driver().cuKernelGetLibrary(kernel.handle)))
+
+
+def kernel_name(kernel: Any) -> str:
+    """The name of a kernel in its module."""
+    name = checked(driver().cuKernelGetName(kernel.handle))
+    return name.decode() if isinstance(name, bytes) else str(name)

@@ -1,0 +1,39 @@
+"""The recorded modules that a framework has loaded, and its launches of their kernels.
+
+A recorded kernel needs a log, which only a session gives it. So the framework asks here which kernel it is to launch: its own, the form
+with called hooks where the launch cannot be recorded, or the plain form where no session wants the launch.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from consan.adapters.base import PreparedLike, SessionLike
+from consan.session.frameworks import FrameworkLaunch
+
+
+@dataclass
+class FrameworkModules:
+    """By the handle that the driver has given a module, and the session to which it was last attached. They stay loaded."""
+
+    _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
+
+    def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
+        """A recorded module is loaded, or attached to another session."""
+        self._known[module] = prepared, session
+
+    def __bool__(self) -> bool:
+        return bool(self._known)
+
+    def __contains__(self, module: object) -> bool:
+        return module in self._known
+
+    @contextlib.contextmanager
+    def launching(self, session: SessionLike | None, launch: FrameworkLaunch) -> Iterator[int]:
+        """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own."""
+        prepared, owner = self._known[launch.module.handle]
+        backend = owner.backend
+        with contextlib.nullcontext(owner.plain(prepared)) if session is not owner else owner.framework_launch(prepared, launch) as module:
+            yield 0 if module is None else backend.function(module, launch.entry, launch.shared, launch.cluster)
