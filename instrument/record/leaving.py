@@ -116,14 +116,12 @@ class Leaving:
         mark += " st.global.u32 [%__consan_c], %__consan_w;\n" if self.manner is Manner.FULL else "\n"
         # A product in flight at an exit makes the assembler wait for each one where it is issued.
         drain = "wgmma.wait_group.sync.aligned 0;\n" if self._products else ""
-        return f"@!%__consan_q bra {stay};\n{mark}{''.join(map(self._arrive, self._counted))}{drain}{self._out()}\n{stay}:\n"
-
-    def _out(self) -> str:
-        """The last instruction of a thread that leaves. A compact kernel has one place for all of them."""
-        if self.manner is Manner.FULL:
-            return "exit;"
         self.leaves = True
-        return f"bra {text.LEFT};"
+        return f"@!%__consan_q bra {stay};\n{mark}{drain}bra {text.LEFT};\n{stay}:\n"
+
+    def arrivals(self) -> str:
+        """The arrivals of a thread that leaves, in the one place for all that do."""
+        return "".join(map(self._arrive, self._counted))
 
     def _arrive(self, counted: tuple[int, int]) -> str:
         """Arrive at a barrier for all other warps that it counts."""

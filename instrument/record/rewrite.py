@@ -145,13 +145,15 @@ class KernelRewrite:
         for instruction in self.departures:
             self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
         kept = self.outer.declarations() if self.outer is not None else ""
-        self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept)
+        left = ""
+        if self.leaving is not None and self.leaving.leaves:
+            stored = text.compact_left(stores=self.stores) if self.manner is Manner.COMPACT else ""
+            left = text.left(self.leaving.arrivals(), stored)
+        self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept + left)
         if self.manner is Manner.FOOTPRINT:
             self.context.edits.insert_at(body.close, expansion.spans(self.touched.measured))
         if self.manner is Manner.COMPACT:
             self.context.edits.insert_before(next(self.plan.function.instructions()), self._constants())
-            if self.leaving is not None and self.leaving.leaves:
-                self.context.edits.insert_at(body.close, text.compact_left(stores=self.stores))
 
     def _constants(self) -> str:
         """The first thread of the launch stores what the host needs to know."""

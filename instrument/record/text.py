@@ -20,7 +20,7 @@ PLACES = "__consan_launch"
 ARENA, START, HASHES, STATES, ENDS, LINES, USABLE, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 44, 48
 HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
-LEFT = "$__consan_left"  # where threads of such a kernel leave
+LEFT = "$__consan_left"  # where threads leave
 STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
 FACTOR = 0x9E3779B1  # of the words of a stored value
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
@@ -143,10 +143,15 @@ def compact_epilogue(*, stores: bool, hashes: bool) -> str:
     return "{\n" + PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * stores + "}\n"
 
 
+def left(arrivals: str, kept: str) -> str:
+    """Where threads leave (leaving.py): behind the prologue. `kept`: what they store there."""
+    return f"bra.uni $__consan_entered;\n{LEFT}:\n{arrivals}{kept}exit;\n$__consan_entered:\n"
+
+
 def compact_left(*, stores: bool) -> str:
-    """Where threads leave: they store what is used, where they were, and how many places they have passed (leaving.py)."""
+    """A thread that leaves a kernel with a compact log stores what is used, where it was, and how many places it has passed."""
     kept = "st.global.v2.u32 [%__consan_v+8], {%__consan_w, %__consan_n};\n"
-    return f"{LEFT}:\n{{\n{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}}}\nexit;\n"
+    return f"{{\n{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}}}\n"
 
 
 def _used() -> str:
