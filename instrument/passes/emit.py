@@ -55,9 +55,13 @@ class Snippet:
 
     def register(self, kind: str) -> str:
         """Declare a scratch register."""
-        name = f"%__consan_{'p' if kind == 'pred' else 't'}{next(self._numbers)}"
-        self.lines.append(f".reg .{kind} {name};")
-        return name
+        return self.registers(kind, 1)[0]
+
+    def registers(self, kind: str, count: int) -> list[str]:
+        """Declare several scratch registers, in one line."""
+        names = [f"%__consan_{'p' if kind == 'pred' else 't'}{next(self._numbers)}" for _ in range(count)]
+        self.lines.append(f".reg .{kind} {', '.join(names)};")
+        return names
 
     def add(self, line: str) -> None:
         """Append one line."""

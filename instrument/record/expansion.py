@@ -44,8 +44,7 @@ def prologue(entry: int, sides: int) -> str:
     """Find the full log, the compact one, and what the host gives. `sides`: of a footprint."""
     return (
         text.prologue(entry)
-        + ".reg .b64 %__consan_k, %__consan_u, %__consan_j;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n{\n"
-        + text.PLACE
+        + ".reg .b64 %__consan_k, %__consan_u, %__consan_j;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n"
         + f"""mov.u32 %__consan_n, 0; ld.const.u64 %__consan_j, [{GIVEN}+{CONSTANTS}];
 ld.const.u64 %__consan_t, [{GIVEN}+{CTAS}]; mul.wide.u32 %__consan_u, %__consan_cta, {CTA_BYTES};
 add.u64 %__consan_u, %__consan_u, %__consan_t;
@@ -57,7 +56,6 @@ mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.u32 %_
 mul.wide.u32 %__consan_k, %__consan_a, %__consan_b; shl.b64 %__consan_k, %__consan_k, {LINE_BYTES.bit_length() - 1};
 ld.const.u64 %__consan_t, [{GIVEN}+{LOGS}]; add.u64 %__consan_k, %__consan_k, %__consan_t;
 and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_k, %__consan_k, %__consan_t;
-}}
 """
         + footprint.declarations(sides)
     )

@@ -26,7 +26,7 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
     source = operand_of(work, "src")
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]  # type: ignore[list-item]
     matrices = value_words(elements, 4, snippet, work.instruction.scope)
-    lane, row, of_row, result = (snippet.register("b32") for _ in range(4))
+    lane, row, of_row, result = snippet.registers("b32", 4)
     whole = snippet.register("pred")
     snippet.add(f"activemask.b32 {row}; setp.eq.u32 {whole}, {row}, -1;")
     snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {of_row}, {lane}, 3;")
@@ -36,8 +36,7 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
         value = _summed(values, (4, 8, 16), lane, guard, snippet)
         holder = "and.b32 {0}, {1}, 1; mad.lo.u32 {2}, {2}, 2, {0}; shr.u32 {0}, {1}, 1; mad.lo.u32 {0}, {2}, 4, {0};"
     else:
-        weight = _weight(lane, (1, 2), snippet)
-        value = _summed([_product(matrix, weight, snippet) for matrix in matrices], (1, 2), lane, guard, snippet)
+        value = _summed(_products(matrices, _weight(lane, (1, 2), snippet), snippet), (1, 2), lane, guard, snippet)
         holder = "mad.lo.u32 {0}, {1}, 4, {2};"
     snippet.add(holder.format(result, row, of_row))
     snippet.add(f"{guard}shfl.sync.idx.b32 {result}, {value}, {result}, 31, -1; selp.b32 {result}, {result}, {own}, {whole};")
@@ -46,19 +45,18 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
 
 def _weight(lane: str, bits: tuple[int, int], snippet: Snippet) -> str:
     """FACTOR to the power of 3 less the number of a word, whose two bits are at these places of the lane's number."""
-    weight = snippet.register("b32")
+    (weight, other), chosen = snippet.registers("b32", 2), snippet.register("pred")
     snippet.add(f"mov.u32 {weight}, 1;")
     for bit, power in zip(bits, (1, 2), strict=True):
-        chosen, other = snippet.register("pred"), snippet.register("b32")
         snippet.add(f"and.b32 {other}, {lane}, {bit}; setp.eq.u32 {chosen}, {other}, 0;")
         snippet.add(f"@{chosen} mul.lo.u32 {weight}, {weight}, {pow(FACTOR, power, 1 << 32):#x};")
     return weight
 
 
-def _product(value: str, weight: str, snippet: Snippet) -> str:
-    product = snippet.register("b32")
-    snippet.add(f"mul.lo.u32 {product}, {value}, {weight};")
-    return product
+def _products(values: list[str], weight: str, snippet: Snippet) -> list[str]:
+    found = snippet.registers("b32", len(values))
+    snippet.add(" ".join(f"mul.lo.u32 {product}, {value}, {weight};" for product, value in zip(found, values, strict=True)))
+    return found
 
 
 def _halves(matrices: list[str], lane: str, snippet: Snippet) -> list[str]:
@@ -66,17 +64,17 @@ def _halves(matrices: list[str], lane: str, snippet: Snippet) -> list[str]:
     weight, shift, found = _weight(lane, (8, 16), snippet), snippet.register("b32"), list[str]()
     snippet.add(f"and.b32 {shift}, {lane}, 4; shl.b32 {shift}, {shift}, 2; shl.b32 {weight}, {weight}, {shift};")
     for matrix in matrices:
-        low, high = snippet.register("b32"), snippet.register("b32")
+        low, high = snippet.registers("b32", 2)
         snippet.add(f"and.b32 {low}, {matrix}, 0xFFFF; shr.u32 {high}, {matrix}, 16;")
-        found += [_product(each, weight, snippet) for each in (low, high)]
+        found += _products([low, high], weight, snippet)
     return found
 
 
 def _summed(values: list[str], distances: tuple[int, ...], lane: str, guard: str, snippet: Snippet) -> str:
     """The value that a lane has in the end: the bits of its number at the distances say which, the lowest first."""
     values += [_NONE] * ((1 << len(distances)) - len(values))
+    upper, bit = snippet.register("pred"), snippet.register("b32")
     for distance in distances:
-        upper, bit = snippet.register("pred"), snippet.register("b32")
         snippet.add(f"and.b32 {bit}, {lane}, {distance}; setp.ne.u32 {upper}, {bit}, 0;")
         values = [_step(one, other, distance, upper, guard, snippet) for one, other in zip(values[::2], values[1::2], strict=True)]
     return values[0]
@@ -85,7 +83,7 @@ def _summed(values: list[str], distances: tuple[int, ...], lane: str, guard: str
 def _step(one: str, other: str, distance: int, upper: str, guard: str, snippet: Snippet) -> str:
     if one == other == _NONE:
         return _NONE
-    kept, sent = snippet.register("b32"), snippet.register("b32")
+    kept, sent = snippet.registers("b32", 2)
     snippet.add(f"selp.b32 {kept}, {other}, {one}, {upper}; selp.b32 {sent}, {one}, {other}, {upper};")
     snippet.add(f"{guard}shfl.sync.bfly.b32 {sent}, {sent}, {distance}, 31, -1; add.u32 {kept}, {kept}, {sent};")
     return kept

@@ -28,11 +28,12 @@ MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 DECLARATIONS = """.reg .b64 %__consan_c, %__consan_h, %__consan_g, %__consan_v;
 .reg .b32 %__consan_l, %__consan_w, %__consan_x, %__consan_y, %__consan_e;
 .reg .pred %__consan_q;
+.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads, %__consan_cta;
+.reg .b64 %__consan_t;
 """
 
-PLACE = """.reg .b32 %__consan_a, %__consan_b, %__consan_d, %__consan_self, %__consan_threads, %__consan_cta;
-.reg .b64 %__consan_t;
-mov.u32 %__consan_a, %ntid.x; mov.u32 %__consan_b, %ntid.y; mul.lo.u32 %__consan_threads, %__consan_a, %__consan_b;
+# The prologue begins with it, so that what comes right behind has it. Elsewhere it is computed again: that costs less than registers.
+PLACE = """mov.u32 %__consan_a, %ntid.x; mov.u32 %__consan_b, %ntid.y; mul.lo.u32 %__consan_threads, %__consan_a, %__consan_b;
 mov.u32 %__consan_d, %tid.z; mov.u32 %__consan_self, %tid.y; mad.lo.u32 %__consan_self, %__consan_d, %__consan_b, %__consan_self;
 mov.u32 %__consan_d, %tid.x; mad.lo.u32 %__consan_self, %__consan_self, %__consan_a, %__consan_d;
 mov.u32 %__consan_d, %ntid.z; mul.lo.u32 %__consan_threads, %__consan_threads, %__consan_d;
@@ -53,7 +54,6 @@ def prologue(entry: int) -> str:
     """Find the thread's log and start the hashes. The first thread of the grid stores the window of shared memory."""
     return (
         DECLARATIONS
-        + "{\n"
         + PLACE
         + f"""add.u32 %__consan_a, %__consan_threads, 31; shr.u32 %__consan_a, %__consan_a, 5; shr.u32 %__consan_b, %__consan_self, 5;
 mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.v2.u32 {{%__consan_b, %__consan_l}}, [{PLACES}+{LINES}];
@@ -69,7 +69,6 @@ setp.eq.u32 %__consan_q, %__consan_a, 0; selp.b32 %__consan_a, %__consan_b, 0, %
 mov.u32 %__consan_b, %total_smem_size; ld.global.u64 %__consan_t, [{LAUNCH}];
 st.global.v2.u32 [%__consan_t+{WINDOW}], {{%__consan_a, %__consan_b}};
 $__consan_begun:
-}}
 """
     )
 
@@ -81,19 +80,12 @@ def ended() -> str:
 
 def epilogue() -> str:
     """End the log and store the hashes."""
-    return (
-        ended()
-        + "{\n"
-        + PLACE
-        + _of_thread("%__consan_v", HASHES, HASH_BYTES)
-        + "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n}\n"
-    )
+    return ended() + PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n"
 
 
 def compact_prologue(entry: int, *, stands: bool) -> str:
     """The same for a compact log. Registers for which there is no use cost nothing. `stands`: a thread may stay at a barrier."""
-    place = "{\n" + PLACE + _of_thread("%__consan_s", HASHES, HASH_BYTES) + "}\n"
-    kept = ".reg .b64 %__consan_s;\n" + place if stands else ""
+    kept = ".reg .b64 %__consan_s;\n" + _of_thread("%__consan_s", HASHES, HASH_BYTES) if stands else ""
     return prologue(entry) + ".reg .b32 %__consan_n;\nmov.u32 %__consan_n, 0;\n" + kept
 
 
@@ -119,19 +111,17 @@ def constants(given: list[tuple[int, str, int, int, bool]]) -> str:
         "or.b32 %__consan_a, %__consan_cta, %__consan_self; setp.ne.u32 %__consan_q, %__consan_a, 0;\n@%__consan_q bra $__consan_kept;\n"
     )
     load = f"ld.global.u64 %__consan_t, [{LAUNCH}];\n"
-    return "{\n" + PLACE + first + load + "\n".join(lines) + "\n$__consan_kept:\n}\n"
+    return first + load + "\n".join(lines) + "\n$__consan_kept:\n"
 
 
 def leader(place: int) -> str:
     """The first warp of the grid, if it is whole, stores which lane is elected among all."""
-    return f"""{{
-{PLACE}setp.ne.u32 %__consan_q, %__consan_cta, 0; setp.ge.or.u32 %__consan_q, %__consan_self, 32, %__consan_q;
+    return f"""setp.ne.u32 %__consan_q, %__consan_cta, 0; setp.ge.or.u32 %__consan_q, %__consan_self, 32, %__consan_q;
 setp.lt.or.u32 %__consan_q, %__consan_threads, 32, %__consan_q;
 @%__consan_q bra $__consan_elected;
 elect.sync %__consan_a|%__consan_q, -1; ld.global.u64 %__consan_t, [{LAUNCH}];
 st.global.u32 [%__consan_t+{RESULT_BYTES + place}], %__consan_a;
 $__consan_elected:
-}}
 """
 
 
@@ -140,7 +130,7 @@ def compact_epilogue(*, stores: bool, hashes: bool) -> str:
     if not (stores or hashes):
         return ""
     kept = "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n" if hashes else ""
-    return "{\n" + PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * stores + "}\n"
+    return PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * stores
 
 
 def left(arrivals: str, kept: str) -> str:
@@ -151,7 +141,7 @@ def left(arrivals: str, kept: str) -> str:
 def compact_left(*, stores: bool) -> str:
     """A thread that leaves a kernel with a compact log stores what is used, where it was, and how many places it has passed."""
     kept = "st.global.v2.u32 [%__consan_v+8], {%__consan_w, %__consan_n};\n"
-    return f"{{\n{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}}}\n"
+    return f"{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}"
 
 
 def _used() -> str:
@@ -164,12 +154,12 @@ sub.u32 %__consan_y, %__consan_y, %__consan_l; add.u32 %__consan_y, %__consan_y,
 
 def state() -> str:
     """Find the place where the thread keeps its cursor and its hashes across calls."""
-    return ".reg .b64 %__consan_s;\n{\n" + PLACE + _of_thread("%__consan_s", STATES, STATE_BYTES) + "}\n"
+    return ".reg .b64 %__consan_s;\n" + _of_thread("%__consan_s", STATES, STATE_BYTES)
 
 
 def function_prologue() -> str:
     """As `prologue`, for a device function."""
-    return DECLARATIONS + state() + resume() + "ld.global.u32 %__consan_l, [%__consan_s+24];\n"
+    return DECLARATIONS + PLACE + state() + resume() + "ld.global.u32 %__consan_l, [%__consan_s+24];\n"
 
 
 def suspend() -> str:
