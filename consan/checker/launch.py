@@ -19,7 +19,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
-from consan.checker.memory import LogMemory
+from consan.checker.memory import MOST_KEPT, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
 from consan.checker.spans import Spans
@@ -31,8 +31,10 @@ Dim3 = tuple[int, int, int]
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
+_MOST_COMPACT = MOST_KEPT * 3 // 4  # bytes in sum: the next launch has them again
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
+_ALIGNED = 256
 _MOST_THREADS = 1 << 18  # whose spans are computed at once
 _HASH_BYTES = 8
 _NO_GROUP = -1
@@ -78,7 +80,8 @@ class Launch:
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
-    _places: dict[str, int] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)  # addresses
+    _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
 
     def __post_init__(self) -> None:
         if self.silent:
@@ -93,16 +96,17 @@ class Launch:
         if self.compact is not None and not self.compact.stores:
             least = most = 1
         self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
+        if self.compact is not None and not self.roomy:
+            self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
-        sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "results": text.RESULT_BYTES}
-        sizes["hashes"] = self.ctas * self.threads * text.HASH_BYTES
+        threads = self.ctas * self.threads
+        sizes = {"results": self._result_bytes, "hashes": threads * text.HASH_BYTES}
         if self.compact is not None:
-            sizes["results"] += SLOT * len(self.compact.constants)
-            sizes["ends"] = self.ctas * self.threads * text.END_BYTES
+            sizes["ends"] = threads * text.END_BYTES
         if self.calls:
-            sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
-        self._take(sizes)
+            sizes["states"] = threads * text.STATE_BYTES
+        self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
         self.address = self._places["results"]
 
     @property
@@ -110,13 +114,22 @@ class Launch:
         """The device."""
         return self.memory.backend
 
-    def _take(self, sizes: dict[str, int]) -> None:
+    @property
+    def _result_bytes(self) -> int:
+        """Those of what the first thread stores."""
+        return text.RESULT_BYTES + (0 if self.compact is None else SLOT * len(self.compact.constants))
+
+    def _take(self, log: int, sizes: dict[str, int]) -> None:
+        """Take memory for the log, and one piece for all else. What a compact log holds behind its words does not matter."""
+        ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
         try:
-            for name, size in sizes.items():
-                self._places[name] = self.memory.take(name, size)
+            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None)
+            self._taken["rest"] = self.memory.take("rest", ends[-1])
         except EnvironmentFailure as error:
             self.free()
-            raise NoRoom(f"the device has no {sum(sizes.values()) >> 20:,} MiB for the logs: {error}") from None
+            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from None
+        starts = (self._taken["rest"] + end for end in (0, *ends))
+        self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
 
     @property
     def ctas(self) -> int:
@@ -150,8 +163,9 @@ class Launch:
 
     def free(self) -> None:
         """Free the memory."""
-        while self._places:
-            self.memory.give(*self._places.popitem())
+        self._places.clear()
+        while self._taken:
+            self.memory.give(*self._taken.popitem())
 
     def places(self) -> bytes:
         """What the kernel needs to know (instrument/record/text.py)."""
@@ -183,10 +197,14 @@ class Launch:
         """Whether all CTAs did the same, because the text allows nothing else, and all threads have ended, because the launch has."""
         return self.silent or (self.compact is not None and not (self.compact.hashes or self.stopped))
 
+    @functools.cached_property
+    def _results(self) -> bytes:
+        """What the first thread has stored. It does so before anything else, and nobody reads it before the launch."""
+        return b"" if self.silent else self._read(self.address, self._result_bytes)
+
     def constants(self) -> bytes:
         """The constants that the first thread of a launch with compact logs has stored."""
-        assert self.compact is not None
-        return self._read(self.address + text.RESULT_BYTES, SLOT * len(self.compact.constants))
+        return self._results[text.RESULT_BYTES :]
 
     def shared_part(self) -> bytes:
         """The part of a history's name that launches with equal logs share, beside the hashes."""
@@ -208,7 +226,7 @@ class Launch:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         if self.silent:
             return 0, 0
-        window, nbytes = np.frombuffer(self._read(self.address + text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
+        window, nbytes = np.frombuffer(self._results, "<u4", 2, text.WINDOW).tolist()
         return window, nbytes
 
     def histories(self, units: Sequence[int]) -> list[History]:
@@ -255,7 +273,7 @@ class Launch:
     # -- a compact log -----------------------------------------------------------------------------------------------------
 
     def stored(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log ran out of room.
+        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log may have run out of room.
 
         Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
         """
@@ -270,8 +288,7 @@ class Launch:
             count = int(counts[place])
             start = self._places["log"] + (ctas[place] * self.warps + warp) * self.lines * LINE_BYTES
             log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-            if count >= self.lines - self.words - 1:  # a log that ran out of room ends behind its limit
-                log[-1] = np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4")
+            log[-1] = self.loops and count >= self.lines - self.words - 1  # one that ran out of room ends at its limit, or behind it
         return found
 
     def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:

@@ -163,6 +163,8 @@ def differences(work: Work) -> str:
     if footprint_text is None:
         return "no footprint"
     launch = work.run(recorded)
+    if launch.silent:
+        return "no footprint"
     for unit in [group.members[-1] for group in launch.grouped().groups][:3]:
         for side, (span, exact) in enumerate(zip(_spans(launch, unit), touched(launch, recorded, unit), strict=True)):
             if span != exact:
