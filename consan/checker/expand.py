@@ -53,11 +53,23 @@ class VirtualExpander:
         with _LOCK, self._run(text, launch, given) as (whole, _):
             return whole.logs(range(len(ctas)))
 
+    @property
+    def stores_addresses(self) -> bool:
+        """Whether the log has some of the addresses that spans follow from."""
+        return self._footprint is not None and any(side.stored for side in self._footprint.sides[self.entry])
+
+    @property
+    def _footprint(self) -> Recorded | None:
+        return self.recorded.footprint() if self.recorded.footprint is not None else None
+
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where the text does not allow that."""
-        footprint = self.recorded.footprint() if self.recorded.footprint is not None else None
-        if footprint is None:
+        """The global memory that some CTAs touch; None where that is not known."""
+        try:
+            return self._spans(launch, ctas, self._footprint) if self._footprint is not None else None
+        except NotExpanded:
             return None
+
+    def _spans(self, launch: Launch, ctas: Sequence[int], footprint: Recorded) -> Spans:
         sides, given = footprint.sides[self.entry], _given(launch, ctas)
         if given[expansion.LOGS][:, -1].any():
             raise NotExpanded

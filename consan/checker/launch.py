@@ -7,11 +7,10 @@ same, and one of them is kept. The CTAs of a cluster are one unit: their history
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -22,7 +21,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker.memory import MOST_KEPT, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
-from consan.checker.spans import Spans
+from consan.checker.spans import Spans, apart
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
@@ -35,7 +34,6 @@ _MOST_COMPACT = MOST_KEPT * 3 // 4  # bytes in sum: the next launch has them aga
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
-_MOST_THREADS = 1 << 18  # whose spans are computed at once
 _HASH_BYTES = 8
 _NO_GROUP = -1
 
@@ -54,8 +52,12 @@ class Expander(Protocol):
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
 
+    @property
+    def stores_addresses(self) -> bool:
+        """Whether the log has some of the addresses that they follow from."""
+
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where the text does not tell. Raises `NotExpanded`."""
+        """The global memory that some CTAs touch; None where that is not known."""
 
 
 @dataclass
@@ -249,17 +251,18 @@ class Launch:
                 return [log for each in members for log in self._expanded(expander, each[None])]
             return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Of which units it is certain that no access meets the other side of a copy in global memory."""
-        members, found = self.units[list(units)], np.zeros(len(units), np.bool_)
-        step = max(1, _MOST_THREADS // (self.threads * members.shape[1]))
-        for first in range(0, len(units), step):
-            some = members[first : first + step]
-            with contextlib.suppress(NotExpanded):
-                spans = self.expander.spans(self, some.ravel().tolist()) if self.expander is not None else None
-                if spans is None:
-                    break
-                found[first : first + step] = ~spans.meet(members.shape[1])
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory. `name`: of their history.
+
+        A launch of the same units, history and constants has the same spans, unless their addresses are words that are not hashed.
+        """
+        if self.expander is None:
+            return np.zeros(len(units), np.bool_)
+        members, data = self.units[list(units)], self.constants() + np.asarray(units, "<u4").tobytes()
+        find = functools.partial(apart, functools.partial(self.expander.spans, self), members, self.threads)
+        if self.expander.stores_addresses:
+            return find()
+        found: npt.NDArray[np.bool_] = self.memory.recalled(("apart", name, self.grid), data, find)
         return found
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:

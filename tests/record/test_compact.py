@@ -20,6 +20,7 @@ from test_deduplication import BODIES, SOURCE
 import consan
 from consan.backends.virtual import VirtualBackend
 from consan.checker.launch import NotExpanded
+from consan.checker.memory import LogMemory
 from consan.checker.replay import Status, replay
 from consan.instrument.record import computed, expansion, words
 from consan.instrument.record.computed import Certainty, Computed
@@ -116,7 +117,7 @@ class Dirty(VirtualBackend):
 def test_a_compact_log_needs_no_cleared_memory(body: str) -> None:
     work = _work(body)
     recorded = work.recorded(compact=True)
-    clean, dirty = work.run(recorded), work.run(recorded, Dirty())
+    clean, dirty = work.run(recorded), work.run(recorded, LogMemory(Dirty()))
     units = range(CTAS)
     assert [each.log.tolist() for each in dirty.histories(units)] == [each.log.tolist() for each in clean.histories(units)]
 
@@ -131,7 +132,7 @@ def test_a_full_compact_log_is_told() -> None:
     least = 2 * CTAS * max(64, 2 * recorded.words) * LINE_BYTES
     tables_of = tables(list(recorded.templates))
     for backend in (VirtualBackend(), Dirty()):
-        launch = work.run(recorded, backend, least)
+        launch = work.run(recorded, LogMemory(backend), least)
         assert replay(tables_of, launch.histories([0])[0], descending=False).status is Status.FULL
     assert replay(tables_of, work.run(recorded).histories([0])[0], descending=False).status is Status.OK
 
