@@ -26,6 +26,7 @@ from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
+_SIZES = (1, 4, 16)
 _NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 _LOCK = threading.Lock()
 
@@ -40,7 +41,7 @@ class VirtualExpander:
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
-        given = _given(launch, ctas)
+        given = _given(launch, _padded(ctas))
         if given[expansion.LOGS][:, -1].any():
             if len(ctas) > 1:
                 raise NotExpanded
@@ -116,6 +117,12 @@ class VirtualExpander:
             text.loaded.append((backend, backend.load(text.ptx)))
         backend, handle = text.loaded[0]
         return backend, handle
+
+
+def _padded(ctas: Sequence[int]) -> list[int]:
+    """A few CTAs, with the last one again and again up to 4 or 16: the virtual machine decodes the text for each number of CTAs."""
+    room = next((size for size in _SIZES if len(ctas) <= size), len(ctas))
+    return [*ctas, *[ctas[-1]] * (room - len(ctas))]
 
 
 def _given(launch: Launch, ctas: Sequence[int]) -> dict[int, npt.NDArray[Any]]:
