@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 Dim3 = tuple[int, int, int]
 HostBytes = npt.NDArray[np.uint8]
 Handle = Any  # a loaded module: what `load` gave
+DEFAULT_STREAMS = (0, 1)  # handles of the legacy default stream
 
 
 class DeviceLost(ConsanError):  # noqa: N818 - CUDA's own word for it; it is a state of the device
@@ -96,6 +97,10 @@ class Backend(Protocol):
     @property
     def allocates_zeros(self) -> bool:
         """Whether `alloc` gives zeroed memory."""
+
+    @property
+    def ordered_streams(self) -> tuple[int, ...]:
+        """Streams whose later work comes behind what `write` and `fill` do, without a wait."""
 
     @property
     def records(self) -> bool:

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
-from consan.backends.base import DeviceLost, Dim3, EntryResources, HostBytes
+from consan.backends.base import DEFAULT_STREAMS, DeviceLost, Dim3, EntryResources, HostBytes
 from consan.backends.driver_values import (
     check_arguments,
     host_bytes,
@@ -57,6 +57,7 @@ class CudaModule:
     handle: int
     assembled: Assembled | None = None
     functions: dict[str, _Function] = field(default_factory=dict)
+    symbols: dict[str, tuple[int, int]] = field(default_factory=dict)  # address and size of each variable that was asked for
 
 
 @dataclass
@@ -77,6 +78,7 @@ class CudaBackend:
     modules_kept: int | None = None
     allocates_zeros = False
     records = True
+    ordered_streams: tuple[int, ...] = DEFAULT_STREAMS
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:
         self._driver = driver or api.driver()
@@ -241,6 +243,8 @@ class CudaBackend:
 
     def symbol(self, handle: CudaModule, name: str) -> tuple[int, int]:
         """Address and size of a global variable."""
+        if name in handle.symbols:
+            return handle.symbols[name]
         address, size = ctypes.c_uint64(), ctypes.c_size_t()
         with self.current():
             arguments = (ctypes.byref(address), ctypes.byref(size), ctypes.c_void_p(handle.handle), name.encode())
@@ -249,7 +253,7 @@ class CudaBackend:
             raise UsageError(f"the module has no global variable '{name}'")
         if code:
             raise self._driver.error(code, "cuModuleGetGlobal")
-        return address.value, size.value
+        return handle.symbols.setdefault(name, (address.value, size.value))
 
     def resources(self, handle: CudaModule, entry: str) -> EntryResources:
         """Registers, local and shared memory of an entry, as loaded."""

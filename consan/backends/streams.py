@@ -11,8 +11,8 @@ import time
 from collections.abc import Iterator
 
 from consan.backends import driver as api
+from consan.backends.base import DEFAULT_STREAMS
 
-_LEGACY_STREAM = 1
 _EVENT_DISABLE_TIMING = 2
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED: the calls of a thread are no part of a capture
 _SHORTEST_NAP, _LONGEST_NAP = 20e-6, 0.005
@@ -37,7 +37,7 @@ class Streams:
     def capturing(self, stream: int) -> bool:
         """Whether a stream is captured."""
         # The legacy default stream cannot be captured, and a query during another stream's capture would invalidate that capture.
-        if stream in (0, _LEGACY_STREAM):
+        if stream in DEFAULT_STREAMS:
             return False
         status = ctypes.c_int()
         self._driver.call("cuStreamIsCapturing", ctypes.c_void_p(stream), ctypes.byref(status))

@@ -26,6 +26,7 @@ from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
+_SIZES = (1, 4, 16)
 _NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 _LOCK = threading.Lock()
 
@@ -40,7 +41,7 @@ class VirtualExpander:
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
-        given = _given(launch, ctas)
+        given = _given(launch, _padded(ctas))
         if given[expansion.LOGS][:, -1].any():
             if len(ctas) > 1:
                 raise NotExpanded
@@ -53,11 +54,23 @@ class VirtualExpander:
         with _LOCK, self._run(text, launch, given) as (whole, _):
             return whole.logs(range(len(ctas)))
 
+    @property
+    def stores_addresses(self) -> bool:
+        """Whether the log has some of the addresses that spans follow from."""
+        return self._footprint is not None and any(side.stored for side in self._footprint.sides[self.entry])
+
+    @property
+    def _footprint(self) -> Recorded | None:
+        return self.recorded.footprint() if self.recorded.footprint is not None else None
+
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where the text does not allow that."""
-        footprint = self.recorded.footprint() if self.recorded.footprint is not None else None
-        if footprint is None:
+        """The global memory that some CTAs touch; None where that is not known."""
+        try:
+            return self._spans(launch, ctas, self._footprint) if self._footprint is not None else None
+        except NotExpanded:
             return None
+
+    def _spans(self, launch: Launch, ctas: Sequence[int], footprint: Recorded) -> Spans:
         sides, given = footprint.sides[self.entry], _given(launch, ctas)
         if given[expansion.LOGS][:, -1].any():
             raise NotExpanded
@@ -104,6 +117,12 @@ class VirtualExpander:
             text.loaded.append((backend, backend.load(text.ptx)))
         backend, handle = text.loaded[0]
         return backend, handle
+
+
+def _padded(ctas: Sequence[int]) -> list[int]:
+    """A few CTAs, with the last one again and again up to 4 or 16: the virtual machine decodes the text for each number of CTAs."""
+    room = next((size for size in _SIZES if len(ctas) <= size), len(ctas))
+    return [*ctas, *[ctas[-1]] * (room - len(ctas))]
 
 
 def _given(launch: Launch, ctas: Sequence[int]) -> dict[int, npt.NDArray[Any]]:

@@ -12,7 +12,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -56,7 +56,7 @@ class Watched:
         self.read |= dict(zip(units, found, strict=True))
         return found
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
         """None is known to be: the file is to have the log of each unit that another one cannot stand for."""
         return np.zeros(len(units), np.bool_)
 
@@ -88,7 +88,7 @@ class KeptLaunch:
             raise UsageError(f"the log of CTA {missing[0]} is not in the file")
         return [self.read[unit] for unit in units]
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
         """None is known to be: the file has the logs to replay."""
         return np.zeros(len(units), np.bool_)
 

@@ -7,11 +7,10 @@ same, and one of them is kept. The CTAs of a cluster are one unit: their history
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import itertools
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -19,10 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
-from consan.checker.memory import LogMemory
+from consan.checker.memory import MOST_KEPT, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
 from consan.checker.replay import History
-from consan.checker.spans import Spans
+from consan.checker.spans import Spans, apart
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
@@ -31,9 +30,10 @@ Dim3 = tuple[int, int, int]
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
+_MOST_COMPACT = MOST_KEPT * 3 // 4  # bytes in sum: the next launch has them again
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
-_MOST_THREADS = 1 << 18  # whose spans are computed at once
+_ALIGNED = 256
 _HASH_BYTES = 8
 _NO_GROUP = -1
 
@@ -52,8 +52,12 @@ class Expander(Protocol):
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
 
+    @property
+    def stores_addresses(self) -> bool:
+        """Whether the log has some of the addresses that they follow from."""
+
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where the text does not tell. Raises `NotExpanded`."""
+        """The global memory that some CTAs touch; None where that is not known."""
 
 
 @dataclass
@@ -78,7 +82,8 @@ class Launch:
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
-    _places: dict[str, int] = field(default_factory=dict)
+    _places: dict[str, int] = field(default_factory=dict)  # addresses
+    _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
 
     def __post_init__(self) -> None:
         if self.silent:
@@ -93,16 +98,17 @@ class Launch:
         if self.compact is not None and not self.compact.stores:
             least = most = 1
         self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
+        if self.compact is not None and not self.roomy:
+            self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
-        sizes = {"log": self.ctas * self.warps * self.lines * LINE_BYTES, "results": text.RESULT_BYTES}
-        sizes["hashes"] = self.ctas * self.threads * text.HASH_BYTES
+        threads = self.ctas * self.threads
+        sizes = {"results": self._result_bytes, "hashes": threads * text.HASH_BYTES}
         if self.compact is not None:
-            sizes["results"] += SLOT * len(self.compact.constants)
-            sizes["ends"] = self.ctas * self.threads * text.END_BYTES
+            sizes["ends"] = threads * text.END_BYTES
         if self.calls:
-            sizes["states"] = self.ctas * self.threads * text.STATE_BYTES
-        self._take(sizes)
+            sizes["states"] = threads * text.STATE_BYTES
+        self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
         self.address = self._places["results"]
 
     @property
@@ -110,13 +116,22 @@ class Launch:
         """The device."""
         return self.memory.backend
 
-    def _take(self, sizes: dict[str, int]) -> None:
+    @property
+    def _result_bytes(self) -> int:
+        """Those of what the first thread stores."""
+        return text.RESULT_BYTES + (0 if self.compact is None else SLOT * len(self.compact.constants))
+
+    def _take(self, log: int, sizes: dict[str, int]) -> None:
+        """Take memory for the log, and one piece for all else. What a compact log holds behind its words does not matter."""
+        ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
         try:
-            for name, size in sizes.items():
-                self._places[name] = self.memory.take(name, size)
+            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None)
+            self._taken["rest"] = self.memory.take("rest", ends[-1])
         except EnvironmentFailure as error:
             self.free()
-            raise NoRoom(f"the device has no {sum(sizes.values()) >> 20:,} MiB for the logs: {error}") from None
+            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from None
+        starts = (self._taken["rest"] + end for end in (0, *ends))
+        self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
 
     @property
     def ctas(self) -> int:
@@ -150,8 +165,9 @@ class Launch:
 
     def free(self) -> None:
         """Free the memory."""
-        while self._places:
-            self.memory.give(*self._places.popitem())
+        self._places.clear()
+        while self._taken:
+            self.memory.give(*self._taken.popitem())
 
     def places(self) -> bytes:
         """What the kernel needs to know (instrument/record/text.py)."""
@@ -183,10 +199,14 @@ class Launch:
         """Whether all CTAs did the same, because the text allows nothing else, and all threads have ended, because the launch has."""
         return self.silent or (self.compact is not None and not (self.compact.hashes or self.stopped))
 
+    @functools.cached_property
+    def _results(self) -> bytes:
+        """What the first thread has stored. It does so before anything else, and nobody reads it before the launch."""
+        return b"" if self.silent else self._read(self.address, self._result_bytes)
+
     def constants(self) -> bytes:
         """The constants that the first thread of a launch with compact logs has stored."""
-        assert self.compact is not None
-        return self._read(self.address + text.RESULT_BYTES, SLOT * len(self.compact.constants))
+        return self._results[text.RESULT_BYTES :]
 
     def shared_part(self) -> bytes:
         """The part of a history's name that launches with equal logs share, beside the hashes."""
@@ -208,7 +228,7 @@ class Launch:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         if self.silent:
             return 0, 0
-        window, nbytes = np.frombuffer(self._read(self.address + text.WINDOW, 2 * WORD_BYTES), "<u4").tolist()
+        window, nbytes = np.frombuffer(self._results, "<u4", 2, text.WINDOW).tolist()
         return window, nbytes
 
     def histories(self, units: Sequence[int]) -> list[History]:
@@ -231,17 +251,18 @@ class Launch:
                 return [log for each in members for log in self._expanded(expander, each[None])]
             return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
-        """Of which units it is certain that no access meets the other side of a copy in global memory."""
-        members, found = self.units[list(units)], np.zeros(len(units), np.bool_)
-        step = max(1, _MOST_THREADS // (self.threads * members.shape[1]))
-        for first in range(0, len(units), step):
-            some = members[first : first + step]
-            with contextlib.suppress(NotExpanded):
-                spans = self.expander.spans(self, some.ravel().tolist()) if self.expander is not None else None
-                if spans is None:
-                    break
-                found[first : first + step] = ~spans.meet(members.shape[1])
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory. `name`: of their history.
+
+        A launch of the same units, history and constants has the same spans, unless their addresses are words that are not hashed.
+        """
+        if self.expander is None:
+            return np.zeros(len(units), np.bool_)
+        members, data = self.units[list(units)], self.constants() + np.asarray(units, "<u4").tobytes()
+        find = functools.partial(apart, functools.partial(self.expander.spans, self), members, self.threads)
+        if self.expander.stores_addresses:
+            return find()
+        found: npt.NDArray[np.bool_] = self.memory.recalled(("apart", name, self.grid), data, find)
         return found
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
@@ -255,7 +276,7 @@ class Launch:
     # -- a compact log -----------------------------------------------------------------------------------------------------
 
     def stored(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log ran out of room.
+        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log may have run out of room.
 
         Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
         """
@@ -270,8 +291,7 @@ class Launch:
             count = int(counts[place])
             start = self._places["log"] + (ctas[place] * self.warps + warp) * self.lines * LINE_BYTES
             log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-            if count >= self.lines - self.words - 1:  # a log that ran out of room ends behind its limit
-                log[-1] = np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4")
+            log[-1] = self.loops and count >= self.lines - self.words - 1  # one that ran out of room ends at its limit, or behind it
         return found
 
     def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:

@@ -24,8 +24,8 @@ class LogMemory:
     _modules: dict[str, Any] = field(default_factory=dict)
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
 
-    def take(self, name: str, nbytes: int) -> int:
-        """Zeroed memory, at least a byte."""
+    def take(self, name: str, nbytes: int, *, clear: bool = True) -> int:
+        """Memory, at least a byte. It is zeroed, unless its user does not need that: to clear a gigabyte takes longer than most kernels."""
         nbytes = max(nbytes, 1)
         address, size = self._kept.pop(name, (0, 0))
         if size < nbytes:
@@ -33,7 +33,7 @@ class LogMemory:
             self._free_kept()
             address, size = self.backend.alloc_apart(nbytes), nbytes
         self._sizes[address] = size
-        if not self.backend.allocates_zeros:
+        if clear and not self.backend.allocates_zeros:
             self.backend.fill(address, 0, nbytes)
         return int(address)
 

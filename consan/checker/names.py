@@ -46,7 +46,6 @@ def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int) -> Su
     out = memory.take("sums", size)
     arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
     backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
-    backend.synchronize()
     found = np.frombuffer(backend.read(out, size), "<u8").reshape(ctas, _SUMS).T
     memory.give("sums", out)
     return Sums(np.ascontiguousarray(found[:2]), found[2] == 0)

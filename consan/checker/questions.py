@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Sequence
+from collections.abc import Hashable, Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -50,7 +50,7 @@ class Remembered:
         self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
         return [self._histories[unit] for unit in units]
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
         """None is known to be."""
         return np.zeros(len(units), np.bool_)
 

@@ -9,7 +9,7 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Hashable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
 from typing import Any, Protocol
@@ -160,7 +160,7 @@ class RecordedLaunch(Protocol):
     def histories(self, units: Sequence[int]) -> list[History]:
         """The histories of some units, without the lines that nothing was written to."""
 
-    def apart(self, units: Sequence[int]) -> npt.NDArray[np.bool_]:
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
         """Of which units it is certain that no access meets the other side of a copy in global memory (spans.py)."""
 
     def free(self) -> None:
@@ -315,7 +315,7 @@ class _Checker:
 
     def _without_apart(self, name: tuple[object, ...], known: Known, members: Sequence[int]) -> Sequence[int]:
         """Check units for all of which one stands, because no address decides anything in them. Returns the others."""
-        apart = self.launch.apart(members)
+        apart = self.launch.apart(members, name)
         units = [unit for unit, is_apart in zip(members, apart, strict=True) if is_apart]
         if not units:
             return members

@@ -7,6 +7,7 @@ each comparison fails, whatever is in flight when. So all such CTAs of one histo
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,7 @@ import numpy.typing as npt
 
 from consan.instrument.record.footprint import MEETING, SideKind
 
+_MOST_THREADS = 1 << 18  # whose spans are computed at once
 _CELL = ~np.uint64(15)  # stores are known by cells of 16 bytes (source/globals.hpp)
 
 
@@ -38,3 +40,15 @@ class Spans:
 
     def _sides(self, kind: SideKind) -> list[int]:
         return [number for number, each in enumerate(self.kinds) if each is kind]
+
+
+def apart(spans_of: Callable[[Sequence[int]], Spans | None], members: npt.NDArray[np.int64], threads: int) -> npt.NDArray[np.bool_]:
+    """Of which units it is certain that no spans meet. `members`: the CTAs of each; `threads`: of a CTA."""
+    found = np.zeros(len(members), np.bool_)
+    step = max(1, _MOST_THREADS // (threads * members.shape[1]))
+    for first in range(0, len(members), step):
+        some = members[first : first + step]
+        spans = spans_of(some.ravel().tolist())
+        if spans is not None:
+            found[first : first + step] = ~spans.meet(members.shape[1])
+    return found

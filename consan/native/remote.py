@@ -205,6 +205,8 @@ class NativeModule(CudaModule):
 class ClientBackend(CudaBackend):
     """The GPU of a process that obeys orders, in its context."""
 
+    ordered_streams = ()  # its own stream waits for none
+
     def __init__(self, orders: Orders, context: int) -> None:
         self._orders, self.found_context = orders, context
         self._unsettled = False  # whether the device may still lack what was written

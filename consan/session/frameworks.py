@@ -74,8 +74,8 @@ class Frameworks:
         if started is None:
             yield chosen.loaded
             return
-        if not started.silent:
-            backend.synchronize()  # the log is cleared on another stream
+        if not started.silent and launch.stream not in backend.ordered_streams:
+            backend.synchronize()  # the memory for its record is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)
         with judged, self.watch.ending(chosen, entry, chosen.loaded, launch.threads):
             yield None if chosen is prepared else chosen.loaded

@@ -48,13 +48,14 @@ class Work:
         """The module as a device has it whose threads leave."""
         return record(self.ptx, outer=self.outer, leaves=True, compact=compact)
 
-    def run(self, recorded: Recorded) -> Launch:
-        """Launch it on a new machine. Raises `Hangs`."""
-        backend = VirtualBackend()
+    def run(self, recorded: Recorded, memory: LogMemory | None = None, most: int = MOST) -> Launch:
+        """Launch it, on a new machine if none is given. `most`: bytes for logs. Raises `Hangs`."""
+        memory = memory or LogMemory(VirtualBackend())
+        backend = memory.backend
         handle = backend.load(recorded.ptx)
         number = recorded.entries.index(self.entry)
         launched = LaunchedKernel(0, number, self.grid, self.block, recorded.clusters[number])
-        launch = start(LogMemory(backend), handle, recorded, launched, MOST, machine=VirtualBackend)
+        launch = start(memory, handle, recorded, launched, most, machine=VirtualBackend)
         given = [each.tobytes() if isinstance(each, np.generic) else each for each in self.args]
         values = Placement(backend).parameters(given, "argument")
         stats = backend.launch(handle, self.entry, self.grid, self.block, values, shared=self.shared, seed=self.seed)

@@ -17,10 +17,13 @@ from oracle_strategies import OF_GRIDS, STRATEGIES, batches
 from test_deduplication import BODIES, SOURCE
 
 import consan
+from consan.backends.virtual import VirtualBackend
 from consan.checker.launch import NotExpanded
+from consan.checker.memory import LogMemory
+from consan.checker.replay import Status, replay
 from consan.instrument.record import Refusal, computed, expansion, words
 from consan.instrument.record.computed import Certainty, Computed
-from consan.instrument.record.templates import LEFT
+from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 FULL = ("barrier_in_function", "generic_pointer")  # they call recorded functions
@@ -96,6 +99,41 @@ def test_many_logs_are_computed_at_once() -> None:
     expand = launch.expander.expand
     launch.expander.expand = lambda given, ctas: _refuse() if 7 in ctas else expand(given, ctas)
     assert [int(each.log[0, 0, 0]) == LEFT - 1 for each in launch.histories(units)] == [False, False, True, False]
+
+
+class Dirty(VirtualBackend):
+    """A device whose memory is not zeroed."""
+
+    allocates_zeros = False
+
+    def alloc_apart(self, nbytes: int) -> int:
+        address = super().alloc_apart(nbytes)
+        self.fill(address, 0xA7, nbytes)
+        return address
+
+
+@pytest.mark.parametrize("body", [MORE["a count out of memory"], MORE["a branch out of memory"]], ids=["loop", "no loop"])
+def test_a_compact_log_needs_no_cleared_memory(body: str) -> None:
+    work = _work(body)
+    recorded = work.recorded(compact=True)
+    clean, dirty = work.run(recorded), work.run(recorded, LogMemory(Dirty()))
+    units = range(CTAS)
+    assert [each.log.tolist() for each in dirty.histories(units)] == [each.log.tolist() for each in clean.histories(units)]
+
+
+ROUNDS = "for (int i = 0; i < 600; ++i) sum += tile[(out[i] + t) & 127];"
+
+
+def test_a_full_compact_log_is_told() -> None:
+    """The lines of a warp are as few as a loop needs, and lanes go round it often."""
+    work = _work(ROUNDS)
+    recorded = work.recorded(compact=True)
+    least = 2 * CTAS * max(64, 2 * recorded.words) * LINE_BYTES
+    tables_of = tables(list(recorded.templates))
+    for backend in (VirtualBackend(), Dirty()):
+        launch = work.run(recorded, LogMemory(backend), least)
+        assert replay(tables_of, launch.histories([0])[0], descending=False).status is Status.FULL
+    assert replay(tables_of, work.run(recorded).histories([0])[0], descending=False).status is Status.OK
 
 
 def _refuse() -> Any:

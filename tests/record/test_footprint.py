@@ -6,6 +6,7 @@ The bytes that a CTA touches are computed from its compact log; the full log say
 from __future__ import annotations
 
 import contextlib
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,8 +15,11 @@ from compact_support import Hangs, Work, of_twin, touched
 from test_compact import TAKEN
 
 import consan
+from consan.backends.virtual import VirtualBackend
 from consan.checker import recorder, spans
 from consan.checker.collected import LaunchedKernel
+from consan.checker.expand import VirtualExpander
+from consan.checker.memory import LogMemory
 from consan.checker.recorder import check
 from consan.checker.replay import replay
 from consan.checker.spans import Spans
@@ -93,8 +97,12 @@ def _check(work: Work, **how: Any) -> tuple[list[tuple[int, int]], Any]:
     assert recorded.footprint is not None
     launch = work.run(recorded)
     checked = check(launch, recorded, LaunchedKernel(0, 0, work.grid, work.block), {}, **how)
+    return _ctas(checked), checked
+
+
+def _ctas(checked: Any) -> list[tuple[int, int]]:
     records, table = checked.tables()
-    return [(int(row["ctas"]), int(one["event"]["ctaid"][0])) for one, row in zip(records, table, strict=False)], checked
+    return [(int(row["ctas"]), int(one["event"]["ctaid"][0])) for one, row in zip(records, table, strict=False)]
 
 
 @pytest.fixture
@@ -120,6 +128,13 @@ def test_one_cta_of_many_meets_a_copy(body: str, replays: list[int]) -> None:
     assert few <= 6 or body == BODIES["a guard out of memory"]
 
 
+@pytest.mark.parametrize("body", ["a write of one lane", "a bulk load", "a bulk store, read"])
+def test_where_global_memory_is_checked_too(body: str, replays: list[int]) -> None:
+    found, _ = _check(replace(_work(BODIES[body]), outer=True))
+    assert found == [(1, ODD)]
+    assert len(replays) <= 6
+
+
 @pytest.mark.parametrize("odd", [0, ODD])
 def test_the_cta_that_was_replayed_first_may_be_the_one(odd: int, replays: list[int]) -> None:
     work = _work(BODIES["a write of all threads"])
@@ -139,6 +154,25 @@ def test_a_later_launch_replays_only_what_is_near(replays: list[int]) -> None:
         assert (len(replays), len(checked.found)) == (count, int(odd >= 0))
 
 
+@pytest.mark.parametrize(("body", "computed"), [("a write of all threads", [1, 1, 0, 1]), ("an address out of memory", [1, 1, 1, 1])])
+def test_spans_of_the_same_launch_are_computed_once(body: str, computed: list[int], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not where addresses are words of the log: those of another launch may differ."""
+    made: list[int] = []
+    run = VirtualExpander.spans
+    monkeypatch.setattr(VirtualExpander, "spans", lambda *given: made.append(1) or run(*given))
+    work, known, memory = _work(BODIES[body]), dict[Any, Any](), LogMemory(VirtualBackend())
+    recorded, places = work.recorded(compact=True), [memory.backend.alloc(array.nbytes) for array in (work.args[0], work.args[2])]
+    x, where = (place.to_bytes(8, "little") for place in places)
+    for odd, count in zip((-1, ODD, ODD, 3), computed, strict=True):
+        made.clear()
+        memory.backend.write(places[1], np.where(np.arange(CTAS) == odd, np.arange(CTAS), np.arange(CTAS) + CTAS).astype("<i4"))
+        work.args[:] = x, np.int32(odd), where
+        launch = work.run(recorded, memory)
+        checked = check(launch, recorded, LaunchedKernel(0, 0, work.grid, work.block), known)
+        launch.free()
+        assert (_ctas(checked), len(made)) == ([(1, odd)] * (odd >= 0), count)
+
+
 def _spans(launch: Any, unit: int) -> list[tuple[int, int]]:
     """Those that the footprint of a unit has, but for tensors."""
     found = launch.expander.spans(launch, launch.units[unit].tolist())
@@ -151,7 +185,7 @@ def test_a_copy_that_reads_nothing_has_no_span() -> None:
     work = _work(SIZES)
     recorded = work.recorded(compact=True)
     launch = work.run(recorded)
-    assert launch.apart(range(CTAS)).tolist() == [unit != ODD for unit in range(CTAS)]
+    assert launch.apart(range(CTAS), "").tolist() == [unit != ODD for unit in range(CTAS)]
     sizes = [[behind - first for first, behind in _spans(launch, unit) if behind > first] for unit in (0, ODD)]
     assert sizes == [[64 * 16], [63 * 16 + 4, 63 * 16 + 8, 64 * 16]]
 
@@ -163,6 +197,8 @@ def differences(work: Work) -> str:
     if footprint_text is None:
         return "no footprint"
     launch = work.run(recorded)
+    if launch.silent:
+        return "no footprint"
     for unit in [group.members[-1] for group in launch.grouped().groups][:3]:
         for side, (span, exact) in enumerate(zip(_spans(launch, unit), touched(launch, recorded, unit), strict=True)):
             if span != exact:

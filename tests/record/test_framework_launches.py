@@ -90,6 +90,22 @@ def test_nobody_waits_for_a_kernel_that_records_nothing(backend: Background, mon
     assert framework.engines() == {"record": 1}
 
 
+@pytest.mark.parametrize(("stream", "waits"), [(0, False), (5, True)])
+def test_a_launch_waits_for_its_memory_only_on_other_streams(
+    stream: int, waits: bool, backend: Background, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(Background, "ordered_streams", (0, 1))
+    framework = Framework(backend, RACE)
+    order: list[str] = []
+    synchronize, launch = backend.synchronize, backend.launch
+    monkeypatch.setattr(backend, "synchronize", lambda *given: order.append("wait") or synchronize(*given))
+    monkeypatch.setattr(backend, "launch", lambda *given: order.append("launch") or launch(*given))
+    framework.launch(stream=stream)
+    assert order[: 1 + waits] == ["wait"] * waits + ["launch"]
+    assert "wait" in order[1 + waits :]
+    assert framework.engines() == {"record": 1}
+
+
 def test_the_memory_of_shadow_cells_is_taken_with_the_first_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     alloc = backend.alloc_apart

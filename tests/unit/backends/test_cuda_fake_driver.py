@@ -312,6 +312,11 @@ def test_names_that_are_not_there(backend: CudaBackend, module: CudaModule) -> N
         backend.resources(module, "other")
 
 
+def test_a_symbol_is_looked_up_once(backend: CudaBackend, fake: FakeCuda, module: CudaModule) -> None:
+    assert {backend.symbol(module, "__consan_ctl") for _ in range(3)} == {(0x7000, 64)}
+    assert fake.calls["cuModuleGetGlobal_v2"] == 1
+
+
 def test_resources(backend: CudaBackend, module: CudaModule) -> None:
     found = backend.resources(module, "k")
     assert (found.registers, found.local_bytes, found.static_shared, found.max_threads) == (40, 16, STATIC, 512)
