@@ -50,6 +50,7 @@ _SIGNATURES: Final = {
     "cuMemAlloc_v2": "o n",
     "cuMemFree_v2": "n",
     "cuMemGetInfo_v2": "o o",
+    "cuMemcpyDtoD_v2": "n n n",
     "cuMemcpyDtoHAsync_v2": "O2 n n n",
     "cuMemcpyDtoH_v2": "O2 n n",
     "cuMemcpyHtoDAsync_v2": "n I2 n n",
@@ -277,6 +278,14 @@ class ClientBackend(CudaBackend):
         """Copy bytes of the device to the host."""
         self.settle()
         return super().read(address, nbytes)
+
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device, behind the work on its default stream."""
+        self._driver.call("cuMemcpyDtoD_v2", target, source, nbytes)
+
+    def copy_apart(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device on consan's stream, by the next `settle`: another stream may be captured."""
+        self.write(target, self.peek(source, nbytes))
 
     def settle(self) -> None:
         """Wait until the device has what was written: a launch of the program on another stream must find it."""

@@ -90,6 +90,7 @@ class Recording:
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
+    _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
 
     def wanted(self, backend: Backend) -> bool:
@@ -206,7 +207,8 @@ class Recording:
 
     def takes_hooks(self, name: str, why: str) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded."""
-        if self.engine == RECORD:
+        if self.engine == RECORD and name not in self._hooked:  # the first reason is that of the module
+            self._hooked.add(name)
             self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
@@ -215,6 +217,7 @@ class Recording:
         self._outer_gaps.clear()
         self.histories.clear()
         self.notes.clear()
+        self._hooked.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
 
