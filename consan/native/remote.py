@@ -221,7 +221,7 @@ class ClientBackend(CudaBackend):
         self.without_log = False  # what it launches now cannot be waited for
 
     @functools.cached_property
-    def memory_bytes(self) -> int:  # type: ignore[override]
+    def memory_bytes(self) -> int:
         """Total device memory."""
         return super().memory_bytes
 
