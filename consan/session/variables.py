@@ -1,10 +1,10 @@
 """Which modules may be recorded whose launches may also take called hooks: the two forms are two modules, with variables of their own.
 
-A variable that its kernels use is state, but for texts of printf and assert and libdevice's tables. So a module with state has one form only,
+A variable that its kernels use is state, but for texts of printf and assert and libdevice's tables. A module with state has one form only,
 the one with called hooks.
 
-A table is a variable of the module alone, with numbers as initial values, which no kernel writes and of which none passes the address on. The
-program may write to it. Who copies it from one form to the other (`consan/native/launches.py`) may have both.
+A table is a variable of the module alone, with numbers as initial values, which no kernel writes and of which none passes the address
+on. The program may write to it. Who copies it from one form to the other (`consan/native/launches.py`) may have both.
 """
 
 from __future__ import annotations
@@ -13,6 +13,7 @@ import functools
 import re
 from typing import Final
 
+from consan.instrument.isa import family_of
 from consan.instrument.passes.flow import written
 from consan.instrument.ptx import Function, Module, Variable, parse
 
@@ -21,33 +22,9 @@ _CONSTANT: Final = re.compile(r"\$str|__unnamed_|__PRETTY_FUNCTION__|__func__|__
 _WORD: Final = re.compile(r"[A-Za-z_$%][\w$]*")
 _DECLARED: Final = re.compile(r"^[ \t]*(?:\.(?:visible|weak|common|extern)\s+)?\.(?:global|const|tex)\b", re.MULTILINE)
 _NUMBERS: Final = re.compile(r"[\s{},\dA-Fa-fxXUL.+-]+")  # also floating-point ones
-_LOADS: Final = frozenset(("ld", "ldu"))  # their results are no addresses in the variable
-# Their results may be. Whatever else has such an address as an operand may write there, or give it to others.
-_COMPUTES: Final = frozenset(
-    (
-        "mov",
-        "cvta",
-        "cvt",
-        "add",
-        "sub",
-        "mul",
-        "mad",
-        "shl",
-        "shr",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "neg",
-        "min",
-        "max",
-        "selp",
-        "setp",
-        "isspacep",
-        "bfi",
-        "lop3",
-    )
-)
+# Results of loads are no addresses in the variable, those of arithmetic may be. Whatever else has such an address as an operand may
+# write there, or give it to others.
+_LOADS, _COMPUTES = "load", "arithmetic"
 
 
 def keeps_state(ptx: str, *, copies: bool = False) -> str:
@@ -95,11 +72,10 @@ def _only_read(function: Function, name: str) -> bool:
     while len(addresses) > before:  # until no further register may hold such an address
         before = len(addresses)
         for instruction, words in using:
-            opcode = instruction.parts[0]
-            if opcode in _LOADS or addresses.isdisjoint(words):
+            family = family_of(instruction)
+            if family == _LOADS or addresses.isdisjoint(words):
                 continue
-            results = {register for _, register in written(instruction)}
-            if opcode not in _COMPUTES:
+            if family != _COMPUTES:
                 return False
-            addresses |= results
+            addresses |= {register for _, register in written(instruction)}
     return True
