@@ -20,7 +20,7 @@ from consan.instrument.ptx import Function, Module, Variable, parse
 # Texts of printf and assert, and tables of libdevice: nobody writes them.
 _CONSTANT: Final = re.compile(r"\$str|__unnamed_|__PRETTY_FUNCTION__|__func__|__FUNCTION__|__cudart_")
 _WORD: Final = re.compile(r"[A-Za-z_$%][\w$]*")
-_DECLARED: Final = re.compile(r"^[ \t]*(?:\.(?:visible|weak|common|extern)\s+)?\.(?:global|const|tex)\b", re.MULTILINE)
+_DECLARED: Final = re.compile(r"(?:^|[\s;}])\.(?:global|const|tex)\b")  # behind an opcode there would be a letter
 _NUMBERS: Final = re.compile(r"[\s{},\dA-Fa-fxXUL.+-]+")  # also floating-point ones
 # Results of loads are no addresses in the variable, those of arithmetic may be. Whatever else has such an address as an operand may
 # write there, or give it to others.

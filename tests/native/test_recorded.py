@@ -128,6 +128,7 @@ TABLE = ".global .u32 table[2] = {1, 2};\n"
         (".visible .global .u32 count;\n", "mov.u64 %r1, count;", "count"),
         (".visible .const .u32 table[2] = {1, 2};\n", "mov.u64 %r1, table;", "table"),  # the program may write to it
         (".global .u32 unused;\n", "", ""),
+        (".shared .u32 a; .visible .global .u32 count;\n", "mov.u64 %r1, count;", "count"),
         (".global .align 1 .b8 $str[3] = {65, 66, 0};\n", "mov.u64 %r1, $str;", ""),
         (".shared .u32 tile[4];\n", "mov.u64 %r1, tile;", ""),
         (TABLE, "mov.u64 %r1, table; add.s64 %r2, %r1, 4; ld.global.u32 %v, [%r2];", ""),
