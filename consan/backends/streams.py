@@ -24,6 +24,7 @@ class Streams:
     def __init__(self, driver: api.Driver) -> None:
         self._driver = driver
         self._events: dict[int, ctypes.c_void_p] = {}
+        self._awaited: set[int] = set()  # streams whose event may not have come
 
     def watch(self, stream: int) -> None:
         """Note an event behind the work queued so far."""
@@ -33,6 +34,7 @@ class Streams:
         if event is None:
             event = self._events[stream] = self._driver.create("cuEventCreate", _EVENT_DISABLE_TIMING)
         self._driver.call("cuEventRecord", event, ctypes.c_void_p(stream))
+        self._awaited.add(stream)
 
     def capturing(self, stream: int) -> bool:
         """Whether a stream is captured."""
@@ -56,17 +58,19 @@ class Streams:
     def over(self, deadline: float) -> bool:
         """Wait for all events; False if one has not come by the deadline."""
         started = time.monotonic()
-        while not all(map(self._done, self._events.values())):
+        while not all(map(self._done, list(self._awaited))):
             now = time.monotonic()
             if now >= deadline:
                 return False
             time.sleep(min(max(_SHORTEST_NAP, (now - started) / 20), _LONGEST_NAP))  # at most a twentieth late
         return True
 
-    def _done(self, event: ctypes.c_void_p) -> bool:
-        code = self._driver.status("cuEventQuery", event)
+    def _done(self, stream: int) -> bool:
+        code = self._driver.status("cuEventQuery", self._events[stream])
         if code not in (0, api.NOT_READY):
             raise self._driver.error(code, "cuEventQuery")
+        if code == 0:
+            self._awaited.discard(stream)
         return code == 0
 
     def close(self) -> None:
@@ -74,3 +78,4 @@ class Streams:
         for event in self._events.values():
             self._driver.call("cuEventDestroy_v2", event)
         self._events.clear()
+        self._awaited.clear()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Hashable, Iterable
 from dataclasses import dataclass
 from typing import Any
 
@@ -111,6 +111,11 @@ class Collected:
         if own.fields:
             _fill(found, record["words"].view(np.uint8)[:, : size(own)].view(dtype(own))[:, 0])
         return record
+
+    def key(self) -> Hashable:
+        """What the tables are made of: launches with equal keys have equal ones."""
+        places = tuple((cta, each.ctas, each.threads, each.shared_bytes) for cta, each in self._places)
+        return self.launched, b"".join(found.tobytes() for found in self.found), tuple(map(tuple, self.rows)), places
 
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """The records and the table of their counts, as the device's runtime keeps them."""

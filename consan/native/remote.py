@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import functools
 import math
 import mmap
 import os
 import socket
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -49,6 +50,7 @@ _SIGNATURES: Final = {
     "cuMemAlloc_v2": "o n",
     "cuMemFree_v2": "n",
     "cuMemGetInfo_v2": "o o",
+    "cuMemcpyDtoD_v2": "n n n",
     "cuMemcpyDtoHAsync_v2": "O2 n n n",
     "cuMemcpyDtoH_v2": "O2 n n",
     "cuMemcpyHtoDAsync_v2": "n I2 n n",
@@ -64,9 +66,10 @@ _SIGNATURES: Final = {
     "cuThreadExchangeStreamCaptureMode": "b",
 }
 _NAMES: Final = ("cuGetErrorName", "cuGetErrorString")  # they give the address of a text
-_POSTED: Final = frozenset(("cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
+_POSTED: Final = frozenset(("cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
 _MOST_POSTED: Final = 64  # orders: their answers must fit into the socket's buffer, and
 _MOST_KEPT: Final = 1 << 20  # bytes
+_FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
 _VALUE, _POINTER = 16, 8  # bytes of an argument at most, and of a pointer to it
 ENDED: Final = "the end of the process"
 
@@ -200,6 +203,7 @@ class NativeModule(CudaModule):
     """A module that the program has loaded; `library`: as a library, which belongs to no context."""
 
     library: bool = False
+    symbols: dict[str, tuple[int, int]] = field(default_factory=dict)  # that were looked up: address and size
 
 
 class ClientBackend(CudaBackend):
@@ -213,9 +217,21 @@ class ClientBackend(CudaBackend):
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
+        self._free, self._free_at = 0, -_FRESH
         self._page: tuple[mmap.mmap, int] | None = None  # for the arguments of a launch of consan's own
         self.launching = False  # a launch of the program has its log, or is asking for one
         self.without_log = False  # what it launches now cannot be waited for
+
+    @functools.cached_property
+    def memory_bytes(self) -> int:
+        """Total device memory."""
+        return super().memory_bytes
+
+    def free_bytes(self) -> int:
+        """Device memory that was free a moment ago."""
+        if time.monotonic() > self._free_at + _FRESH:
+            self._free, self._free_at = super().free_bytes(), time.monotonic()
+        return self._free
 
     @property
     def device_name(self) -> str:
@@ -265,6 +281,14 @@ class ClientBackend(CudaBackend):
         self.settle()
         return super().read(address, nbytes)
 
+    def copy(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device, behind the work on its default stream."""
+        self._driver.call("cuMemcpyDtoD_v2", target, source, nbytes)
+
+    def copy_apart(self, target: int, source: int, nbytes: int) -> None:
+        """Copy within the device on consan's stream, by the next `settle`: another stream may be captured."""
+        self.write(target, self.peek(source, nbytes))
+
     def settle(self) -> None:
         """Wait until the device has what was written: a launch of the program on another stream must find it."""
         if self._unsettled:
@@ -283,9 +307,12 @@ class ClientBackend(CudaBackend):
 
     def symbol(self, handle: CudaModule, name: str) -> tuple[int, int]:
         """Address and size of a global variable; of a library, in this context."""
-        if isinstance(handle, NativeModule) and handle.library:
-            return self.global_of(handle.handle, name, library=True), 0
-        return super().symbol(handle, name)
+        if not isinstance(handle, NativeModule):
+            return super().symbol(handle, name)
+        if name not in handle.symbols:
+            place = (self.global_of(handle.handle, name, library=True), 0) if handle.library else super().symbol(handle, name)
+            handle.symbols[name] = place
+        return handle.symbols[name]
 
     def synchronize(self, timeout: float | None = None) -> bool:
         """Wait for all work; during a launch of the program only for that of its stream: another one may be captured."""

@@ -10,7 +10,7 @@ with a fault.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Final
 
@@ -45,6 +45,7 @@ _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 32  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
+_MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
@@ -89,6 +90,8 @@ class Recording:
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
+    _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
+    _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
 
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
@@ -157,12 +160,22 @@ class Recording:
             ask(prepared, started, checked)
         if checked.found:
             fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
-            self.findings.add(decode(*checked.tables(), {prepared.number: replace(sites, fixes=fixes)}))
+            self.findings.add(self._decode(checked, prepared, replace(sites, fixes=fixes)))
         if started.earlier is not None:
             started.earlier.store()
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
+
+    def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
+        """What a launch has found. Most launches find what one before has found."""
+        key = checked.collected.key()
+        if key in self._decoded and not sites.fixes:
+            return self._decoded[key]
+        if len(self._decoded) >= _MOST_DECODED:
+            self._decoded.clear()
+        found = decode(*checked.tables(), {prepared.number: sites})
+        return found if sites.fixes else self._decoded.setdefault(key, found)
 
     def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
         """Keep why a kernel's global memory was not checked in full."""
@@ -194,7 +207,8 @@ class Recording:
 
     def takes_hooks(self, name: str, why: str) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded."""
-        if self.engine == RECORD:
+        if self.engine == RECORD and name not in self._hooked:  # the first reason is that of the module
+            self._hooked.add(name)
             self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
@@ -203,6 +217,7 @@ class Recording:
         self._outer_gaps.clear()
         self.histories.clear()
         self.notes.clear()
+        self._hooked.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
 

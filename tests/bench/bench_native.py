@@ -3,8 +3,9 @@
     python tests/bench/bench_native.py [ROUNDS]
 
 A process: a program that loads one module and launches once, with consan's server, less the same program alone. A module: what each of
-20 more costs. Every module is another text, so none is in the server's memory; all are in the cache on disk. The best of the rounds: the
-machine may be busy. Also the time of both processes on a processor.
+20 more costs. Every module is another text, so none is in the server's memory. With called hooks all are in the cache on disk; recorded
+text is made in each process, and its machine code is in the cache. The best of the rounds: the machine may be busy. Also the time of both
+processes on a processor, and what a launch costs that does what one before has done.
 """
 
 from __future__ import annotations
@@ -20,9 +21,11 @@ from dataclasses import dataclass
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "native"))
-from native_case import Case, build, recordings
+from native_case import Case, build, options, recordings
 
-MODULES = 20
+from consan.options import INLINE, RECORD
+
+MODULES, LAUNCHES = 20, 200
 
 
 @dataclass(frozen=True)
@@ -42,20 +45,24 @@ def main(rounds: int) -> None:
         case = build(Path(folder))
         more = [Path(folder, f"{number}.ptx") for number in range(MODULES)]
         for number, path in enumerate(more):
-            path.write_text(Path(case.image("ptx")).read_text() + f"\n// {number}\n")
-        words = ["asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel"]
-        one, many = [added(case, each, rounds) for each in (words, [*words, *map(str, more)])]
-        module = many - one
-        print(f"a process {one.clock:.1f} ms, on a processor {one.processor:.1f} ms")
-        print(f"a module {module.clock / MODULES:.2f} ms, on a processor {module.processor / MODULES:.2f} ms")
+            path.write_text(Path(case.image("clean")).read_text() + f"\n// {number}\n")
+        words = ["asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel"]
+        for engine in (INLINE, RECORD):
+            steps = (words, [*words, *map(str, more)], [*words, *["again"] * LAUNCHES])
+            one, modules, launches = [added(case, each, rounds, engine) for each in steps]
+            module, launch = modules - one, launches - one
+            print(f"{engine}: a process {one.clock:.1f} ms, on a processor {one.processor:.1f} ms")
+            print(f"{engine}: a module {module.clock / MODULES:.2f} ms, on a processor {module.processor / MODULES:.2f} ms")
+            print(f"{engine}: a launch {launch.clock / LAUNCHES:.2f} ms, on a processor {launch.processor / LAUNCHES:.2f} ms")
 
 
-def added(case: Case, words: list[str], rounds: int) -> Cost:
+def added(case: Case, words: list[str], rounds: int, engine: str) -> Cost:
     """What consan adds to a run of the program."""
     given = {**os.environ, **case.environment, "FAKE_CUDA_RING": ""}
+    asked = options(engine=engine)
     with recordings(case.folder):
-        case.run(*words, FAKE_CUDA_RING="")  # fills the cache
-    checked = best(lambda: case.run(*words, FAKE_CUDA_RING=""), rounds)
+        case.run(*words, given=asked, FAKE_CUDA_RING="")  # fills the cache
+    checked = best(lambda: case.run(*words, given=asked, FAKE_CUDA_RING=""), rounds)
     return checked - best(lambda: subprocess.run([case.folder / "program", *words], env=given, check=False), rounds)
 
 

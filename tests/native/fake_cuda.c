@@ -23,6 +23,7 @@ struct Module {
     uint64_t recorded;  // the sum of an image that records
     uint64_t record[2], places[6];  // where a launch leaves its results, and its logs
     uint32_t seed;  // of delays: it is noted where there is one
+    char table[8];  // a variable, noted in the same way by launches with hooks
 };
 struct Kernel {
     struct Module *module;
@@ -93,6 +94,7 @@ static Result launch(const char *call, Handle function) {
     char seed[16];
     snprintf(seed, sizeof seed, "%u", kernel->module->seed);
     if (kernel->module->seed) note("seed", seed);
+    if (*kernel->module->table) note("table", kernel->module->table);
     const char *places = getenv("FAKE_CUDA_RUNTIME"), *ring = getenv("FAKE_CUDA_RING");
     unsigned launches_at, ring_at;
     if (!control[0] || !places || sscanf(places, "%u,%u", &launches_at, &ring_at) != 2) return 0;
@@ -165,6 +167,7 @@ Result cuModuleLoad(Handle *made, const char *path) { return load("cuModuleLoad"
 Result cuModuleUnload(Handle module) { return note("cuModuleUnload", ((struct Module *)module)->kind), 0; }
 Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, const char *name) {
     if (!strcmp(name, "__consan_delay_seed")) return *address = (uintptr_t)&((struct Module *)module)->seed, *bytes = 4, 0;
+    if (!strcmp(name, "table")) return *address = (uintptr_t)((struct Module *)module)->table, *bytes = 8, 0;
     if (((struct Module *)module)->recorded && !strcmp(name, "__consan_record")) return *address = (uintptr_t)((struct Module *)module)->record, 0;
     if (((struct Module *)module)->recorded && !strcmp(name, "__consan_launch")) return *address = (uintptr_t)((struct Module *)module)->places, 0;
     if (strcmp(name, "__consan_ctl") || !((struct Module *)module)->hooked) return 500;
@@ -338,7 +341,7 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
     X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy)
 #define FORM(name) {#name, (void *)name},
 static const struct { const char *name; void *function; } forms[] = {
-    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
+    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
     {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {

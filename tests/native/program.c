@@ -248,6 +248,12 @@ int main(int count, char **given) {
             check(((Result(*)())find("cuLibraryGetModule"))(&inner, module) || ((Result(*)())find("cuModuleGetFunction"))(&kernel, inner, "sums"), "module");
         }
         if (!strcmp(given[i], "graph") || !strcmp(given[i], "conditional")) run_graph(kernel, *given[i] == 'c');
+        if (!strcmp(given[i], "table")) {  // its first byte is the step behind
+            char *table;
+            size_t bytes;
+            check(((Result(*)())find("cuModuleGetGlobal"))(&table, &bytes, module, "table"), "table");
+            strcpy(table, given[++i]);
+        }
         if (!strcmp(given[i], "again")) launch(launcher, kernel);
         if (!strcmp(given[i], "unload")) check(((Result(*)())find("cuModuleUnload"))(module), "unload");
         if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");
