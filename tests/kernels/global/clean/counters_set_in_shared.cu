@@ -4,6 +4,7 @@
 // launch: grid=2 block=64
 // arg:    flag u32[1]=zeros
 // arg:    out u32[128]=zeros
+// result: flag = np.full(1, 2, np.uint32)
 extern "C" __global__ void kernel(unsigned* flag, unsigned* out) {
     __shared__ unsigned counters[8];
     if (threadIdx.x < 8) counters[threadIdx.x] = 0;
