@@ -23,6 +23,8 @@ import numpy as np
 import numpy.typing as npt
 from bench_record import _once, of_corpus
 
+from consan.instrument.record import text
+from consan.instrument.record.templates import LINE_BYTES
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -143,11 +145,17 @@ def timed(backend: Any, handle: Any, work: Work, repeats: int) -> float:
 
 
 def stored(started: Any, ctas: int) -> float:
-    """Bytes of the log that a launch has used, and of its hashes."""
+    """Bytes of the log that a launch has used, and of its hashes; of a compact log, what is stored of it."""
     memory = started.memory
+    if memory.silent:
+        return 0.0
     sample = sorted({number * ctas // SAMPLE for number in range(SAMPLE)})
-    lines = [int(memory.histories([unit])[0].log.any(axis=-1).sum()) for unit in sample]
-    return statistics.mean(lines) * 128 * ctas + 16 * ctas * memory.threads
+    if memory.compact is not None:
+        logs = [memory.stored([cta])[:, :-1] for cta in sample]
+        each = text.END_BYTES + text.HASH_BYTES * memory.compact.hashes
+    else:
+        logs, each = [memory.histories([unit])[0].log for unit in sample], text.HASH_BYTES
+    return statistics.mean(int(log.any(axis=-1).sum()) for log in logs) * LINE_BYTES * ctas + each * ctas * memory.threads
 
 
 @contextlib.contextmanager

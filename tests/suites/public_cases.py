@@ -1,8 +1,8 @@
-"""Launches of the public suites whose labels speak of global memory: ScoR's microbenchmarks and Indigo's patterns.
+"""Launches of the public suites whose labels speak of global memory: ScoR's microbenchmarks, Indigo's patterns and HiRace's.
 
 Their sources are not in this repository. `PUBLIC_SUITES` names a folder with their checkouts: ScoR (csl-iisc/ScoR), IndigoSuite
-(burtscher/IndigoSuite). A case's text is made from them on demand, in a folder that the caller gives: the kernel without its host code,
-with one tag set of Indigo's pattern language, or without `volatile`.
+(burtscher/IndigoSuite), HiRace-Artifact-SC24 (of JohnJacobsonIII). A case's text is made from them on demand, in a folder that the caller
+gives: the kernel without its host code, with one tag set of Indigo's pattern language, or without `volatile`.
 """
 
 from __future__ import annotations
@@ -88,6 +88,23 @@ def indigo(folder: Path, made: Path) -> Iterator[Case]:
             grid, block = _LAUNCHES[whom]["persistent" in tags]
             label = RACY if tags & _BUGS.keys() else CLEAN
             yield Case(f"Indigo, {about}", name, str(target), "test_kernel", grid, block, args, label, about)
+
+
+def hirace(folder: Path, made: Path) -> Iterator[Case]:
+    """The Indigo kernels that HiRace's artifact has, whose labels speak of races: those with `boundsBug` are left out."""
+    args = graph(made)
+    for path in sorted((folder / "indigo" / "indigo_sources").glob("*/*.cu")):
+        tags = set(path.stem.removeprefix(path.parent.name).split("_"))
+        if "boundsBug" in tags:
+            continue
+        text = path.read_text()
+        target = made / path.name
+        cut = text[: text.index("void serial_code")].replace('#include "indigo_cuda.h"', "")
+        target.write_text(cut.replace("__global__", 'extern "C" __global__'))
+        whom = next((whom for whom in ("block", "warp") if path.parent.name.endswith(whom)), "thread")
+        grid, block = _LAUNCHES[whom]["persistent" in tags]
+        label = RACY if tags & _BUGS.keys() else CLEAN
+        yield Case("HiRace's Indigo", path.stem, str(target), "test_kernel", grid, block, args, label, GLOBAL)
 
 
 def graph(made: Path) -> tuple[str, ...]:

@@ -126,11 +126,13 @@ class Outcome:
 def judge(case: Case, *, with_oracle: bool = False) -> Outcome:
     """Launch a case through consan on the virtual machine, and through the oracle if asked."""
     outcome, start = Outcome(case), time.monotonic()
+    outer: dict[str, Any] = {"engine": "record", "global_memory": "on"} if case.about == "global memory" else {}
     try:
         kernel = case.kernel()
         for seed in range(case.seeds):
             arguments = case.parameters()
-            outcome.add(consan.launch(kernel, case.grid, case.block, arguments, smem=case.smem, device="cpu", seed=seed, timeout=TIMEOUT))
+            how: dict[str, Any] = {"smem": case.smem, "device": "cpu", "seed": seed, "timeout": TIMEOUT, **outer}
+            outcome.add(consan.launch(kernel, case.grid, case.block, arguments, **how))
         if with_oracle:
             options = {"smem": case.smem, "global_memory": case.about == "global memory"}
             verdicts = [oracle(kernel, case.grid, case.block, case.parameters(), seed=seed, **options) for seed in range(case.seeds)]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from public_cases import FOLDER, checkout, choices, chosen, indigo, scor
+from public_cases import FOLDER, checkout, choices, chosen, hirace, indigo, scor
 from suite_model import Case, judge_all
 
 PATTERN = """int /*@float@*/ float
@@ -46,9 +46,11 @@ def test_a_pattern_with_some_of_its_tags() -> None:
 
 
 def _cases(suite: str, made: Path) -> list[Case]:
-    name = {"scor": "ScoR", "scor_plain": "ScoR", "indigo": "IndigoSuite"}[suite]
+    name = {"scor": "ScoR", "scor_plain": "ScoR", "indigo": "IndigoSuite", "hirace": "HiRace-Artifact-SC24"}[suite]
     if (folder := checkout(name)) is None:
         pytest.skip(f"{FOLDER} names no folder with a checkout of {name}")
+    if suite == "hirace":
+        return list(hirace(folder, made))
     if suite == "indigo":
         return [case for case in indigo(folder, made) if "boundsBug" not in case.name]
     return list(scor(folder, made, volatile=suite == "scor"))
@@ -56,7 +58,7 @@ def _cases(suite: str, made: Path) -> list[Case]:
 
 @pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
-@pytest.mark.parametrize(("suite", "known"), [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("indigo", {})])
+@pytest.mark.parametrize(("suite", "known"), [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("indigo", {}), ("hirace", {})])
 def test_verdicts_agree_with_labels(suite: str, known: dict[str, str], tmp_path: Path) -> None:
     outcomes = list(judge_all(_cases(suite, tmp_path)))
     assert {outcome.case.name for outcome in outcomes if outcome.strange} == known.keys(), [o.line() for o in outcomes if o.strange]

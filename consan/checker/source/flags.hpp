@@ -18,12 +18,24 @@
 class Flags {
   public:
     // The strong access that a log is at.
-    void add(const LaneLog &log, u32 unit, u32 thread, Scope scope) { all_.push_back(read(log, unit, thread, scope)); }
+    void add(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
+        all_.push_back(read(log, unit, thread, scope));
+        u64 address = all_.back().address;
+        for (u64 cell = address / 4; address >> 63 && cell * 4 < address + all_.back().bytes; ++cell) shared_.insert(cell);
+    }
 
     // A store that is no such access.
     void add_plain(u64 address, u32 bytes) {
         for (u64 cell = address / 4; cell * 4 < address + bytes; ++cell) plain_.insert(cell);
     }
+
+    // The same in shared memory, once all flags there are known.
+    void add_plain_shared(u32 unit, u32 offset, u32 bytes) {
+        u64 address = shared(unit, (u64)1 << 63 | offset);
+        for (u64 cell = address / 4; cell * 4 < address + bytes; ++cell)
+            if (shared_.count(cell)) plain_.insert(cell);
+    }
+    bool in_shared_memory() const { return !shared_.empty(); }
 
     void order() {
         for (const FlagAccess &each : all_)
@@ -50,13 +62,16 @@ class Flags {
     }
 
   private:
+    // A place in shared memory is one of its unit. The address has the rank of its CTA.
+    static u64 shared(u32 unit, u64 address) { return address | (u64)(unit + 1) << 32; }
+
     static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
         const Event &event = log.event();
         auto wide = [&](u32 place) { return (u64)log.value_at(place + 1) << 32 | log.value_at(place); };
         FlagAccess made{};
         made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes;
         made.address = wide(0), made.before = log.value_at(2), made.after = log.value_at(3);
-        if (made.address >> 63) made.address |= (u64)(unit + 1) << 32;  // shared memory: of its unit: an address there has the rank of its CTA
+        if (made.address >> 63) made.address = shared(unit, made.address);
         made.old = wide(4), made.first = wide(6), made.second = wide(8);
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
@@ -99,6 +114,7 @@ class Flags {
     }
 
     std::vector<FlagAccess> all_;
+    std::unordered_set<u64> shared_;           // cells of 4 bytes with flags in shared memory
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
     std::unordered_multimap<u64, u64> sizes_;  // cells with flag accesses that write, and the places of these
     u32 contradictions_ = 0;

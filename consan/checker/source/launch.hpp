@@ -40,7 +40,8 @@ class LaunchReplay {
         grid_.footprints.resize(input_.count);
         auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
-        auto reads = [](const Event &event) { return event.kind == GLOBAL_READ || Sides::reads(event); };
+        bool shared = grid_.flags.in_shared_memory();
+        auto reads = [&](const Event &event) { return event.kind == GLOBAL_READ || Sides::reads(event) || (shared && is_plain_store(event)); };
         each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
         grid_.flags.order();
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
@@ -63,6 +64,7 @@ class LaunchReplay {
         }
     }
 
+    static bool is_plain_store(const Event &event) { return event.kind == WRITE && !(event.flags & STRONG); }
     static bool is_narrow_signal(const Event &event) { return (event.kind == MBARRIER_ARRIVE || event.kind == MBARRIER_WAIT) && event.flags & NARROW; }
 
     void note_write(const LaneLog &log, u32 unit, u32 thread) {
@@ -84,6 +86,7 @@ class LaunchReplay {
 
     void note_read(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
+        if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
         auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
         if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
         else Sides::each_row(log, add);
