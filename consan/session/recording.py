@@ -3,8 +3,7 @@
 `--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
 hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
 
-Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the record of a launch on a GPU that ends
-with a fault.
+Not handled: the record of a launch on a GPU that ends with a fault.
 """
 
 from __future__ import annotations
