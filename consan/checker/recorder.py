@@ -32,7 +32,7 @@ from consan.checker.uniting import Key, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import LANES, tables
+from consan.instrument.record.templates import LANES
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
@@ -193,7 +193,7 @@ def check(
         histories.clear()
     before = len(histories)
     patience = Patience(seconds)
-    of_templates, collected = tables(list(recorded.templates)), Collected(launched)
+    of_templates, collected = recorded.tables, Collected(launched)
     checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep)
     ctas = checker.collected.unit_ctas
     if sample:

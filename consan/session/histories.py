@@ -20,7 +20,6 @@ from consan.backends.base import Dim3
 from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
-from consan.instrument.record.templates import tables
 from consan.options import INLINE, ISA
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
@@ -112,7 +111,7 @@ def _described(prepared: Prepared) -> dict[str, Any]:
         "name": prepared.name,
         "ptx": prepared.plain,
         "framework": prepared.framework,
-        "templates": fingerprint(tables(list(prepared.recorded.templates))),
+        "templates": fingerprint(prepared.recorded.tables),
         "sources": sources_of(prepared),
         "offsets": {},
     }
@@ -160,7 +159,7 @@ def _left_out(launches: int) -> list[str]:
 def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
     """A module of the file, rewritten as in the run."""
     prepared = session.instrument(module["ptx"], name=module["name"], recorded=True)
-    if prepared.recorded is None or fingerprint(tables(list(prepared.recorded.templates))) != module["templates"]:
+    if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
         raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
     prepared.framework = module["framework"]
     offsets, sources = module["offsets"], module["sources"]

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 from consan.instrument.record.clusters import Shape
 from consan.instrument.record.footprint import Side
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import Template
+from consan.instrument.record.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 
@@ -55,6 +59,11 @@ class Recorded:
     footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     outer_refusal: str = ""  # why that is not, though it was asked for
+
+    @functools.cached_property
+    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
+        """What the words mean, as the checker reads it: it does so at each launch."""
+        return tables(list(self.templates))
 
     @property
     def takes_clusters(self) -> bool:
