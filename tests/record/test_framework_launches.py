@@ -12,6 +12,7 @@ from consan.session import recording
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
+from consan.session.variables import keeps_state
 from consan.toolchain.nvrtc import compile_ptx
 
 GRID, BLOCK = (2, 1, 1), (96, 1, 1)
@@ -190,3 +191,10 @@ def test_an_empty_launch_is_the_frameworks(backend: Background) -> None:
     with framework.session.framework_launch(framework.prepared, launch) as module:
         assert module is None
     assert framework.engines() == {}
+
+
+def test_tables_of_the_mathematical_functions_are_no_variables_of_the_program() -> None:
+    source = 'extern "C" __global__ void k(double* x, float* y) { x[0] = sin(x[0]) + tgamma(x[1]); y[0] = sinf(y[0]); printf("%d", 1); }'
+    ptx = compile_ptx(source, arch="sm_90a").ptx
+    assert "__cudart" in ptx
+    assert keeps_state(ptx) == ""
