@@ -88,6 +88,7 @@ class Recording:
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
+    _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
@@ -162,6 +163,17 @@ class Recording:
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
+        asked = self.exhaustive or self.asker is not None or ASKERS
+        if started.silent and not (checked.found or checked.gaps or checked.outer or asked):
+            launched = started.launched
+            self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+
+    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
+        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
+        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
+        if tally is not None:
+            self._tallies.setdefault((prepared.number, entry), Tally()).add(tally)
+        return tally is not None
 
     def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
         """Keep why a kernel's global memory was not checked in full."""
@@ -199,6 +211,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()
         self.notes.clear()

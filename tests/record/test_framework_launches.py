@@ -91,6 +91,30 @@ def test_nobody_waits_for_a_kernel_that_records_nothing(backend: Background, mon
     assert framework.engines() == {"record": 1}
 
 
+def test_equal_launches_of_a_kernel_that_records_nothing_are_counted(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend, SOURCE)
+    for _ in range(2):
+        framework.launch("adds")
+    started: list[Any] = []
+    begin = framework.session.recording.start
+    monkeypatch.setattr(framework.session.recording, "start", lambda *how, **more: (started.append(how), begin(*how, **more))[1])
+    for _ in range(3):
+        framework.launch("adds")
+    assert not started
+    framework.launch("waits")
+    framework.launch("waits")
+    assert len(started) == 2  # they record something
+    (kernel,) = (each for each in framework.session.report().kernels if each.name == "adds")
+    assert (kernel.engine, kernel.launches, kernel.ctas) == ("record", 5, 10)
+    monkeypatch.setattr(backend, "capturing", lambda stream: True)
+    framework.launch("adds")
+    assert framework.exchanged[-1]
+    monkeypatch.undo()
+    framework.session.take()
+    framework.launch("adds")
+    assert framework.engines() == {"record": 1}
+
+
 def test_the_memory_of_shadow_cells_is_taken_with_the_first_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
     alloc = backend.alloc_apart
