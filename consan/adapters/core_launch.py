@@ -58,7 +58,8 @@ def _three(extents: Any) -> Dim3:
 
 def _handle(stream: Any) -> int:
     """The handle of a stream, or of the stream of a graph builder."""
-    return int(getattr(stream, "stream", stream).__cuda_stream__()[1])
+    source = stream if hasattr(stream, "__cuda_stream__") else stream.stream
+    return int(source.__cuda_stream__()[1])
 
 
 def driver() -> Any:

@@ -42,6 +42,7 @@ from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
+from consan.backends.base import DeviceLost
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 
@@ -255,6 +256,8 @@ class CupyAdapter(Seam):
                 status = made.make(other or made.function)
                 if status:
                     raise UsageError("the driver has refused the launch")
+        except DeviceLost as error:  # as every call of a broken context ends
+            return error.code
         except UsageError:
             if not status:
                 raise

@@ -66,8 +66,20 @@ class Frameworks:
         with _loaded(prepared, launch.module):
             yield from self._launched(prepared, launch)
 
+    def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
+        """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
+        judge = self.judge
+        if prepared.doubtful or judge.keeper is not None or self.device.backend.capturing(launch.stream):
+            return False
+        return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
+
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
         judge, backend, entry = self.judge, self.device.backend, launch.entry
+        if self._counts_again(prepared, launch):
+            with self.watch.ending(prepared, entry, prepared.loaded, launch.threads):
+                yield None
+                backend.watch(launch.stream)
+            return
         chosen, started = judge.start(prepared, entry, launch.grid, launch.block, launch.cluster, None, launch.stream)
         self.modules.used[chosen.number] = chosen
         chosen.launched = True

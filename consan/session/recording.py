@@ -3,8 +3,7 @@
 `--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
 hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
 
-Not handled: kernels that a framework launches on a GPU by itself (they take called hooks), and the record of a launch on a GPU that ends
-with a fault.
+Not handled: the record of a launch on a GPU that ends with a fault.
 """
 
 from __future__ import annotations
@@ -92,6 +91,7 @@ class Recording:
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
+    _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
@@ -166,6 +166,17 @@ class Recording:
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
+        asked = self.exhaustive or self.asker is not None or ASKERS
+        if started.silent and not (checked.found or checked.gaps or checked.outer or asked):
+            launched = started.launched
+            self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+
+    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
+        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
+        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
+        if tally is not None:
+            self._tallies.setdefault((prepared.number, entry), Tally()).add(tally)
+        return tally is not None
 
     def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
         """What a launch has found. Most launches find what one before has found."""
@@ -214,6 +225,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()
         self.notes.clear()

@@ -12,6 +12,7 @@ from consan.session import recording
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
+from consan.session.variables import keeps_state
 from consan.toolchain.nvrtc import compile_ptx
 
 GRID, BLOCK = (2, 1, 1), (96, 1, 1)
@@ -103,6 +104,30 @@ def test_a_launch_waits_for_its_memory_only_on_other_streams(
     framework.launch(stream=stream)
     assert order[: 1 + waits] == ["wait"] * waits + ["launch"]
     assert "wait" in order[1 + waits :]
+    assert framework.engines() == {"record": 1}
+
+
+def test_equal_launches_of_a_kernel_that_records_nothing_are_counted(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend, SOURCE)
+    for _ in range(2):
+        framework.launch("adds")
+    started: list[Any] = []
+    begin = framework.session.recording.start
+    monkeypatch.setattr(framework.session.recording, "start", lambda *how, **more: (started.append(how), begin(*how, **more))[1])
+    for _ in range(3):
+        framework.launch("adds")
+    assert not started
+    framework.launch("waits")
+    framework.launch("waits")
+    assert len(started) == 2  # they record something
+    (kernel,) = (each for each in framework.session.report().kernels if each.name == "adds")
+    assert (kernel.engine, kernel.launches, kernel.ctas) == ("record", 5, 10)
+    monkeypatch.setattr(backend, "capturing", lambda stream: True)
+    framework.launch("adds")
+    assert framework.exchanged[-1]
+    monkeypatch.undo()
+    framework.session.take()
+    framework.launch("adds")
     assert framework.engines() == {"record": 1}
 
 
@@ -206,3 +231,10 @@ def test_an_empty_launch_is_the_frameworks(backend: Background) -> None:
     with framework.session.framework_launch(framework.prepared, launch) as module:
         assert module is None
     assert framework.engines() == {}
+
+
+def test_tables_of_the_mathematical_functions_are_no_variables_of_the_program() -> None:
+    source = 'extern "C" __global__ void k(double* x, float* y) { x[0] = sin(x[0]) + tgamma(x[1]); y[0] = sinf(y[0]); printf("%d", 1); }'
+    ptx = compile_ptx(source, arch="sm_90a").ptx
+    assert "__cudart" in ptx
+    assert keeps_state(ptx) == ""

@@ -18,6 +18,7 @@ from seam_fakes import FakeSession
 from consan._errors import NotSupported
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
+from consan.backends.base import DeviceLost
 
 
 @pytest.fixture
@@ -268,6 +269,18 @@ def test_a_refused_launch_is_refused(launcher: Launcher, adapter: CupyAdapter, s
     module = compiler()._compile_module_with_cache(SOURCE)
     launcher.status = 701
     assert launcher.launch(module) == 701
+
+
+def test_a_broken_context_is_the_drivers_error(
+    launcher: Launcher, adapter: CupyAdapter, session: FakeSession, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    module = compiler()._compile_module_with_cache(SOURCE)
+
+    def lost(*launch: Any) -> Any:
+        raise DeviceLost("an illegal address", code=700, name="CUDA_ERROR_ILLEGAL_ADDRESS")
+
+    monkeypatch.setattr(session, "framework_launch", lost)
+    assert launcher.launch(module) == 700
 
 
 def test_outside_of_its_session_a_recorded_kernel_runs_plain(
