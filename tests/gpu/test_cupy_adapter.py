@@ -90,7 +90,7 @@ def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:
     marks = {number for number, text in enumerate(lines, 1) if "// WRITE" in text or "// READ" in text}
     found = {(Path(access["file"]).name, access["line"]) for finding in report["findings"] for access in finding["accesses"]}
     assert found == {("script.py", number) for number in marks}
-    assert engines(report) == {"record": 1}
+    assert engines(report) == {"record": 2}  # and CuPy's own kernel that makes x
 
 
 @pytest.mark.parametrize("name", sorted(CLEAN))
