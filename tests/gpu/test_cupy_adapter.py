@@ -90,7 +90,8 @@ def test_a_race_points_at_the_lines_of_the_script(tmp_path: Path) -> None:
     marks = {number for number, text in enumerate(lines, 1) if "// WRITE" in text or "// READ" in text}
     found = {(Path(access["file"]).name, access["line"]) for finding in report["findings"] for access in finding["accesses"]}
     assert found == {("script.py", number) for number in marks}
-    assert engines(report) == {"record": 1}
+    # CuPy launches a kernel of its own, too, to make x.
+    assert [(kernel["engine"], kernel["launches"]) for kernel in report["kernels"] if kernel["name"] == "shift"] == [("record", 1)]
 
 
 @pytest.mark.parametrize("name", sorted(CLEAN))
