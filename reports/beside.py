@@ -21,7 +21,7 @@ _HAZARDS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WA
 
 
 @dataclass(frozen=True)
-class Side:
+class LaunchSide:
     """An access of one launch: where its kernel is, and which thread it was."""
 
     module: ModuleSites
@@ -52,7 +52,7 @@ class Side:
         )  # fmt: skip
 
 
-def beside(first: Side, second: Side, situation: str, *, ahead: int, count: int, ctas: int, same_value: bool) -> Finding:
+def beside(first: LaunchSide, second: LaunchSide, situation: str, *, ahead: int, count: int, ctas: int, same_value: bool) -> Finding:
     """The finding. `first` is of the earlier launch, `situation` one of those above; `ahead`: how far the second begins behind the first.
 
     `count`: how many accesses of the second race, in how many CTAs. Both have addresses of the second launch.

@@ -98,15 +98,9 @@ class Checked:
 
 
 def start(
-    memory: LogMemory,
-    handle: Any,
-    recorded: Recorded,
-    launched: LaunchedKernel,
-    most_bytes: int,
-    *,
-    roomy: bool = False,
-    machine: Callable[[], Any] | None = None,
-) -> Launch:
+    memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
+    *, roomy: bool = False, machine: Callable[[], Any] | None = None,
+) -> Launch:  # fmt: skip
     """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs."""
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
@@ -340,7 +334,7 @@ class _Checker:
         self.overtaken |= known.overtaken
         for status in known.troubles:
             self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + units * self.collected.unit_ctas
-        self.collect(unit, units, known)
+        self.collected.add(unit, units, known.found, known.geometry)
 
     def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
         """Replay units in both orders, on all cores: the replays are compiled code."""
@@ -400,6 +394,3 @@ class _Checker:
         if whole:
             self.gaps[f"were not replayed: {why}"] = units
         return (why,)
-
-    def collect(self, unit: int, units: int, known: Known) -> None:
-        self.collected.add(unit, units, known.found, known.geometry)

@@ -95,9 +95,9 @@ class _Launched:
         """The kernel."""
         return function_name(self.shape.entry)
 
-    def side(self, row: np.void) -> words.Side:
+    def side(self, row: np.void) -> words.LaunchSide:
         """An access for the report."""
-        return words.Side(
+        return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
             int(row["device"]), int(row["bytes"]), bool(int(row["flags"]) & KeptFlag.WRITES),
         )  # fmt: skip

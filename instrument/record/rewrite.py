@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
-from consan.instrument.isa import flow_of, has_action, lookup
+from consan.instrument.isa import family_of, flow_of, has_action
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
@@ -379,8 +379,7 @@ class KernelRewrite:
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 
     def _join(self, join: Join) -> None:
-        site = self.site_of(join.shown)
-        self.open_block().add(TemplateEvent(Event.JOIN, site=site, a=join.passes))
+        self.open_block().add(TemplateEvent(Event.JOIN, site=self.site_of(join.shown), a=join.passes))
 
     def guard(self, block: Words, instruction: Instruction) -> int:
         """The word that says whether an instruction executes."""
@@ -398,5 +397,4 @@ class KernelRewrite:
 
     def site_of(self, instruction: Instruction) -> int:
         """The number of the site of an instruction that accesses nothing."""
-        row = lookup(instruction.parts)
-        return self.context.site_of(self.plan, instruction, row.family if row else "", "none", "none", 0).number
+        return self.context.site_of(self.plan, instruction, family_of(instruction), "none", "none", 0).number

@@ -8,6 +8,8 @@ from launch_programs import compiled, floats, program, situations
 
 import consan
 from consan._errors import UsageError
+from consan.reports.suppress import make_rule
+from consan.suppressions import finish
 
 LAUNCHES = "launches: races between"
 
@@ -164,3 +166,12 @@ def test_bad_input() -> None:
         consan.launch(kernel, 1, 64, [floats()], device="cpu", stream=stream)
     with consan.check(device="cpu"), pytest.raises(UsageError, match="in which it was used first"):
         consan.launch(kernel, 1, 64, [floats()], device="cpu", stream=stream)
+
+
+def test_a_race_between_launches_can_be_suppressed() -> None:
+    with program(True) as (run, live):
+        x, y, z, weights = (floats() for _ in range(4))
+        run("first_layer", [x, y])
+        run("second_layer", [y, weights, z], programmatic=True)
+    report = finish(live.report, [make_rule("global-race", "known", "a table", kernel="second_layer")])
+    assert (report.findings[0].suppressed is not None, report.verdict) == (True, "clean")
