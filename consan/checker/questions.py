@@ -18,7 +18,8 @@ import numpy.typing as npt
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Grouped
-from consan.checker.recorder import Checked, RecordedLaunch, check
+from consan.checker.recorded_launch import RecordedLaunch
+from consan.checker.recorder import Checked, check
 from consan.checker.replay import History
 from consan.checker.uniting import Key
 from consan.checker.walks import Walked, walk

@@ -9,10 +9,10 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,7 @@ from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.launch import Group, Grouped, Launch
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
+from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import MOST_SHARED, History, Level, Replayed, Status, Tables, replay
 from consan.checker.stops import Stop
 from consan.checker.uniting import Key, key, preferred, united, united_records
@@ -140,25 +141,6 @@ class Known:
 Histories = dict[tuple[object, ...], Known]
 _MOST_KNOWN = 1 << 14
 _AT_ONCE = 16  # histories that are read at once
-
-
-class RecordedLaunch(Protocol):
-    """The part of a launch that `check` reads."""
-
-    def grouped(self, limit: int) -> Grouped:
-        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
-
-    def window(self) -> tuple[int, int]:
-        """The address of the first byte of a CTA's shared memory, and how many there are."""
-
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units, without the lines that nothing was written to."""
-
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """Of which units it is certain that no access meets the other side of a copy in global memory (spans.py)."""
-
-    def free(self) -> None:
-        """Free the memory."""
 
 
 def check(

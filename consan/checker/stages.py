@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from consan.checker.changes import Statement
 from consan.checker.questions import AskedLaunches, Questions
-from consan.checker.recorder import RecordedLaunch
+from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History
 from consan.checker.walks import DID_NOT_HAPPEN, Steps, steps_of
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent

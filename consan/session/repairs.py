@@ -16,7 +16,8 @@ from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.fixes import MOST_EVENTS, MOST_SECONDS, Fix, verified_fixes
 from consan.checker.forms import RepairStep
 from consan.checker.questions import Questions
-from consan.checker.recorder import Checked, RecordedLaunch
+from consan.checker.recorded_launch import RecordedLaunch
+from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
 from consan.instrument.record.depends import depends
 from consan.instrument.record.global_memory import Mode

@@ -11,7 +11,8 @@ import numpy as np
 from consan.checker.collected import LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
 from consan.checker.launch import Launch
-from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, RecordedLaunch, check
+from consan.checker.recorded_launch import RecordedLaunch
+from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, check
 from consan.checker.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded

@@ -45,7 +45,7 @@ MEETING = ((SideKind.WRITE, SideKind.SOURCE), (SideKind.WRITE, SideKind.RESULT),
 
 
 @dataclass(frozen=True)
-class Side:
+class GlobalSide:
     """A place in the text. `stored`: its addresses are in the log; `tensor`: where the words of its tensor map are among the constants."""
 
     kind: SideKind
@@ -71,7 +71,7 @@ class SideBytes:
 class Footprint:
     """The sides of one kernel. `starts`: of their instructions; `needs`: registers that addresses, sizes and guards follow from."""
 
-    sides: list[Side] = field(default_factory=list)
+    sides: list[GlobalSide] = field(default_factory=list)
     starts: set[int] = field(default_factory=set)
     needs: list[frozenset[Key]] = field(default_factory=list)
 
@@ -84,7 +84,7 @@ class Footprint:
 def add_tensor(kernel: KernelRewrite, constants: list[LaunchConstant], *, loads: bool) -> None:
     """A tensor copy. `constants`: the words of its map."""
     if kernel.computed is not None:
-        side = Side(SideKind.SOURCE if loads else SideKind.RESULT, tensor=tuple(map(kernel.computed.slot, constants)))
+        side = GlobalSide(SideKind.SOURCE if loads else SideKind.RESULT, tensor=tuple(map(kernel.computed.slot, constants)))
         kernel.touched.sides.append(side)
 
 
@@ -99,7 +99,7 @@ def add(kernel: KernelRewrite, instruction: Instruction, kind: SideKind, address
         return
     assert kernel.computed is not None
     stored = not _known(kernel.computed, keys)
-    footprint.sides.insert(footprint.measured, Side(kind, stored))
+    footprint.sides.insert(footprint.measured, GlobalSide(kind, stored))
     snippet = Snippet()
     wide = _stored(snippet, kernel) if stored else wide_address(snippet, address, scope, "global" if space == "global" else "")
     size = extent.text(snippet) if _known(kernel.computed, of_size) else str(extent.most)

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.record.clusters import Shape
-from consan.instrument.record.footprint import Side
+from consan.instrument.record.footprint import GlobalSide
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
@@ -55,7 +55,7 @@ class Recorded:
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
-    sides: tuple[tuple[Side, ...], ...] = ()  # of each kernel, in the text that computes its footprint
+    sides: tuple[tuple[GlobalSide, ...], ...] = ()  # of each kernel, in the text that computes its footprint
     footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     outer_refusal: str = ""  # why that is not, though it was asked for

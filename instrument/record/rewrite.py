@@ -200,23 +200,21 @@ class KernelRewrite:
     @property
     def is_silent(self) -> bool:
         """Whether nothing is recorded of a kernel, and nobody needs to stop it: it has no loop, and a fault loses every record."""
-        acts = self.starts or self.cuts or self.suspensions or self.manner.on_host
-        return self.leaves and self.plan.is_entry and not acts
+        return self.leaves and self.plan.is_entry and not (self.starts or self.cuts or self.suspensions or self.manner.on_host)
 
     def _prologue(self) -> str:
         if not self.plan.is_entry:
             return text.function_prologue()
         if self.manner is not Manner.FULL:
-            stands = self.leaving is not None and self.leaving.stands
-            compact = self.manner is Manner.COMPACT
-            return text.compact_prologue(self.number, stands=stands) if compact else expansion.prologue(self.number, self.touched.measured)
+            if self.manner.on_host:
+                return expansion.prologue(self.number, self.touched.measured)
+            return text.compact_prologue(self.number, stands=self.leaving is not None and self.leaving.stands)
         return text.prologue(self.number) + (text.state() if self.suspensions else "")
 
     def end(self, flow: str) -> str:
         """The text before a thread returns from here, or exits."""
         if self.manner is not Manner.FULL:
-            compact = self.manner is Manner.COMPACT
-            return text.compact_epilogue(stores=self.stores, hashes=self.hashes) if compact else expansion.ended(self.manner)
+            return expansion.ended(self.manner) if self.manner.on_host else text.compact_epilogue(stores=self.stores, hashes=self.hashes)
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:

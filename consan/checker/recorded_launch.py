@@ -1,0 +1,31 @@
+"""The part of a recorded launch that the checker reads: of one on a device (launch.py), out of a file, or remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.launch import Grouped
+from consan.checker.replay import History
+
+
+class RecordedLaunch(Protocol):
+    """The part of a launch that `check` reads."""
+
+    def grouped(self, limit: int) -> Grouped:
+        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to."""
+
+    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
+        """Of which units it is certain that no access meets the other side of a copy in global memory (spans.py)."""
+
+    def free(self) -> None:
+        """Free the memory."""
