@@ -104,7 +104,7 @@ class Launch:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         threads = self.ctas * self.threads
         sizes = {"results": self._result_bytes, "hashes": threads * text.HASH_BYTES}
-        if self.compact is not None:
+        if self.compact is not None and self.compact.counts:
             sizes["ends"] = threads * text.END_BYTES
         if self.calls:
             sizes["states"] = threads * text.STATE_BYTES
@@ -280,19 +280,26 @@ class Launch:
 
         Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
         """
-        ends = np.frombuffer(self._of_threads("ends", ctas, text.END_BYTES), "<u4").reshape(len(ctas), self.threads)
-        counts = ends.max(axis=1, initial=0) // LINE_BYTES
+        assert self.compact is not None
+        counts = self._counts(ctas, self.compact)
         most = int(counts.max(initial=0))
         if most > self.lines:
             raise NotExpanded
         found = np.zeros((len(ctas) * self.warps, most + 1, LANES), "<u4")
-        for at, log in enumerate(found if self.compact is not None and self.compact.stores else ()):
+        for at, log in enumerate(found if self.compact.stores else ()):
             place, warp = divmod(at, self.warps)
             count = int(counts[place])
             start = self._places["log"] + (ctas[place] * self.warps + warp) * self.lines * LINE_BYTES
             log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-            log[-1] = self.loops and count >= self.lines - self.words - 1  # one that ran out of room ends at its limit, or behind it
+            log[-1] = self.compact.counts and self.loops and count >= self.lines - self.words - 1  # it ran out of room
         return found
+
+    def _counts(self, ctas: Sequence[int], compact: Compact) -> npt.NDArray[np.uint32]:
+        """The most lines that a thread of each CTA may have used."""
+        if not compact.counts:
+            return np.full(len(ctas), compact.most, "<u4")
+        ends = np.frombuffer(self._of_threads("ends", ctas, text.END_BYTES), "<u4").reshape(len(ctas), self.threads)
+        return np.asarray(ends.max(axis=1, initial=0) // LINE_BYTES)
 
     def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """Where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""

@@ -119,9 +119,9 @@ class Leaving:
         self.leaves = True
         return f"@!%__consan_q bra {stay};\n{mark}{drain}bra {text.LEFT};\n{stay}:\n"
 
-    def arrivals(self) -> str:
-        """The arrivals of a thread that leaves, in the one place for all that do."""
-        return "".join(map(self._arrive, self._counted))
+    def place(self, stored: str) -> str:
+        """The one place of a kernel where threads leave, after the walk over it. `stored`: what they store there."""
+        return text.left("".join(map(self._arrive, self._counted)), stored) if self.leaves else ""
 
     def _arrive(self, counted: tuple[int, int]) -> str:
         """Arrive at a barrier for all other warps that it counts."""

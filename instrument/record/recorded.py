@@ -29,6 +29,12 @@ class Compact:
     hashes: bool
     constants: dict[int, tuple[int, bool]]  # that the launch stores, by their place: how many bytes, and whether equal logs have equal ones
     of_grid: bool  # equal logs are of equal grids
+    most: int = 0  # words that a thread stores at most; 0: none, or the text does not bound them
+
+    @property
+    def counts(self) -> bool:
+        """Whether each thread stores how much it has used."""
+        return self.stores and not self.most
 
 
 @dataclass(frozen=True)

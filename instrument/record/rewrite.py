@@ -145,10 +145,8 @@ class KernelRewrite:
         for instruction in self.departures:
             self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
         kept = self.outer.declarations() if self.outer is not None else ""
-        left = ""
-        if self.leaving is not None and self.leaving.leaves:
-            stored = text.compact_left(stores=self.stores) if self.manner is Manner.COMPACT else ""
-            left = text.left(self.leaving.arrivals(), stored)
+        stored = text.compact_left(counts=not self.bounded) if self.manner is Manner.COMPACT else ""
+        left = self.leaving.place(stored) if self.leaving is not None else ""
         self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept + left)
         if self.manner is Manner.FOOTPRINT:
             self.context.edits.insert_at(body.close, expansion.spans(self.touched.measured))
@@ -179,7 +177,7 @@ class KernelRewrite:
         """The part of a compact log that a launch needs to know."""
         assert self.computed is not None
         slots = {self.computed.slot(each): (each.nbytes, hashed) for each, hashed in self.computed.constants.items()}
-        return Compact(self.stores, self.hashes, slots, self.computed.of_grid)
+        return Compact(self.stores, self.hashes, slots, self.computed.of_grid, sum(self.words.values()) * self.bounded)
 
     def needs_guard(self, instruction: Instruction) -> None:
         """Inserted text goes other ways by the guard of an instruction: the host must know it."""
@@ -214,7 +212,9 @@ class KernelRewrite:
     def end(self, flow: str) -> str:
         """The text before a thread returns from here, or exits."""
         if self.manner is not Manner.FULL:
-            return expansion.ended(self.manner) if self.manner.on_host else text.compact_epilogue(stores=self.stores, hashes=self.hashes)
+            if self.manner.on_host:
+                return expansion.ended(self.manner)
+            return text.compact_epilogue(counts=not self.bounded, hashes=self.hashes)
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:

@@ -125,12 +125,12 @@ $__consan_elected:
 """
 
 
-def compact_epilogue(*, stores: bool, hashes: bool) -> str:
-    """Store what is used of a compact log, and the hashes."""
-    if not (stores or hashes):
+def compact_epilogue(*, counts: bool, hashes: bool) -> str:
+    """Store the hashes, and how much of a compact log is used, where the text does not bound that (`counts`)."""
+    if not (counts or hashes):
         return ""
     kept = "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n" if hashes else ""
-    return PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * stores
+    return PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + kept + _used() * counts
 
 
 def left(arrivals: str, kept: str) -> str:
@@ -138,10 +138,10 @@ def left(arrivals: str, kept: str) -> str:
     return f"bra.uni $__consan_entered;\n{LEFT}:\n{arrivals}{kept}exit;\n$__consan_entered:\n"
 
 
-def compact_left(*, stores: bool) -> str:
-    """A thread that leaves a kernel with a compact log stores what is used, where it was, and how many places it has passed."""
+def compact_left(*, counts: bool) -> str:
+    """The same for a thread that leaves: it stores where it was, and how many places it has passed."""
     kept = "st.global.v2.u32 [%__consan_v+8], {%__consan_w, %__consan_n};\n"
-    return f"{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * stores}"
+    return f"{PLACE}{_of_thread('%__consan_v', HASHES, HASH_BYTES)}{kept}{_used() * counts}"
 
 
 def _used() -> str:

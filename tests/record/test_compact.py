@@ -21,7 +21,7 @@ from consan.backends.virtual import VirtualBackend
 from consan.checker.launch import NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.replay import Status, replay
-from consan.instrument.record import Refusal, computed, expansion, words
+from consan.instrument.record import Refusal, computed, expansion, rewrite, words
 from consan.instrument.record.computed import Certainty, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
@@ -74,6 +74,7 @@ MORE = {
     "a lane of another": "int i = __shfl_sync(-1, t, 3); sum = tile[i] + tile[__shfl_sync(-1, out[t], 5) & 127];",
     "a table of branches": "switch (out[t] & 7) { case 0: tile[t] = 1; break; case 1: sum = tile[t]; break; "
     "case 2: sum = tile[t ^ 1]; break; case 3: tile[t + 1] = 3; break; case 4: sum = tile[t] + tile[t + 2]; break; default: sum = 3; }",
+    "two addresses out of memory": "tile[out[t] & 127] = 1; __syncthreads(); sum = tile[out[t + 1] & 127];",
     "the number of the CTA": "tile[(t + blockIdx.x) & 63] = 1; for (int i = 0; i < blockIdx.x; ++i) __syncthreads();",
 }
 
@@ -181,6 +182,10 @@ def _cta_is_known(old: Any) -> Any:
     return frozenset()
 
 
+def _one_word(old: Any) -> Any:
+    return lambda *given: old(*given[:-1], 1)
+
+
 # What is replaced in which object, and a launch that shows it.
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
     "loads are known": (Computed, "is_pure", _always(True), MORE["an address out of memory"]),
@@ -189,6 +194,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
     "a branch is not recorded": (computed.Computed, "decides", _always(frozenset()), MORE["lanes that exit"]),
     "the number of the CTA is known": (computed, "OF_CTA", _cta_is_known, MORE["the number of the CTA"]),
     "words of the CTA are not hashed": (words.Words, "level", _unhashed, MORE["an address of the CTA"]),
+    "threads store one word at most": (rewrite, "Compact", _one_word, MORE["two addresses out of memory"]),
     "branches of the CTA are not hashed": (expansion, "decision", _always(""), BODIES["a branch"]),
 }
 
@@ -199,6 +205,16 @@ def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     work = _work(body)
     monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
     assert compared(work) not in ("", "full")
+
+
+def test_a_thread_counts_its_words_in_loops_only() -> None:
+    for body, counts in (
+        (MORE["two addresses out of memory"], False),
+        (MORE["a count out of memory"], True),
+        (MORE["a choice of two"], False),
+    ):
+        (compact,) = _work(body).recorded(compact=True).compact
+        assert (compact.stores, compact.counts) == (True, counts), body
 
 
 def _programs(strategy: str, count: int, number: int) -> tuple[int, int]:
