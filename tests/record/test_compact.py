@@ -229,8 +229,12 @@ def _programs(strategy: str, count: int, number: int) -> tuple[int, int]:
         outer = strategy in OF_GRIDS
         work = Work(batch.ptx, kernel.entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments(), outer=outer)
         try:
+            work.recorded(compact=False)
+        except Refusal:  # hooks: only this may refuse, not what is computed later
+            return
+        try:
             outcome = compared(work)
-        except (Hangs, Refusal):
+        except Hangs:
             return
         assert outcome in ("", "full"), batch.ptx
         found[0] += 1
