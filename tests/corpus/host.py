@@ -48,6 +48,7 @@ KERNELS = {
     "gemm_pingpong": ("gemm_sm90.cu", {**_SPECIALISED, "MAINLOOP": "KernelTmaWarpSpecializedPingpong"}),
     "gemm_cooperative": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "1"}),
     "gemm_cooperative_cluster": ("gemm_sm90.cu", {**_COOPERATIVE, "CLUSTER_M": "2"}),
+    "gemm_cluster": ("gemm_sm90.cu", {"MAINLOOP": "KernelTma", "EPILOGUE": "NoSmemWarpSpecialized", "TILE_M": "64", "CLUSTER_M": "2"}),
     "umma": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/01_mma_sm100.cu"'}),
     "umma_tma": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/02_mma_tma_sm100.cu"'}),
     "umma_multicast": ("tutorial_sm100.cu", {"TUTORIAL": f'"{_BLACKWELL}/03_mma_tma_multicast_sm100.cu"'}),

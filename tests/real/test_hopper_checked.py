@@ -47,7 +47,7 @@ def test_what_a_scope_was_missing_in_is_clean_with_it(case: Case, device: str) -
     ptx = ptx_of(case.name, ARCH)
     scoped = ptx.replace(*SCOPED[case.name])
     assert scoped != ptx
-    _check_text(case, scoped, Session(device=device), 0, set())
+    _check_text(case, scoped, Session(device=device), 0, FAULTS.get(case.name, set()))
 
 
 @each_case
