@@ -10,7 +10,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
-MOST_KEPT = 2 << 30  # bytes in sum
+MOST_KEPT = 4 << 30  # bytes in sum
 MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
 
 

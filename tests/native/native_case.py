@@ -122,10 +122,11 @@ def _record(recorded: Recorded) -> bytes:
     launch = start(LogMemory(backend), handle, recorded, launched, 1 << 28, machine=VirtualBackend)
     assert isinstance(launch, Launch)
     backend.launch(handle, "sums", GRID, BLOCK, _buffers(backend))
-    places, threads, compact = launch.places(), math.prod(GRID) * math.prod(BLOCK), launch.compact is not None
+    places, threads = launch.places(), math.prod(GRID) * math.prod(BLOCK)
+    counts = launch.compact is not None and launch.compact.counts
     arena, hashes, ends = (int.from_bytes(places[at : at + 8], "little") for at in (text.ARENA, text.HASHES, text.ENDS))
     results = text.RESULT_BYTES + (SLOT * len(launch.compact.constants) if launch.compact is not None else 0)
-    parts = [(launch.address, results), (hashes, threads * text.HASH_BYTES), (ends, threads * text.END_BYTES * compact)]
+    parts = [(launch.address, results), (hashes, threads * text.HASH_BYTES), (ends, threads * text.END_BYTES * counts)]
     stride = launch.lines * LINE_BYTES
     logs = [np.frombuffer(backend.read(arena + warp * stride, stride), "<u4") for warp in range(WARPS)]
     used = max(int(np.flatnonzero(log).max(initial=-1)) // (LINE_BYTES // 4) + 1 for log in logs)
