@@ -49,7 +49,7 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "copies to other CTAs": (bulk, "operand_of", _without_mask, "cluster_pair_multicast", False),
     "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
     "extents of a map": (tensors, "_EXTENTS", _is(11), "tma_store_two_stages", True),
-    "the box of a map": (tensors, "_ALL", _is((2, 7, 15, 15, 15)), "tma_store_two_stages", True),
+    "the box of a map": (tensors, "TILE_WORDS", _is((2, 7, 15, 15, 15)), "tma_store_two_stages", True),
     "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
     "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", Event.PRODUCT_COMMIT), "wgmma_one_wait_for_two", False),
     "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),
