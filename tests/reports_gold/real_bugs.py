@@ -38,7 +38,8 @@ class Bug:
         command = [sys.executable, "-m", "consan", "check", "-q", *words, "-o", str(stored)]
         subprocess.run(command, cwd=ROOT, capture_output=True, timeout=120, check=False)
         report = json_format.loads(stored.read_text(encoding="utf-8"))
-        return replace(report, command=("consan", "check", *words), version=VERSION)
+        kernels = tuple(replace(kernel, recalled=0) for kernel in report.kernels)  # whatever ran on this machine before
+        return replace(report, command=("consan", "check", *words), version=VERSION, kernels=kernels)
 
 
 def _twin(name: str, kind: str, twin: str, severity: str = "error") -> Bug:
