@@ -197,7 +197,7 @@ def _check_kernel(kernel: Kernel, smem: int) -> None:
 
 
 def _memory(placement: Placement) -> Memory:
-    """What the parameters of a launch refer to, for a comparison with other launches."""
+    """The memory that the parameters of a launch refer to, for a comparison with other launches."""
     return Memory([Copied(*each) for each in placement.copies], shared=not placement.owns_all)
 
 

@@ -122,7 +122,7 @@ class Launch:
         return text.RESULT_BYTES + (0 if self.compact is None else SLOT * len(self.compact.constants))
 
     def _take(self, log: int, sizes: dict[str, int]) -> None:
-        """Take memory for the log, and one piece for all else. What a compact log holds behind its words does not matter."""
+        """Take memory for the log, and one piece for all else. A compact log may hold anything behind its words."""
         ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
         try:
             self._taken["log"] = self.memory.take("log", log, clear=self.compact is None)
@@ -252,7 +252,7 @@ class Launch:
             return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
 
     def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """Of which units it is certain that no access meets the other side of a copy in global memory. `name`: of their history.
+        """The units of which it is certain that no access meets the other side of a copy in global memory. `name`: of their history.
 
         A launch of the same units, history and constants has the same spans, unless their addresses are words that are not hashed.
         """

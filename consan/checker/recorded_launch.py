@@ -25,7 +25,7 @@ class RecordedLaunch(Protocol):
         """The histories of some units, without the lines that nothing was written to."""
 
     def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """Of which units it is certain that no access meets the other side of a copy in global memory (spans.py)."""
+        """The units of which it is certain that no access meets the other side of a copy in global memory (spans.py)."""
 
     def free(self) -> None:
         """Free the memory."""

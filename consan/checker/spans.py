@@ -43,7 +43,7 @@ class Spans:
 
 
 def apart(spans_of: Callable[[Sequence[int]], Spans | None], members: npt.NDArray[np.int64], threads: int) -> npt.NDArray[np.bool_]:
-    """Of which units it is certain that no spans meet. `members`: the CTAs of each; `threads`: of a CTA."""
+    """The units of which it is certain that no spans meet. `members`: the CTAs of each; `threads`: of a CTA."""
     found = np.zeros(len(members), np.bool_)
     step = max(1, _MOST_THREADS // (threads * members.shape[1]))
     for first in range(0, len(members), step):

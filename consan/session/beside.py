@@ -52,7 +52,7 @@ class Copied:
 
 @dataclass(frozen=True)
 class Memory:
-    """What the parameters of a launch refer to. `shared`: also memory that others own, by its address."""
+    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address."""
 
     arrays: Sequence[Copied]
     shared: bool

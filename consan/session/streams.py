@@ -38,7 +38,7 @@ class StreamPlace:
 
 @dataclass
 class LaunchOrder:
-    """What the host knows, and the number of the next launch."""
+    """The launches that the host knows to be over, and the number of the next launch."""
 
     host: Numbers = _NONE
     ends: dict[int, Numbers] = field(default_factory=dict)

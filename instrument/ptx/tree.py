@@ -85,7 +85,7 @@ class Instruction(Node):
         self._once: dict[Callable[[Instruction], Any], Any] = {}
 
     def once(self, make: Callable[[Instruction], _T]) -> _T:
-        """What a function makes of the instruction, made on first use. An instruction does not change."""
+        """The result of a function of the instruction, computed on first use. An instruction does not change."""
         if make not in self._once:
             self._once[make] = make(self)
         return cast("_T", self._once[make])

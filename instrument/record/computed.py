@@ -23,7 +23,7 @@ from __future__ import annotations
 
 import copy
 import enum
-from collections import defaultdict
+from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
@@ -126,18 +126,17 @@ class Computed:
         blurred = self.blur(self._polled)
         self.levels = {key: Certainty.UNKNOWN if key in blurred else Certainty.KNOWN for key in self._made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
-        pending = dict.fromkeys(self.plan.function.instructions())  # in the order of the text, each once
+        pending = deque(self.plan.function.instructions())  # in the order of the text
         for instruction in pending:
             for key in self._sources(instruction):
                 users[key].append(instruction)
         while pending:
-            instruction = next(iter(pending))
-            del pending[instruction]
+            instruction = pending.popleft()
             found = self._result(instruction)
             for key in written(instruction):
                 if found > self.levels[key]:
                     self.levels[key] = found
-                    pending |= dict.fromkeys(users[key])
+                    pending += users[key]
 
     def _sources(self, instruction: Instruction) -> Iterator[Key]:
         if self.parameter(instruction) is not None:  # where it is in the parameters, the text tells

@@ -62,7 +62,7 @@ and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 
 
 
 def ended(manner: Manner) -> str:
-    """What a thread does at its end, before it exits."""
+    """The text at the end of a thread, before it exits."""
     return f"bra {footprint.ENDED};\n" if manner is Manner.FOOTPRINT else text.ended()
 
 

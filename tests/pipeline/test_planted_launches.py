@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from types import ModuleType
@@ -11,9 +10,10 @@ from typing import Any
 import numpy as np
 import pytest
 from launch_programs import floats, program, situations
+from planted import break_checker
 
 from consan.checker import beside as checked
-from consan.checker import build, grid, replay
+from consan.checker import grid, replay
 from consan.session import beside, streams
 
 
@@ -121,16 +121,8 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
 @pytest.mark.parametrize("rule", [pytest.param(rule, marks=pytest.mark.slow) for rule in OF_THE_CHECKER])
 def test_a_fault_in_the_checker(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file, old, new, shown = OF_THE_CHECKER[rule]
-    right, sources = shown(), build.sources()
-    assert sources[file].count(old) == 1
-    sources[file] = sources[file].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    command = build.compiler()
-    assert command is not None
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    for module in (replay, grid):
-        monkeypatch.setattr(module, "library", lambda: broken)
+    right = shown()
+    break_checker(monkeypatch, tmp_path, (replay, grid), file, old, new)
     assert shown() != right
 
 

@@ -128,7 +128,14 @@ def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:
 @pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
 def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
     """The number of a poll's block is stored behind its words, also where a round leaves nothing."""
-    report = _of_twin("global", name, racy, backend)
+    path = Path(twin_file.__file__).parent / "global" / f"{name}.cu"
+    spec = twin_file.read(path)
+    session = Session(on=Device(backend, arena_bytes=SHADOW))
+    prepared = session.prepare(twin_file.kernel(path, racy).module, name=path.name)
+    with placed(session) as placement:
+        values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
+        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem)
+    report = session.report()
     assert ("global-memory" in report.checked, report.verdict) == (True, "violations" if racy else "clean"), report
 
 
@@ -138,17 +145,6 @@ def test_rounds_of_a_failed_wait_are_not_counted() -> None:
     recorded = record(twin_file.kernel(path, True).ptx, leaves=True)
     assert recorded.compact
     assert re.search(r"\bW:\s*mbarrier\.try_wait", recorded.ptx)
-
-
-def _of_twin(folder: str, name: str, racy: bool, backend: Background) -> Any:
-    path = Path(twin_file.__file__).parent / folder / f"{name}.cu"
-    spec = twin_file.read(path)
-    session = Session(on=Device(backend, arena_bytes=SHADOW))
-    prepared = session.prepare(twin_file.kernel(path, racy).module, name=path.name)
-    with placed(session) as placement:
-        values = placement.parameters(spec.parameters(spec.fresh_args()), "argument")
-        session.launch(prepared, "kernel", spec.grid, spec.block, values, shared=spec.smem, restore=lambda: None)
-    return session.report()
 
 
 def test_a_kernel_that_records_nothing_stores_nothing(backend: Background) -> None:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import pytest
+from planted import break_checker
 from planted_cluster_rules import RULES as CLUSTERS
 from record_support import found, launch
 
@@ -104,15 +104,7 @@ def test_each_fault_changes_text_that_is_there() -> None:
 def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     file, old, new, name, racy = fault
     right, _ = launch(name, racy, "record")
-    sources = build.sources()
-    assert sources[file].count(old) == 1
-    sources[file] = sources[file].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    command = build.compiler()
-    assert command is not None
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    monkeypatch.setattr(replay, "library", lambda: broken)
+    break_checker(monkeypatch, tmp_path, (replay,), file, old, new)
     wrong, _ = launch(name, racy, "record")
     assert _details(wrong) != _details(right)
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import ctypes
 from typing import Any
 
 import pytest
+from planted import break_checker
 from planted_global_rules import RULES
 from record_support import KERNELS, found, twin_file
 
@@ -33,14 +33,6 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     file, old, new, name, racy = RULES[rule]
     right = _launch(name, racy)
     assert right.verdict == ("violations" if racy and name not in WARNINGS else "clean")
-    sources = build.sources()
-    sources[file] = sources[file].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    command = build.compiler()
-    assert command is not None
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    for module in (replay, grid):
-        monkeypatch.setattr(module, "library", lambda: broken)
+    break_checker(monkeypatch, tmp_path, (replay, grid), file, old, new)
     wrong = _launch(name, racy)
     assert (found(wrong), wrong.verdict) != (found(right), right.verdict)

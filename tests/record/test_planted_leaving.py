@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
 from leaving_support import launched, slow_clock
+from planted import break_checker
 
 from consan.checker import build, replay
 from consan.instrument.record import leaving, module
@@ -66,14 +66,7 @@ def test_each_fault_changes_text_that_is_there() -> None:
 def test_a_fault_in_what_is_proven(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     old, new, entry, number = RULES[rule]
     right = _outcome(monkeypatch, entry, number)
-    sources = build.sources()
-    sources["waiting.hpp"] = sources["waiting.hpp"].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    command = build.compiler()
-    assert command is not None
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    monkeypatch.setattr(replay, "library", lambda: broken)
+    break_checker(monkeypatch, tmp_path, (replay,), "waiting.hpp", old, new)
     assert _outcome(monkeypatch, entry, number) != right
 
 

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
 import pytest
 import twin_file
+from planted import break_checker
 
 import consan
 from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
@@ -91,13 +91,8 @@ def test_each_fault_changes_text_that_is_there() -> None:
 @pytest.mark.parametrize("fault", [pytest.param(RULES[rule], id=rule, marks=[] if rule in QUICK else pytest.mark.slow) for rule in RULES])
 def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     file, old, new, name, racy = fault
-    right, sources, command = _found(name, racy), build.sources(), build.compiler()
-    assert command is not None
-    sources[file] = sources[file].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    monkeypatch.setattr(replay, "library", lambda: broken)
+    right = _found(name, racy)
+    break_checker(monkeypatch, tmp_path, (replay,), file, old, new)
     assert _found(name, racy) != right
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import ctypes
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from compact_support import Work, compared
+from planted import break_checker
 from record_support import KERNELS, found
 
 import consan
@@ -136,13 +136,7 @@ def test_each_fault_changes_text_that_is_there() -> None:
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_in_the_checker(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     old, new, name = FAULTS[fault]
-    sources, command = build.sources(), build.compiler()
-    assert command is not None
-    sources["tensors.hpp"] = sources["tensors.hpp"].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    (tmp_path / "broken.so").write_bytes(build.compile_checker(command, sources))
-    broken = ctypes.CDLL(str(tmp_path / "broken.so"))
-    monkeypatch.setattr(replay, "library", lambda: broken)
+    break_checker(monkeypatch, tmp_path, (replay,), "tensors.hpp", old, new)
     assert not _report(name, _kernel(name, writes=f"t >= {CASES[name][4] - 1}")).findings
 
 
