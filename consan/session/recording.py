@@ -20,6 +20,7 @@ from consan.checker.beside import Kept
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
+from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import Checked, Histories, Tally, start
@@ -115,6 +116,7 @@ class Recording:
             if self.engine == RECORD:
                 raise
             return str(error)
+        begin(done, VirtualBackend)
         return _as_instrumented(read(), done), done
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
