@@ -11,12 +11,14 @@ import numpy.typing as npt
 import pytest
 from compact_support import Hangs, Work, of_twin
 from planted import break_checker
+from record_support import KERNELS
 
 import consan
 from consan.checker import replay as checker
 from consan.checker.replay import History, Replayed, replay
 from consan.instrument.record import Recorded
 
+HELPERS = (KERNELS / "hopper.cuh").read_text()
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 ROUNDS = 21
 SOURCE = """
@@ -33,7 +35,35 @@ extern "C" __global__ void kernel(int* out, int round) {
     out[t] = sum;
 }
 """
+PRODUCTS = """
+extern "C" __global__ void kernel(int* out, int round) {
+    __shared__ alignas(128) f16 a[2][64 * 16];
+    __shared__ alignas(128) f16 b[8 * 16];
+    int t = threadIdx.x;
+    float d[4] = {};
+    if (t < 128) b[t] = 0;
+    #pragma unroll 1
+    for (int i = 0; i < ROUNDS; ++i) { BODY }
+    wgmma_wait<0>();
+    out[t & 63] = (int)(d[0] + d[1] + d[2] + d[3]);
+}
+"""
 SYNC = "__syncthreads();"
+FIRST = "wgmma_fence(); multiply(d, operand(a[0]), operand(b), 1);"
+FILL = "for (int k = 0; k < 8; ++k) a[i & 1][t * 8 + k] = 0;"
+MULTIPLY = "wgmma_fence(); multiply(d, operand(a[i & 1]), operand(b), 1); wgmma_commit(); wgmma_wait<1>();"
+MULTIPLIES = {
+    "products": (f"{FILL} fence_async_shared(); {SYNC} {MULTIPLY} {SYNC}", True),
+    "a fence less": (f"{FILL} if (i != round) fence_async_shared(); {SYNC} {MULTIPLY} {SYNC}", True),
+    "no fence": (f"{FILL} {SYNC} {MULTIPLY} {SYNC}", True),
+    "a fence for the next round": (
+        f"{FIRST} wgmma_commit(); wgmma_wait<0>(); fence_async_shared(); {SYNC} if (i == round) a[0][t] = 0; {SYNC}",
+        True,
+    ),
+    "a product in one round": (f"{FILL} fence_async_shared(); {SYNC} if (i == round) wgmma_commit(); {MULTIPLY} {SYNC}", True),
+    "written in one round": (f"{FILL} fence_async_shared(); {SYNC} if (i != round) {{ {MULTIPLY} }} {SYNC}", True),
+    "products in flight": (f"if (i == round) {{ {FIRST} }} wgmma_commit(); wgmma_wait<3>(); a[0][t] = 0; {SYNC}", True),
+}
 COPY = """asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place + 4 * (t + 64 * (i & 1))), "l"(out + t) : "memory");"""
 COMMIT, WAIT = 'asm volatile("cp.async.commit_group;" ::: "memory");', 'asm volatile("cp.async.wait_group 1;" ::: "memory");'
 STEP = f"{COPY} {COMMIT} {WAIT} {SYNC} sum += tile[63 - t + 64 * (~i & 1)]; {SYNC}"
@@ -72,9 +102,11 @@ LAST = ("another lane", "a barrier less", "a value in one round", "a group less"
 @functools.cache
 def _recorded(name: str, round_: int) -> tuple[Recorded, History]:
     """The history of a CTA in which one round is another one."""
-    text = SOURCE.replace("ROUNDS", str(ROUNDS)).replace("BODY", LOOPS[name][0]).replace("AFTER", AFTER.get(name, ""))
-    kernel = consan.Kernel(text, entry="kernel", arch="sm_80")
-    work = Work(kernel.ptx, "kernel", (1, 1, 1), (64, 1, 1), [np.zeros(64, np.int32), np.int32(round_)])
+    products = name in MULTIPLIES
+    source, body = (HELPERS + PRODUCTS, MULTIPLIES[name][0]) if products else (SOURCE, LOOPS[name][0])
+    text = source.replace("ROUNDS", str(ROUNDS)).replace("BODY", body).replace("AFTER", AFTER.get(name, ""))
+    kernel = consan.Kernel(text, entry="kernel", arch="sm_90a" if products else "sm_80")
+    work = Work(kernel.ptx, "kernel", (1, 1, 1), (128 if products else 64, 1, 1), [np.zeros(64, np.int32), np.int32(round_)])
     recorded = work.recorded(compact=False)
     return recorded, work.run(recorded).histories([0])[0]
 
@@ -89,12 +121,12 @@ def _both(recorded: Recorded, history: History, *, descending: bool) -> tuple[Re
     return one, same
 
 
-@pytest.mark.parametrize(("name", "round_"), [(name, 12) for name in LOOPS] + [(name, ROUNDS - 1) for name in LAST])
+@pytest.mark.parametrize(("name", "round_"), [(name, 12) for name in (*LOOPS, *MULTIPLIES)] + [(name, ROUNDS - 1) for name in LAST])
 def test_loops(name: str, round_: int) -> None:
     for descending in (False, True):
         one, same = _both(*_recorded(name, round_), descending=descending)
         assert same
-        assert bool(one.repeats) == LOOPS[name][1]
+        assert bool(one.repeats) == (LOOPS | MULTIPLIES)[name][1]
 
 
 def _changed(history: History, random: np.random.Generator) -> History:
@@ -106,7 +138,7 @@ def _changed(history: History, random: np.random.Generator) -> History:
     return History(log, history.threads, history.window, history.shared_bytes)
 
 
-@pytest.mark.parametrize("name", LOOPS)
+@pytest.mark.parametrize("name", [*LOOPS, *MULTIPLIES])
 def test_logs_in_which_a_word_is_changed(name: str) -> None:
     recorded, history = _recorded(name, 12)
     random = np.random.default_rng(len(name))
@@ -134,11 +166,18 @@ FAULTS = {
     "findings are counted once": ("replay.cpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
     "events are counted once": ("replay.cpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
     "values": ("repeats.hpp", "then->findings != now.findings", "false", "a value in one round"),
-    "what is written": ("replay.cpp", "initialised_.version()}", "0u}", "half is written"),
     "threads that have exited": ("replay.cpp", "{exited_, ", "{0u, ", "a warp ends"),
-    "copies in flight": ("replay.cpp", "copies_.state(now.state), ", "", "a group less"),
+    "copies in flight": ("replay.cpp", "copies_.state(now.state), ", "", "a copy in one round"),
     "numbers of groups": ("replay.cpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
     "groups": ("copies.hpp", "NOTHING : group - own.retired; };", "NOTHING : 0; };", "a copy in one round"),
+    "products": ("replay.cpp", "asynchronous_.state(now.state, witness), ", "", "products in flight"),
+    "numbers of products": (
+        "replay.cpp",
+        "asynchronous_.repeat(then->commits, times, gone_, witness);",
+        "(void)times;",
+        "written in one round",
+    ),
+    "groups of products": ("groups.hpp", "NOTHING : group - over);", "NOTHING : 0u);", "products in flight"),
     "arrivals": ("replay.cpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }
 

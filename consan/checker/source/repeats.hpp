@@ -11,11 +11,13 @@
 // - Times are only compared with times of the same thread or warp: with what somebody knows of it. At a milestone everybody knows all that came
 //   before, and nothing of what comes after. No item of Races is left. So all times can be moved by as much as a period takes.
 // - Barriers: no round has arrivals (`idle`); the last round of each is not looked at any more, because a milestone came after it. No thread waits
-//   at a warp barrier, for a meeting or for an mbarrier, because all wait here.
+//   at a warp barrier, for a meeting or for other warps of its warpgroup, because all wait here.
 // - Initialised: its bytes and reads have a version. Its reads are older than the milestone, so that no later write explains one.
 // - Copies: those in flight are compared one by one, their groups counted from the last group that their thread has waited for. Of a group that
 //   was waited for before the milestone everybody knows that it is complete. No source in global memory is kept. What is in flight after a period
 //   was issued in it, if the period has groups at all: so the numbers of all groups are moved.
+// - Products: like copies, by the four warps that wait for them.
+// - Writes that lack a proxy fence: what is left of their bytes behind later writes, whether they are ordered, and whether a fence is behind them.
 // - Seals: all but the numbers of rounds, which are only compared with each other. All threads have come to as many.
 // - Findings do not change what is found later. To merge the same ones again changes their counts only.
 //
@@ -26,26 +28,35 @@
 #include <deque>
 #include <vector>
 
-#include "log.hpp"
+#include "asynchronous.hpp"
 
 struct Milestone {
     std::vector<u64> places;    // in the logs of the threads
-    std::vector<u32> state;     // of what is compared
+    std::vector<u32> state;     // of what is compared; empty: nobody has looked
     std::vector<u32> findings;  // how often each was found
     std::vector<u32> groups;    // of copies, by thread
+    std::vector<u32> commits;   // of products, by thread
     u64 events;
 };
 
 class Repeats {
   public:
     explicit Repeats(const Input &input) : input_(input), uses_(input.block_count + 1) {
-        possible_ = input.ctas == 1 && !input.every && alike();
+        possible_ = input.ctas == 1 && !input.every && alike() && !(products_ && input.isa);
     }
 
     // Whether rounds may be skipped at all.
     bool possible() const { return possible_; }
     // Whether the module has copies.
     bool copies() const { return copies_; }
+    // Whether it has products, or fences for them.
+    bool products() const { return products_; }
+
+    // Whether a thread's words behind a milestone are those since an earlier one. Only then is it worth while to look at the state.
+    bool may_repeat(const Milestone &now, const LaneLog &log, u32 thread) const {
+        auto again = [&](const Milestone &then) { return repeated(log, then.places[thread], now.places[thread], false, 1) != 0; };
+        return std::any_of(milestones_.rbegin(), milestones_.rend(), again);
+    }
 
     // The earlier milestone at which a period begins that is repeated now, and how often; null if there is none.
     const Milestone *find(const Milestone &now, const std::vector<LaneLog> &logs, const std::vector<bool> &gone, u64 &times) const {
@@ -77,10 +88,10 @@ class Repeats {
 
     static bool taken(const Event &event) {
         switch (event.kind) {
-        case READ: case WRITE: case FILL: case ATOMIC: case WARP_BARRIER: case POINT: case JOIN: case COPY_COMMIT: case COPY_WAIT: return true;
+        case READ: case WRITE: case FILL: case ATOMIC: case BARRIER: case WARP_BARRIER: case POINT: case JOIN: case COPY_COMMIT: case COPY_WAIT: return true;
+        case PROXY_FENCE: case PRODUCT: case PRODUCT_COMMIT: case PRODUCT_WAIT: return true;
         case COPY: return event.value_word < 0;
         case GLOBAL_READ: case GLOBAL_WRITE: return true;
-        case BARRIER: return !(event.flags & WARPGROUP);
         default: return false;
         }
     }
@@ -96,13 +107,13 @@ class Repeats {
                 const Event &event = input_.events[block.first + i];
                 if (!taken(event)) return false;
                 bool outside = event.kind == GLOBAL_READ || event.kind == GLOBAL_WRITE;
-                copies_ |= event.kind == COPY, global |= outside;
+                copies_ |= event.kind == COPY, products_ |= Asynchronous::is_one(event.kind), global |= outside;
                 for (i32 word : {event.guard_word, event.address_word}) use(number, word, ALWAYS);
                 for (i32 word : {event.a_word, event.b_word, event.c_word}) use(number, word, outside ? NOT : ALWAYS);
-                use(number, event.value_word, outside ? NOT : AS_VALUE);
+                use(number, event.value_word, outside ? NOT : event.kind == WRITE || event.kind == ATOMIC ? AS_VALUE : ALWAYS);
             }
         }
-        return !(copies_ && global);
+        return !((copies_ || products_) && global);
     }
 
     void use(u32 number, i32 word, Use how) {
@@ -131,6 +142,6 @@ class Repeats {
 
     const Input &input_;
     std::vector<std::vector<u8>> uses_;  // by block: the Use of each word
-    bool possible_ = false, copies_ = false;
+    bool possible_ = false, copies_ = false, products_ = false;
     std::deque<Milestone> milestones_;  // the last ones
 };

@@ -256,7 +256,7 @@ class Replay {
             {
                 u32 forgets = barriers(thread).forgets();
                 barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
-                if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats();
+                if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
             }
             return false;
         case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
@@ -273,11 +273,14 @@ class Replay {
     }
 
     // All threads that have not exited wait at one barrier, which is complete: leave out what comes again (repeats.hpp).
-    void skip_repeats() {
+    void skip_repeats(u32 witness) {
         for (u32 thread = 0; thread < logs_.size(); ++thread)
             if (!gone_[thread] && !logs_[thread].between()) return;
-        if (gave_up_ || !barriers_[0].idle()) return;
-        Milestone now = milestone();
+        if (gave_up_ || forced_ || !barriers_[0].idle()) return;
+        Milestone now{};
+        for (const LaneLog &each : logs_) now.places.push_back(each.place());
+        if (!repeats_.may_repeat(now, logs_[witness], witness)) return repeats_.keep(std::move(now));
+        look(now, witness);
         u64 times = 0;
         const Milestone *then = repeats_.find(now, logs_, gone_, times);
         if (!then) return repeats_.keep(std::move(now));
@@ -285,17 +288,22 @@ class Replay {
         output_.lane_events += (output_.lane_events - then->events) * times;
         findings_.repeat(then->findings, times);
         if (repeats_.copies()) copies_.repeat(then->groups, times);
-        for (u32 thread = 0; thread < logs_.size(); ++thread)
+        if (repeats_.products()) asynchronous_.repeat(then->commits, times, gone_, witness);
+        for (u32 thread = 0; thread < logs_.size(); ++thread) {
             if (!gone_[thread]) logs_[thread].skip((now.places[thread] - then->places[thread]) * times);
-        repeats_.keep_only(milestone());
+            now.places[thread] = logs_[thread].place();
+        }
+        look(now, witness);
+        repeats_.keep_only(std::move(now));
     }
 
-    Milestone milestone() const {
-        Milestone now{{}, {exited_, initialised_.version()}, findings_.counts(), {}, output_.lane_events};
-        for (const LaneLog &each : logs_) now.places.push_back(each.place());
+    // What there is at a milestone. `witness`: one of the threads that wait. They all know the same.
+    void look(Milestone &now, u32 witness) const {
+        now.state = {exited_, initialised_.version()};
+        now.findings = findings_.counts(), now.events = output_.lane_events;
         seals_.state(now.state);
         if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
-        return now;
+        if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
