@@ -17,7 +17,9 @@ from oracle_strategies import OF_GRIDS, STRATEGIES, batches
 from test_deduplication import BODIES, SOURCE
 
 import consan
+from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.virtual import VirtualBackend
+from consan.checker.expand import begin
 from consan.checker.launch import NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.replay import Status, replay
@@ -100,6 +102,20 @@ def test_many_logs_are_computed_at_once() -> None:
     expand = launch.expander.expand
     launch.expander.expand = lambda given, ctas: _refuse() if 7 in ctas else expand(given, ctas)
     assert [int(each.log[0, 0, 0]) == LEFT - 1 for each in launch.histories(units)] == [False, False, True, False]
+
+
+BOUNDED = SOURCE.replace("__global__ void", "__global__ void __launch_bounds__(64)")
+
+
+def test_texts_that_are_made_ahead_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Then the first verdict decodes nothing any more, if the text bounds the block."""
+    work = _work(MORE["a count out of memory"], source=BOUNDED)
+    launches = work.run(work.recorded(compact=True)), work.run(recorded := work.recorded(compact=True))
+    wanted = launches[0].histories([0])[0].log
+    begin(recorded, VirtualBackend)
+    assert [task.exception(60) for task in recorded.ahead] == [None, None]
+    monkeypatch.setattr(BoundBlock, "bind", None)
+    assert np.array_equal(launches[1].histories([0])[0].log, wanted)
 
 
 class Dirty(VirtualBackend):
