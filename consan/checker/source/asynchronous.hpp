@@ -12,8 +12,8 @@ constexpr u32 RESPONSE_BYTES = 16;  // ISA "clusterlaunchcontrol.try_cancel"
 
 class Asynchronous {
   public:
-    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
-        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
+    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
+        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks, scopes),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
           operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
         if (enabled) globals_.keep_stores();

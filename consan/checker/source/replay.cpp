@@ -26,7 +26,7 @@ class Replay {
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
-          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
           tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
