@@ -1,9 +1,9 @@
 """Which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
+copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
 warp-synchronous instructions, and device functions (functions.py).
-Not taken: tensor copies in mode im2col::w, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong
+Not taken: tensor copies in mode im2col::w and, without `--global on`, synchronisation through memory (a strong
 store and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would
 be written down. With it, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called function.
 """
@@ -19,11 +19,10 @@ from consan.instrument.ptx import Instruction, Module
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
 from consan.instrument.record.functions import called_in_loops
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.sides import writes_global
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
+_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control", "tensormap"} | _REFUSED.keys()
 _MEMORIES = ("shared", "global", "generic")
 
 
@@ -38,8 +37,6 @@ def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bo
     looped = called_in_loops(plans)
     for plan in plans.values():
         yield from _reasons_of(plan, mode, looped)
-    if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
-        yield "a tensor map may be in global memory, which the module writes"
     if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     if mode is not Mode.SYNCED and global_memory.synchronises(plans, _MEMORIES):
@@ -51,10 +48,6 @@ def recorded_sides(plans: dict[str, FunctionPlan]) -> tuple[bool, bool]:
     results = any(map(bulk.results, plans.values()))
     copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
     return results, results or copies or any(map(bulk.reads_global, plans.values()))
-
-
-def _writes(plans: dict[str, FunctionPlan]) -> bool:
-    return any(writes_global(instruction) for plan in plans.values() for instruction in plan.function.instructions())
 
 
 def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Iterator[str]:

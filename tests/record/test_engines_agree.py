@@ -138,7 +138,7 @@ def test_a_flag_that_nobody_sets_is_a_deadlock(poll: str) -> None:
 
 
 def test_what_is_not_taken_is_checked_with_called_hooks_and_says_so() -> None:
-    report, _ = launch("tensormap_not_acquired", True, "record")
+    report, _ = launch("flag_handshake", True, "record")
     assert {kernel.engine for kernel in report.kernels} == {"inline"}
-    assert "is not recorded yet" in " ".join(report.notes)
+    assert "polls memory in a loop" in " ".join(report.notes)
     assert report.verdict == "violations"

@@ -206,7 +206,10 @@ class Replay {
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
         case PUBLISH: return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
+        case GLOBAL_WRITE:
+            if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
+            output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);

@@ -4,6 +4,7 @@
 // arg: y f16[24,16]=random
 // arg: out f32[64,8]=zeros
 // expect: missing-wait WAR @multiply @refill severity=error
+// allow: barrier-misuse
 // result: out = x.astype(np.float32) @ (y[:8] + y[8:16] + y[16:]).astype(np.float32).T
 #include "../hopper.cuh"
 extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
