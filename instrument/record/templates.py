@@ -113,6 +113,7 @@ class Flag(enum.IntFlag):
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
+    CONSTANT = 1 << 29  # a stored value that the text gives
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 
@@ -126,7 +127,8 @@ class TemplateEvent:
     For mbarriers `a` is a count, bytes (transactions) or a parity (waits), `b` the bytes that an arrival expects.
     For proxy fences `a` has a bit for each memory (1: shared, 2: global). For bulk copies `a` is the bytes, and the sum of `b` and its word
     the mbarrier of a load; the value is the address in global memory. For tensor copies `bytes` is the number of dimensions, and the
-    value's words are those of tensors.py. The value of a fence for a tensor map is the map's address. For multicasts `c` is the mask of CTAs, for pushes the sum of `c` and its word the source.
+    value's words are those of tensors.py. The value of a fence for a tensor map is the map's address. For multicasts `c` is the mask of
+    CTAs, for pushes the sum of `c` and its word the source.
     For st.bulk `b` is the bytes. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
     For tcgen05 the address is one of tensor memory, but for `alloc` (where the address goes) and `commit` (the mbarrier); for `alloc` and
     `dealloc` `a` is the columns and `b` the address in tensor memory; for waits `a` is 1 (loads) or 2; for fences 1 behind synchronisation.

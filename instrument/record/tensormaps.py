@@ -1,8 +1,8 @@
 """The recording of tensor maps that the device builds (ISA "tensormap.replace", "tensormap.cp_fenceproxy", "fence.proxy.tensormap").
 
-A replacement is a weak write of the whole map, in shared or in global memory. A copy of a map to global memory is one operation of the warp: its
-lanes synchronise, read the map, and synchronise again; the checker lets the first of them write. Copies that use a map record its address
-(tensors.py), and consan/checker/source/maps.hpp has the fences.
+A replacement is a weak write of the whole map, in shared or in global memory. A copy of a map to global memory is one operation of the
+warp: its lanes synchronise, read the map, and synchronise again; the checker lets the first of them write. Copies that use a map record
+its address (tensors.py), and consan/checker/source/maps.hpp has the fences.
 """
 
 from __future__ import annotations

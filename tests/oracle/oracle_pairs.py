@@ -162,8 +162,8 @@ class Pairs:
         """Whether a thread may take a product for over: "yes", "no", or "warp" if only its own warp has waited.
 
         A commit makes one group for the warpgroup, so for threads of other warpgroups it is over when one of its warps has waited and
-        they come after that; for the warpgroup's own threads all four must have, or one of them has arrived at an mbarrier since, in a phase
-        that the thread has seen (README, on points that can be read in two ways).
+        they come after that. For the warpgroup's own threads all four must have, or one of them has arrived at an mbarrier since, in a
+        phase that the thread has seen (README, on points that can be read in two ways).
         """
         if self.rows.who[row] != PRODUCT:
             return "no"

@@ -74,6 +74,7 @@ class Replay {
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
+        output_.by_address |= races_.by_value() * BY_VALUE;
     }
 
   private:
@@ -293,6 +294,7 @@ class Replay {
         access.strong = event.flags & STRONG;
         access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
+        access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
         add(access);
     }
