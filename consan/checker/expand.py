@@ -21,6 +21,7 @@ from consan.checker.spans import Spans
 from consan.instrument.record import Compact, Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.footprint import SPAN_BYTES
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.tensors import bounds
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
@@ -91,7 +92,7 @@ class VirtualExpander:
         backend, handle = self._load(text)
         ctas, memory, no_log = len(given[expansion.CTAS]), LogMemory(backend), _NO_LOG if text.sides else None
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, outer=True, loops=text.loops, compact=no_log)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops, compact=no_log)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}

@@ -108,7 +108,7 @@ def start(
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
     )  # fmt: skip
     if not launch.silent:
         address, _ = backend.symbol(handle, LAUNCH)
