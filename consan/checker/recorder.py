@@ -53,7 +53,10 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass
 class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
+    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py).
+
+    `apart`: launches whose accesses to global memory were all proven apart before they ran, `proven`: these accesses.
+    """
 
     launches: int = 0
     ctas: int = 0
@@ -62,6 +65,8 @@ class Tally:
     events: int = 0
     accesses: int = 0
     compared: int = 0
+    apart: int = 0
+    proven: int = 0
 
     def add(self, new: Tally) -> None:
         """Count another launch."""

@@ -77,10 +77,10 @@ class Access:
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Reads accesses and prints, for each list, the contradictions and what each access has read from."""
-    return _program(tmp_path_factory.mktemp("flag_order"))
+    return compiled(tmp_path_factory.mktemp("flag_order"))
 
 
-def _program(folder: Path, old: str = "", new: str = "") -> Path:
+def compiled(folder: Path, old: str = "", new: str = "") -> Path:
     for name, text in build.sources().items():
         (folder / name).write_text(text.replace(old, new) if old and name == "flag_order.hpp" else text)
     (folder / "main.cpp").write_text(MAIN)
@@ -157,7 +157,7 @@ def test_loads_with_equal_readings_are_in_no_order(program: Path, tmp_path: Path
     lists = [[BESIDE[0], *order] for order in itertools.permutations(BESIDE[1:])]
     assert [wrong for wrong, *_ in _ordered(program, lists)] == [0, 0]
     assert STRICT[0] in build.sources()["flag_order.hpp"]
-    assert [wrong for wrong, *_ in _ordered(_program(tmp_path, *STRICT), lists)] == [1, 0]
+    assert [wrong for wrong, *_ in _ordered(compiled(tmp_path, *STRICT), lists)] == [1, 0]
 
 
 def test_a_load_ends_before_a_store_whose_number_was_drawn_later(program: Path) -> None:
