@@ -80,6 +80,7 @@ class KernelRewrite:
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
     fences: bool = False  # fences are recorded
+    hashing: bool = True  # histories are compared; not where all CTAs are replayed together
     called: frozenset[str] = frozenset()  # the device functions that are recorded
     apart: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
@@ -342,7 +343,7 @@ class KernelRewrite:
             self.starts.add(self.current.start)
         if self.block is None:
             window = clusters.window(self.context.module.target, self.context.module.version)
-            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs)
+            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs, self.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
         return self.block
