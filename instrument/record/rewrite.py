@@ -1,8 +1,7 @@
 """The recording pass over a kernel, or a device function that has events: it walks the text once, in its order.
 
-A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
-barrier, a warp-synchronous instruction).
-Words are stored before the instruction that they describe, because it may overwrite its own operands.
+A block of the log ends where control may diverge (a label, a branch, a call, an exit), and after an instruction that may wait (a barrier, a
+warp-synchronous instruction). Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
 from __future__ import annotations
