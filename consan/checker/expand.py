@@ -24,6 +24,7 @@ from consan.instrument.collection import no_collection
 from consan.instrument.record import Compact, Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.footprint import SPAN_BYTES
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import Event
 from consan.instrument.record.tensors import bounds
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
@@ -101,7 +102,7 @@ class VirtualExpander:
         backend, handle = _loaded(text, self.machine)
         ctas, memory, no_log = len(given[expansion.CTAS]), LogMemory(backend), _NO_LOG if text.sides else None
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, outer=True, loops=text.loops, compact=no_log)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops, compact=no_log)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}

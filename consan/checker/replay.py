@@ -14,7 +14,7 @@ from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
-_BY_ADDRESS, _BY_CLIP = 1, 2  # Decides of types.hpp
+_BY_ADDRESS, _BY_CLIP, _BY_VALUE = 1, 2, 4  # Decides of types.hpp
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
     "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
@@ -161,6 +161,6 @@ def replay(
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
     found = records[: output.records]
-    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & _BY_CLIP)
+    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & (_BY_CLIP | _BY_VALUE))
     events, overtaken, proven = int(output.lane_events), bool(output.overtaken), bool(output.proven)
     return Replayed(Status(output.status), found, events, by_address, overtaken, proven, by_clip, stands, int(output.repeats))

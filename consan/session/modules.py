@@ -143,7 +143,9 @@ class Modules:
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
         self._leave(prepared)
-        return self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+        light = self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+        light.framework = prepared.framework
+        return light
 
     def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""

@@ -170,9 +170,11 @@ class Recording:
             started.earlier.store()
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
-        self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(checked.tally)
+        tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
         asked = self.exhaustive or self.asker is not None or ASKERS
-        if started.silent and not (checked.found or checked.gaps or checked.outer or asked):
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
@@ -205,7 +207,8 @@ class Recording:
             return (f"called hooks do not look for them{why}", *of_launches)
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
-        if prepared.recorded.mode is Mode.OFF and not of_launches:
+        tally = self.tally(prepared, entry)
+        if prepared.recorded.mode is Mode.OFF and not of_launches and tally.apart < max(tally.launches, 1):
             return ("its framework launches it (--global on looks for them there too)",)
         return of_launches
 

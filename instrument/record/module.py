@@ -109,6 +109,7 @@ class Pass:
         reads, writes = recorded_sides(plans)
         called = functions.recorded_functions(plans, reads, writes, mode)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
+        how["hashing"] = mode is not Mode.SYNCED
         how["fences"] = mode is Mode.SYNCED or clusters.relaxes(plans.values())
         how["apart"] = functions.may_part(plans, called)
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))

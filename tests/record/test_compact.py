@@ -9,11 +9,8 @@ from typing import Any
 
 import numpy as np
 import pytest
-from compact_support import Hangs, Work, compared, is_steady, of_twin
-from hypothesis import HealthCheck, Phase, given, seed, settings
-from measure import arguments
-from oracle_programs import Batch
-from oracle_strategies import OF_GRIDS, STRATEGIES, batches
+from compact_support import Hangs, Work, compared, is_steady, of_twin, random_programs
+from oracle_strategies import OF_GRIDS, STRATEGIES
 from test_deduplication import BODIES, SOURCE
 
 import consan
@@ -23,7 +20,7 @@ from consan.checker.expand import begin
 from consan.checker.launch import NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.replay import Status, replay
-from consan.instrument.record import Refusal, computed, expansion, rewrite, words
+from consan.instrument.record import computed, expansion, rewrite, words
 from consan.instrument.record.computed import Certainty, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
@@ -233,38 +230,11 @@ def test_a_thread_counts_its_words_in_loops_only() -> None:
         assert (compact.stores, compact.counts) == (True, counts), body
 
 
-def _programs(strategy: str, count: int, number: int) -> tuple[int, int]:
-    """How many random kernels were compared, and how many have compact logs. Kernels that hang, or that take hooks, are left out."""
-    found = [0, 0]
-
-    @seed(number)
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(batches(strategy, 4))
-    def one(batch: Batch) -> None:
-        kernel = consan.Kernel(batch.ptx)
-        outer = strategy in OF_GRIDS
-        work = Work(batch.ptx, kernel.entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments(), outer=outer)
-        try:
-            work.recorded(compact=False)
-        except Refusal:  # hooks: only this may refuse, not what is computed later
-            return
-        try:
-            outcome = compared(work)
-        except Hangs:
-            return
-        assert outcome in ("", "full"), batch.ptx
-        found[0] += 1
-        found[1] += outcome == ""
-
-    one()
-    return found[0], found[1]
-
-
 @pytest.mark.parametrize("strategy", ["with_copies", "asynchronous"])
 def test_programs(strategy: str) -> None:
-    programs, compact = _programs(strategy, 2, 5)
-    assert compact
-    assert programs
+    found = random_programs(strategy, 2, 5)
+    assert found.compact
+    assert found.different == []
 
 
 @pytest.mark.slow
@@ -272,5 +242,6 @@ def test_programs(strategy: str) -> None:
 @pytest.mark.parametrize("strategy", [*STRATEGIES, *OF_GRIDS])
 def test_many_programs(strategy: str) -> None:
     """1,000 programs of each kind, four in a kernel. With global memory most modules have full logs."""
-    _, compact = _programs(strategy, 250, 7)
-    assert compact > (5 if strategy in OF_GRIDS else 50)
+    found = random_programs(strategy, 250, 7)
+    assert found.different == []
+    assert found.compact > (5 if strategy in OF_GRIDS else 50)

@@ -27,7 +27,7 @@ class Replay {
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
-          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
           tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), repeats_(input), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
@@ -76,6 +76,7 @@ class Replay {
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
+        output_.by_address |= races_.by_value() * BY_VALUE;
     }
 
   private:
@@ -208,7 +209,10 @@ class Replay {
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
         case PUBLISH: return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
+        case GLOBAL_WRITE:
+            if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
+            output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
@@ -330,6 +334,7 @@ class Replay {
         access.strong = event.flags & STRONG;
         access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
+        access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
         add(access);
     }
