@@ -16,12 +16,13 @@
 // - Copies: those in flight are compared one by one, their groups counted from the last group that their thread has waited for. Of a group that
 //   was waited for before the milestone everybody knows that it is complete. No source in global memory is kept. What is in flight after a period
 //   was issued in it, if the period has groups at all: so the numbers of all groups are moved.
-// - Products: like copies, by the four warps that wait for them.
+// - Products: like copies, by the four warps that wait for them. What arrivals at mbarriers signal of them is not needed: no such module has any.
 // - Writes that lack a proxy fence: what is left of their bytes behind later writes, whether they are ordered, and whether a fence is behind them.
 // - Seals: all but the numbers of rounds, which are only compared with each other. All threads have come to as many.
 // - Findings do not change what is found later. To merge the same ones again changes their counts only.
 //
-// A value that is stored is compared with another one only if there is a race, so values are not compared if the period has found nothing.
+// A value that is stored is compared with another one only if there is a race, so values are not compared if the period has found nothing. The same holds for
+// whether equality of values decides (Races::by_value).
 // Global addresses are not compared: without copies from there nothing here depends on them.
 #pragma once
 
