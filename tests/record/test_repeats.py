@@ -182,8 +182,8 @@ def _cut(history: History) -> History:
     return History(log, history.threads, history.window, history.shared_bytes)
 
 
-# What is replaced in which file, and a loop that shows it. Three parts of what is compared have no entry: what is initialised, what is fenced
-# and what is sealed changes in the first period only, and states are looked at from the second one on.
+# What is replaced in which file, and a loop that shows it. Three parts of what is compared have no entry: what is initialised, fenced
+# and sealed changes in the first period only, and states are looked at from the second one on.
 OTHERS = "case MBARRIER_INIT: case MBARRIER_ARRIVE: case MBARRIER_WAIT:"
 FAULTS = {
     "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
