@@ -106,7 +106,8 @@ def _typed(numbers: Words, word: str) -> npt.NDArray[Any]:
     if word == "pred":
         return numbers != 0
     narrow: npt.NDArray[Any] = numbers.astype(f"u{DTYPES[word].itemsize}")
-    return narrow.view(DTYPES[word])
+    typed: npt.NDArray[Any] = narrow.view(DTYPES[word])
+    return typed
 
 
 def _untyped(numbers: npt.NDArray[Any], word: str, bits: int) -> Words:
