@@ -19,6 +19,7 @@ TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
     "acquired_by_other_lane": "the oracle says warning (R-W1): test_global_programs.py",
+    "released_by_other_lane": "the same",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",

@@ -109,6 +109,13 @@ RULES = {
         True,
     ),
     "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) return", "if (false) return", "acquired_by_other_lane", True),
+    "G9: what the lanes of a warp did before": (
+        "replay.cpp",
+        "if (asynchronous_events_) return;",
+        "return;",
+        "released_by_other_lane",
+        True,
+    ),
     "G10: elements of a vector": (
         "outer.hpp",
         "return old.element == now.element;",
