@@ -1,4 +1,4 @@
-"""ScoR's microbenchmarks and applications, and Indigo's patterns, against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
+"""ScoR, and Indigo's patterns, against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
 
 from __future__ import annotations
 
