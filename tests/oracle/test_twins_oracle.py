@@ -27,6 +27,7 @@ NOT_SEEN = {
     "cp_async_at_exit": "copies in flight at the end",
     "discarded_by_another_cta": "its trace has loads, stores and atomics, and no discard",
     "global_flag_no_proxy_fence": "policy isa",
+    "loads_of_no_use": "values that nobody uses (D26)",
     "mbarrier_result_ignored": "the result of a wait is a register",
     "tensormap_changed_in_flight": "tensor maps in global memory",
     "tensormap_not_acquired": "tensor maps in global memory",

@@ -116,6 +116,14 @@ RULES = {
         "released_by_other_lane",
         True,
     ),
+    "D26: loads of no use": ("grid.hpp", "return event.c && !(", "return false && !(", "loads_of_no_use", False),
+    "D26: loads of some use": (
+        "grid.hpp",
+        "return event.c && !(stored[unit * threads + thread] & (u32)event.c);",
+        "return event.c;",
+        "loads_of_no_use",
+        True,
+    ),
     "G10: elements of a vector": (
         "outer.hpp",
         "return old.element == now.element;",

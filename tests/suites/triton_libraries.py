@@ -116,7 +116,10 @@ def run(name: str, operation: Callable[[], Any]) -> None:
     kinds = sorted({f"{each.kind} {each.situation} {each.severity}" for each in report.findings})
     seen = f"{len(report.kernels)} kernels, {sum(kernel.launches for kernel in report.kernels)} launches"
     checked = "global-memory" in report.checked
-    print(f"| {name} | {ended} | {seen} | {report.verdict}{'' if checked else ', global memory not checked'} | {', '.join(kinds)} |", flush=True)
+    print(
+        f"| {name} | {ended} | {seen} | {report.verdict}{'' if checked else ', global memory not checked'} | {', '.join(kinds)} |",
+        flush=True,
+    )
     print(f"    {time.monotonic() - start:.0f} s {'; '.join(report.incomplete)[:300]}", file=sys.stderr, flush=True)
     if any(each.severity != "note" for each in report.findings):
         print(report, file=sys.stderr, flush=True)
