@@ -1,4 +1,4 @@
-"""Triton kernels of liger-kernel and fla-core, forward and backward, with global memory on the virtual machine: one line for each operation.
+"""Triton kernels of liger-kernel and fla-core, forward and backward, on the virtual machine: one line for each operation.
 
     .venv-triton/bin/python tests/suites/triton_libraries.py [NAME ...]     needs torch (CPU), liger-kernel, fla-core, einops
 
