@@ -30,6 +30,7 @@ from consan.instrument.record import footprint, text
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class OuterRecorder:
         self._behind: str = ""  # what follows the instruction
         self._publish: TemplateEvent | None = None
         self._polls = 0
+        self._uses = stores_of_values(kernel.plan.function)
         self._poll: tuple[str, bool, int] | None = None  # its registers, whether it is a compare-and-swap, its node
 
     def before(self, instruction: Instruction, node: int) -> None:
@@ -227,7 +229,7 @@ class OuterRecorder:
         block.add(
             TemplateEvent(
                 kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=_element(row, instruction, access), b_word=value,
+                a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
 
