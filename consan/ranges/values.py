@@ -104,9 +104,8 @@ def computed(op: Op, sources: Sequence[SpreadValue], bits: Sequence[int]) -> lis
 
 def _typed(numbers: Words, word: str) -> npt.NDArray[Any]:
     if word == "pred":
-        return numbers != 0
-    narrow: npt.NDArray[Any] = numbers.astype(f"u{DTYPES[word].itemsize}")
-    return narrow.view(DTYPES[word])
+        return np.asarray(numbers != 0)
+    return np.asarray(numbers.astype(f"u{DTYPES[word].itemsize}").view(DTYPES[word]))
 
 
 def _untyped(numbers: npt.NDArray[Any], word: str, bits: int) -> Words:

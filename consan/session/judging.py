@@ -58,7 +58,11 @@ class Judge:
         if not accesses:
             return prepared, 0
         light = self.modules.without_outer(prepared)
-        return (light, accesses) if light.recorded is not None and not light.doubtful else (prepared, 0)
+        if light.recorded is None or light.doubtful:
+            return prepared, 0
+        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+            self.modules.used.pop(prepared.number, None)  # the report lists the form that is judged
+        return light, accesses
 
     def start(
         self,
