@@ -131,7 +131,7 @@ class Known:
     troubles: frozenset[Status]
     geometry: History  # without its log
     by_address: bool = False  # addresses in global memory decide the findings: one unit stands for those that are apart (spans.py)
-    by_clip: bool = False  # so does where boxes of tensor copies lie: each unit is replayed
+    by_clip: bool = False  # so does where boxes of tensor copies lie, or whether stored values are equal: each unit is replayed
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
     stands: npt.NDArray[np.uint32] | None = None

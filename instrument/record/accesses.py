@@ -8,7 +8,8 @@ from consan.instrument.isa import has_action
 from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported
-from consan.instrument.ptx import Operand, Vector
+from consan.instrument.passes.flow import key_of
+from consan.instrument.ptx import Immediate, Operand, Register, Vector
 from consan.instrument.record import clusters
 from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
@@ -37,6 +38,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     for piece in pieces(kernel.plan, work, access, nbytes):
         site = kernel.context.site(kernel.plan, work, access.access, access.space, piece.size, unused=piece.unused)
         flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
+        flags |= Flag.CONSTANT * _is_constant(kernel, work)
         lanes = work.row.address_lanes(instruction.parts)
         offset = fields.get("offset", 0) + piece.offset
         of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
@@ -64,6 +66,20 @@ def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, 
     word, code = block.value(elements, access.width_bytes, work.instruction.scope)  # type: ignore[arg-type]
     kernel.pending += code
     return word
+
+
+def _is_constant(kernel: KernelRewrite, work: Work) -> bool:
+    """Whether the text gives the value that a store stores: immediates, and registers that only one immediate is moved to."""
+    source = operand_of(work, "src") if work.row.family == "store" else None
+    elements = source.elements if isinstance(source, Vector) else (source,)
+    return all(isinstance(each, Immediate) or _is_immediate(kernel, work, each) for each in elements)
+
+
+def _is_immediate(kernel: KernelRewrite, work: Work, source: Operand | None) -> bool:
+    if not isinstance(source, Register):
+        return False
+    made = kernel.definitions.get(key_of(work.instruction.scope, source.name), [])
+    return len(made) == 1 and has_action(made[0], "arithmetic", "move") and isinstance(made[0].operands[-1], Immediate)
 
 
 def add_barrier(kernel: KernelRewrite, work: Work) -> None:

@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
+from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan
@@ -33,6 +34,7 @@ from consan.instrument.sites import StaticFinding
 COMPACT = True  # modules whose threads leave have compact logs where that can be
 
 
+@no_collection()
 def record(
     source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False, compact: bool | None = None
 ) -> Recorded:

@@ -1,8 +1,7 @@
 """The recording pass over a kernel, or a device function that has events: it walks the text once, in its order.
 
-A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
-barrier, a warp-synchronous instruction).
-Words are stored before the instruction that they describe, because it may overwrite its own operands.
+A block of the log ends where control may diverge (a label, a branch, a call, an exit), and after an instruction that may wait (a barrier, a
+warp-synchronous instruction). Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from consan.instrument.record import (
     seals,
     sides,
     tensor_memory,
+    tensormaps,
     text,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
@@ -51,6 +51,7 @@ _HANDLERS = (
     | clusters.HANDLERS
     | tensor_memory.HANDLERS
     | launch_control.HANDLERS
+    | tensormaps.HANDLERS
 )
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 
@@ -328,7 +329,7 @@ class KernelRewrite:
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
             self.plan.stats.memory_sites += family not in accesses.FAMILIES
-        waits = family in _BLOCKING or tensor_memory.is_alloc(work)
+        waits = family in _BLOCKING or tensor_memory.is_alloc(work) or tensormaps.is_copy(work)
         if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + self._stop()
 

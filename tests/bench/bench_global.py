@@ -4,8 +4,8 @@
     PYTHONPATH=tests:tests/real python tests/bench/bench_global.py --device cpu   on the virtual machine: small sizes, wall time
 
 `log` is what the threads stored (lines of a sample of CTAs, and the hashes) over the bytes of global memory that the kernel writes.
-`proof` is the time to prove the accesses apart before the launch, where that can be; then it is recorded without global memory. The
-verdict comes from another launch, of a size that is small enough to be replayed together. All works are free of races.
+`proof`: how long it took to prove the accesses apart before the launch, where that can be; then it is recorded without global memory.
+The verdict comes from another launch, of a size that is small enough to be replayed together. All works are free of races.
 """
 
 from __future__ import annotations

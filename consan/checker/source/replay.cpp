@@ -10,6 +10,7 @@
 #include "grid.hpp"
 #include "lifetimes.hpp"
 #include "meetings.hpp"
+#include "repeats.hpp"
 #include "seals.hpp"
 #include "tensor_memory.hpp"
 #include "waiting.hpp"
@@ -26,8 +27,8 @@ class Replay {
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
-          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), ready_(shape_.warps(), 0) {
+          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), repeats_(input), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
@@ -41,6 +42,7 @@ class Replay {
         again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
         part_.begin(clocks_);
+        repeats_wanted_ = repeats_.possible() && !grid && divergence_.none();
     }
 
     void run() {
@@ -74,6 +76,7 @@ class Replay {
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
+        output_.by_address |= races_.by_value() * BY_VALUE;
     }
 
   private:
@@ -206,7 +209,10 @@ class Replay {
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
         case PUBLISH: return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
+        case GLOBAL_WRITE:
+            if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
+            output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
@@ -251,7 +257,11 @@ class Replay {
                 return false;
             }
             if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
-            barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+            {
+                u32 forgets = barriers(thread).forgets();
+                barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+                if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats();
+            }
             return false;
         case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
         case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
@@ -264,6 +274,32 @@ class Replay {
             return false;
         default: return !TensorMemory::takes(event) || tensor(thread, log, released);
         }
+    }
+
+    // All threads that have not exited wait at one barrier, which is complete: leave out what comes again (repeats.hpp).
+    void skip_repeats() {
+        for (u32 thread = 0; thread < logs_.size(); ++thread)
+            if (!gone_[thread] && !logs_[thread].between()) return;
+        if (gave_up_ || !barriers_[0].idle()) return;
+        Milestone now = milestone();
+        u64 times = 0;
+        const Milestone *then = repeats_.find(now, logs_, gone_, times);
+        if (!then) return repeats_.keep(std::move(now));
+        output_.repeats += (u32)times;
+        output_.lane_events += (output_.lane_events - then->events) * times;
+        findings_.repeat(then->findings, times);
+        if (repeats_.copies()) copies_.repeat(then->groups, times);
+        for (u32 thread = 0; thread < logs_.size(); ++thread)
+            if (!gone_[thread]) logs_[thread].skip((now.places[thread] - then->places[thread]) * times);
+        repeats_.keep_only(milestone());
+    }
+
+    Milestone milestone() const {
+        Milestone now{{}, {exited_, initialised_.version()}, findings_.counts(), {}, output_.lane_events};
+        for (const LaneLog &each : logs_) now.places.push_back(each.place());
+        seals_.state(now.state);
+        if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
+        return now;
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
@@ -290,6 +326,7 @@ class Replay {
         access.strong = event.flags & STRONG;
         access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
+        access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
         add(access);
     }
@@ -474,6 +511,8 @@ class Replay {
     Asynchronous asynchronous_;
     TensorMemory tensor_;
     Waiting waiting_;
+    Repeats repeats_;
+    bool repeats_wanted_ = false;
     struct Pending {
         const Event *event;
         u32 place;

@@ -1,0 +1,151 @@
+"""Rounds of a loop that repeat are replayed once (checker/source/repeats.hpp): what is found is what a replay of all rounds finds."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from compact_support import Hangs, Work, of_twin
+from planted import break_checker
+
+import consan
+from consan.checker import replay as checker
+from consan.checker.replay import History, Replayed, replay
+from consan.instrument.record import Recorded
+
+TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+ROUNDS = 21
+SOURCE = """
+extern "C" __global__ void kernel(int* out, int round) {
+    __shared__ alignas(16) int tile[256];
+    __shared__ alignas(16) int more[256];
+    int t = threadIdx.x, sum = 0;
+    unsigned place = (unsigned)__cvta_generic_to_shared(tile);
+    tile[t] = t;
+    __syncthreads();
+    #pragma unroll 1
+    for (int i = 0; i < ROUNDS; ++i) { BODY }
+    AFTER
+    out[t] = sum;
+}
+"""
+SYNC = "__syncthreads();"
+COPY = """asm volatile("cp.async.ca.shared.global [%0], [%1], 4;" :: "r"(place + 4 * (t + 64 * (i & 1))), "l"(out + t) : "memory");"""
+COMMIT, WAIT = 'asm volatile("cp.async.commit_group;" ::: "memory");', 'asm volatile("cp.async.wait_group 1;" ::: "memory");'
+STEP = f"{COPY} {COMMIT} {WAIT} {SYNC} sum += tile[63 - t + 64 * (~i & 1)]; {SYNC}"
+LOOK = f"sum += tile[63 - t + 64 * (round & 1)]; {SYNC}"
+LOAD = 'asm volatile("{ .reg .b32 v; ld.shared.b32 v, [%0]; }" :: "r"(place + 4 * (63 - t)) : "memory");'
+WARP_0, WARP_1 = (f'asm volatile("bar.{barrier};" ::: "memory");' for barrier in ("sync 1", "arrive 1, 64"))
+ARRIVE = 'asm volatile("bar.arrive 1, 192;" ::: "memory");'
+# The rounds, and whether some are left out.
+LOOPS = {
+    "a tile": (f"tile[t] = i; {SYNC} sum += tile[63 - t]; {SYNC}", True),
+    "a ring": (f"tile[t + 64 * (i % 3)] = i; {SYNC} sum += tile[63 - t + 64 * (i % 3)];", True),
+    "a round within": (f"for (int k = 0; k < 5; ++k) {{ tile[t] = k; {SYNC} sum += tile[63 - t]; {SYNC} }} sum += tile[t];", True),
+    "another lane": (f"tile[i == round && t == 33 ? 5 : t] = i; {SYNC} sum += tile[63 - t]; {SYNC}", True),
+    "a barrier less": (f"tile[t] = i; if (i != round) {SYNC} sum += tile[63 - t]; {SYNC}", True),
+    "a race in each round": (f"tile[t] = 1; sum += tile[63 - t]; {SYNC}", True),
+    "a value in one round": (f"tile[0] = i == round ? t : 7; {SYNC} sum += tile[0]; {SYNC}", True),
+    "values in each round": (f"tile[0] = i + t; {SYNC} sum += tile[0]; {SYNC}", False),
+    "never written": (f"sum += more[t]; tile[t] = i; {SYNC} sum += tile[63 - t]; {SYNC}", True),
+    "half is written": (f"int2 two = *(int2*)(more + 2 * t); sum += two.x + two.y; more[2 * t] = i; {SYNC}", True),
+    "a warp ends": (f"tile[t] = 1; sum += tile[t ^ 32]; {SYNC} if (t < 32) {WARP_0} else {{ {WARP_1} if (i == round) return; }}", True),
+    "copies": (STEP, True),
+    "a group more": (f"if (i == round) {COMMIT} {STEP}", True),
+    "a group less": (f"{COPY} if (i != round) {COMMIT} {WAIT} {SYNC} sum += tile[63 - t + 64 * (~i & 1)]; {SYNC}", True),
+    "a copy in one round": (f'if (i == round) {COPY} {COMMIT} asm volatile("cp.async.wait_group 3;" ::: "memory"); {SYNC} {LOOK}', True),
+    "another place": (f"tile[t] = 1; if (i == round) {LOAD} else {LOAD} {SYNC}", True),
+    "copies never waited for": (f"{COPY} {COMMIT} {SYNC} sum += tile[63 - t + 64 * (~i & 1)]; {SYNC}", False),
+    "arrivals are left": (f"{ARRIVE} {SYNC}", True),
+    "no barrier": ("tile[t] = i; __syncwarp(); sum += tile[t ^ 1]; __syncwarp();", False),
+}
+ALL = f'asm volatile("cp.async.wait_all;" ::: "memory"); {SYNC}'
+ARRIVALS = 'asm volatile("bar.arrive 1, 192; bar.arrive 1, 192; bar.sync 1, 192;" ::: "memory");'
+AFTER = dict.fromkeys(("copies", "a copy in one round", "a group more", "a group less"), ALL) | {"arrivals are left": ARRIVALS}
+LAST = ("another lane", "a barrier less", "a value in one round", "a group less")
+
+
+@functools.cache
+def _recorded(name: str, round_: int) -> tuple[Recorded, History]:
+    """The history of a CTA in which one round is another one."""
+    text = SOURCE.replace("ROUNDS", str(ROUNDS)).replace("BODY", LOOPS[name][0]).replace("AFTER", AFTER.get(name, ""))
+    kernel = consan.Kernel(text, entry="kernel", arch="sm_80")
+    work = Work(kernel.ptx, "kernel", (1, 1, 1), (64, 1, 1), [np.zeros(64, np.int32), np.int32(round_)])
+    recorded = work.recorded(compact=False)
+    return recorded, work.run(recorded).histories([0])[0]
+
+
+def _both(recorded: Recorded, history: History, *, descending: bool) -> tuple[Replayed, bool]:
+    """The replay, and whether it has found what one of all rounds finds."""
+    one, every = (replay(recorded.tables, history, descending=descending, every=each) for each in (False, True))
+    assert not every.repeats
+    same = one.records.tobytes() == every.records.tobytes()
+    for field in ("status", "events", "by_address", "by_clip", "overtaken"):
+        same &= getattr(one, field) == getattr(every, field)
+    return one, same
+
+
+@pytest.mark.parametrize(("name", "round_"), [(name, 12) for name in LOOPS] + [(name, ROUNDS - 1) for name in LAST])
+def test_loops(name: str, round_: int) -> None:
+    for descending in (False, True):
+        one, same = _both(*_recorded(name, round_), descending=descending)
+        assert same
+        assert bool(one.repeats) == LOOPS[name][1]
+
+
+def _changed(history: History, random: np.random.Generator) -> History:
+    """The same with a word of one lane as it is in another line, or gone."""
+    log: npt.NDArray[np.uint32] = history.log.copy()
+    used = int(log.any(axis=(0, 2)).nonzero()[0].max()) + 1
+    warp, lane, line, other = random.integers(log.shape[0]), random.integers(32), random.integers(used), random.integers(used)
+    log[warp, line, lane] = log[warp, other, lane] if random.integers(4) else 0
+    return History(log, history.threads, history.window, history.shared_bytes)
+
+
+@pytest.mark.parametrize("name", LOOPS)
+def test_logs_in_which_a_word_is_changed(name: str) -> None:
+    recorded, history = _recorded(name, 12)
+    random = np.random.default_rng(len(name))
+    for number in range(60):
+        assert _both(recorded, _changed(history, random), descending=bool(number & 1))[1]
+
+
+@pytest.mark.slow
+@pytest.mark.timeout(600)
+@pytest.mark.parametrize("name", TAKEN)
+def test_every_kernel(name: str) -> None:
+    for racy in (False, True):
+        with contextlib.suppress(Hangs):
+            work = of_twin(name, racy=racy, seed=3)
+            recorded = work.recorded(compact=False)
+            launch = work.run(recorded)
+            for group in launch.grouped().groups[:3]:
+                assert _both(recorded, launch.histories([group.members[0]])[0], descending=racy)[1]
+
+
+# What is replaced in which file, and a loop that shows it.
+FAULTS = {
+    "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
+    "blocks": ("repeats.hpp", "if (log.at(at) != number ||", "if (", "another place"),
+    "findings are counted once": ("replay.cpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
+    "events are counted once": ("replay.cpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
+    "values": ("repeats.hpp", "then->findings != now.findings", "false", "a value in one round"),
+    "what is written": ("replay.cpp", "initialised_.version()}", "0u}", "half is written"),
+    "threads that have exited": ("replay.cpp", "{exited_, ", "{0u, ", "a warp ends"),
+    "copies in flight": ("replay.cpp", "copies_.state(now.state), ", "", "a group less"),
+    "numbers of groups": ("replay.cpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
+    "groups": ("copies.hpp", "NOTHING : group - own.retired; };", "NOTHING : 0; };", "a copy in one round"),
+    "arrivals": ("replay.cpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
+}
+
+
+@pytest.mark.parametrize("fault", [pytest.param(fault, marks=[pytest.mark.slow] if place else []) for place, fault in enumerate(FAULTS)])
+def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    file, old, new, name = FAULTS[fault]
+    given = [_recorded(name, round_) for round_ in (12, ROUNDS - 1, ROUNDS - 2)]
+    break_checker(monkeypatch, tmp_path, (checker,), file, old, new)
+    assert not all(_both(*each, descending=descending)[1] for each in given for descending in (False, True))
