@@ -163,6 +163,18 @@ def negated(value: SpreadValue, bits: int) -> SpreadValue:
     return scaled(value, SpreadValue.same(-1), bits)
 
 
+def divided(value: SpreadValue, by: int, bits: int, *, signed: bool) -> tuple[SpreadValue, SpreadValue]:
+    """The quotient and the remainder of numbers from zero on, where all threads of a CTA have one quotient. Raises `Unknown`."""
+    of_cta, of_thread = exact(value, bits, signed=signed)
+    if by <= 0 or int(of_cta.min()) + int(of_thread.min()) < 0:
+        raise Unknown
+    quotient = (of_cta + of_thread.min()) // by
+    if (quotient != (of_cta + of_thread.max()) // by).any():
+        raise Unknown
+    rest = (of_cta - quotient * by).view(np.uint64) & _mask(bits)
+    return of_part(quotient.astype(np.uint64), of_threads=False), SpreadValue(rest, of_thread.view(np.uint64) & _mask(bits))
+
+
 def bitwise(value: SpreadValue, bits: int, part: Callable[[Words], Words]) -> SpreadValue:
     """An operation that treats each bit alike, on a sum whose parts share no bit. Raises `Unknown`."""
     of_cta, of_thread = value.of_cta & _mask(bits), value.of_thread & _mask(bits)

@@ -52,7 +52,9 @@ class Judge:
 
     def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
-        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF or self.recording.keeps:
+        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+            return prepared, 0
+        if self.recording.keeps or self.recording.asked:  # its accesses are wanted
             return prepared, 0
         accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))
         if not accesses:

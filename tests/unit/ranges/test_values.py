@@ -19,7 +19,7 @@ CTAS, THREADS = 5, 8
 OPCODES = (
     *("add.s32", "sub.u32", "mul.lo.s32", "mul.wide.s32", "mul.wide.u32", "mad.lo.u32", "mad.wide.s32", "shl.b32", "shr.u32", "shr.s32"),
     *("and.b32", "or.b32", "xor.b32", "cvt.u64.u32", "cvt.s64.s32", "cvt.u32.u64", "mov.u32", "add.s64", "setp.lt.s32", "setp.ge.u32"),
-    *("setp.eq.s32", "setp.ne.u32", "min.s32", "max.u32", "rem.u32", "div.s32"),
+    *("setp.eq.s32", "setp.ne.u32", "min.s32", "max.u32", "rem.u32", "rem.s32", "div.s32", "div.u32"),
 )
 BITS = {"pred": 1}
 
@@ -50,7 +50,7 @@ def test_sums_are_what_the_machine_computes(opcode: str, monkeypatch: pytest.Mon
         masks = [np.uint64((1 << _bits(word)) - 1) for word in op.sources]
         sources = [SpreadValue(_part(rng, CTAS) & mask, _part(rng, THREADS) & mask) for mask in masks]
         if rng.random() < 0.7:
-            sources[1:2] = [SpreadValue.same(rng.randrange(1, 12)) for _ in sources[1:2]]
+            sources[1:2] = [SpreadValue.same(rng.choice((1, 2, 3, 5, 7, 12, -3)) & int(masks[1])) for _ in sources[1:2]]
         bits = [_bits(word) for word in op.dests]
         try:
             (found,) = result(instruction, sources, bits, CTAS, converts=False)
