@@ -60,7 +60,7 @@ class Judge:
         if not accesses:
             return prepared, 0
         light = self.modules.without_outer(prepared)
-        if light.recorded is None or light.doubtful:
+        if light.recorded is None:
             return prepared, 0
         if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
             self.modules.used.pop(prepared.number, None)  # the report lists the form that is judged
@@ -87,11 +87,11 @@ class Judge:
         if self.device.backend.capturing(stream):
             self.recording.takes_hooks(prepared.name, "a launch into a graph")
             return self._with_hooks(prepared, cluster), None
+        prepared, proven = self.pruned(prepared, entry, grid, block, args)
+        assert prepared.recorded is not None
         if prepared.doubtful:
             self.recording.doubts(entry, prepared.doubtful)
             return self._with_hooks(prepared, cluster), None
-        prepared, proven = self.pruned(prepared, entry, grid, block, args)
-        assert prepared.recorded is not None
         try:
             started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None)
         except NoRoom as error:
