@@ -62,9 +62,13 @@ class Judge:
         light = self.modules.without_outer(prepared)
         if light.recorded is None:
             return prepared, 0
-        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
-            self.modules.used.pop(prepared.number, None)  # the report lists the form that is judged
+        self._unlist(prepared)
         return light, accesses
+
+    def _unlist(self, prepared: Prepared) -> None:
+        """Leave a form without judged launches out of the report, which lists the form that is judged."""
+        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+            self.modules.used.pop(prepared.number, None)
 
     def start(
         self,
@@ -91,6 +95,8 @@ class Judge:
         assert prepared.recorded is not None
         if prepared.doubtful:
             self.recording.doubts(entry, prepared.doubtful)
+            if proven:
+                self._unlist(prepared)
             return self._with_hooks(prepared, cluster), None
         try:
             started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None)
@@ -174,8 +180,7 @@ class Judge:
             prepared.doubtful = why
         if started.restore is None or self.device.lost:
             return False
-        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
-            del self.modules.used[prepared.number]  # the report lists the form that is judged
+        self._unlist(prepared)
         started.restore()
         started.repeats = True
         return True
