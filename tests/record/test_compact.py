@@ -190,8 +190,8 @@ def _stays(old: Any) -> Any:
     return lambda self, *, late: "" if self.manner is words.Manner.COMPACT else old(self, late=late)
 
 
-# What is replaced in which object, and a launch that shows it. A word that the log lacks is one that the host would know ("loads are known");
-# words of two rounds of a loop are mixed where the cursor stays.
+# What is replaced in which object, and a launch that shows it. A word that the log lacks is one that the host would know ("loads are
+# known"); words of two rounds of a loop are mixed where the cursor stays.
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
     "loads are known": (Computed, "is_pure", _always(True), MORE["an address out of memory"]),
     "a redefinition is forgotten": (computed, "written", _no_loads, MORE["another value"]),
