@@ -36,6 +36,7 @@ NOT_SEEN = {
     "update_by_lanes": "the oracle says warning (R-W1): it does not see that a stored value comes from a load",
     "vector_neighbour": "values that nobody uses",
     "vector_padding": "values that nobody uses",
+    "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
     "wgmma_copies_no_fence": "policy isa",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",

@@ -269,6 +269,10 @@ class Replay {
         case MBARRIER_WAIT:
         case MBARRIER_COPIES: return mbarrier(thread, log, released);
         case POINT:
+            if (Divergence::lacks(event.flags, log.a(), thread)) {
+                ++points_[thread];
+                return true;
+            }
             undefined_ |= divergence_.ends_at_point(thread, points_[thread]++);
             meetings_.arrive(thread, log.a(), released);
             return false;
@@ -294,6 +298,7 @@ class Replay {
             return part_.fence(thread, event);
         case INITS_FENCE: mbarriers_.fence_inits(thread); return true;
         case WARP_BARRIER:
+            if (!(log.a() >> thread % LANES & 1)) return misuse(thread, (u32)event.site, NOT_IN_MASK), true;
             warp_barriers_.arrive(thread, log.a(), released);
             return false;
         default: return !TensorMemory::takes(event) || tensor(thread, log, released);
@@ -332,6 +337,15 @@ class Replay {
         seals_.state(now.state);
         if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
         if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
+    }
+
+    void misuse(u32 thread, u32 site, Reason reason) {
+        Record found{};
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = site;
+        found.thread = found.other_thread = thread;
+        findings_.add(found);
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
