@@ -128,7 +128,7 @@ class CudaCoreAdapter(Seam):
         return next((made.plain for made in self._made if made.shown is code), code)
 
     def defines(self) -> None:
-        """A graph definition is made. The driver starts its nodes: a recorded kernel would have no log; hooks must be planted before."""
+        """A graph definition is made. The driver starts its nodes: recorded kernels would have no log, and hooks must be planted."""
         if any(made.prepared.recorded is not None for made in self._made):
             raise NotSupported("cuda.core: the kernel nodes of a graph definition cannot be recorded; --engine inline takes them")
         self._defines = True

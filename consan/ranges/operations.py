@@ -17,6 +17,7 @@ from consan.ranges.values import (
     bitwise,
     compared,
     computed,
+    divided,
     extended,
     is_integer,
     negated,
@@ -94,7 +95,12 @@ def _shift_right(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> 
     bits, amount = width(op.dests[0]), _number(sources[1])
     if op.sources[0].startswith("s") and _reaches_sign(sources[0], bits):
         raise Unknown
-    return bitwise(sources[0], bits, lambda part: part >> np.uint64(min(amount, 63)))
+    if amount >= bits:
+        return SpreadValue.same(0)
+    try:
+        return bitwise(sources[0], bits, lambda part: part >> np.uint64(amount))
+    except Unknown:
+        return divided(sources[0], 1 << amount, bits, signed=False)[0]
 
 
 def _reaches_sign(value: SpreadValue, bits: int) -> bool:
@@ -106,7 +112,21 @@ def _and(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadVa
     if not masks:
         raise Unknown
     other = sources[1] if sources[0] is masks[0] else sources[0]
-    return bitwise(other, width(op.dests[0]), lambda part: part & masks[0].whole(64))
+    bits, mask = width(op.dests[0]), masks[0].whole(64)
+    try:
+        return bitwise(other, bits, lambda part: part & mask)
+    except Unknown:
+        above = int(mask[0] & np.uint64((1 << bits) - 1)) + 1
+        if above & above - 1:
+            raise
+        return divided(other, above, bits, signed=False)[1]
+
+
+def _rest(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    """A quotient or a remainder (ISA "div", "rem")."""
+    word = op.sources[0]
+    found = divided(sources[0], _number(sources[1], word), width(word), signed=word.startswith("s"))
+    return found[parts[0] == "rem"]
 
 
 def _unite(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
@@ -122,14 +142,18 @@ def _convert(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> Spre
 
 _SUMS: dict[str, Callable[[tuple[str, ...], Op, Sequence[SpreadValue]], SpreadValue]] = {
     "add": _add, "sub": _subtract, "mul": _multiply, "mad": _multiply, "shl": _shift_left, "shr": _shift_right,
-    "and": _and, "or": _unite, "xor": _unite, "cvt": _convert, "mov": _convert,
+    "div": _rest, "rem": _rest, "and": _and, "or": _unite, "xor": _unite, "cvt": _convert, "mov": _convert,
 }  # fmt: skip
 
 
-def _number(value: SpreadValue) -> int:
+def _number(value: SpreadValue, word: str = "u32") -> int:
+    """A number that all threads share, from zero on."""
     if any(value.varies):
         raise Unknown
-    return int(value.whole(32)[0])
+    found = int(value.whole(width(word))[0])
+    if word.startswith("s") and found >> width(word) - 1:
+        raise Unknown
+    return found
 
 
 def _predicate(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:

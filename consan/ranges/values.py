@@ -104,10 +104,8 @@ def computed(op: Op, sources: Sequence[SpreadValue], bits: Sequence[int]) -> lis
 
 def _typed(numbers: Words, word: str) -> npt.NDArray[Any]:
     if word == "pred":
-        return numbers != 0
-    narrow: npt.NDArray[Any] = numbers.astype(f"u{DTYPES[word].itemsize}")
-    typed: npt.NDArray[Any] = narrow.view(DTYPES[word])
-    return typed
+        return np.asarray(numbers != 0)
+    return np.asarray(numbers.astype(f"u{DTYPES[word].itemsize}").view(DTYPES[word]))
 
 
 def _untyped(numbers: npt.NDArray[Any], word: str, bits: int) -> Words:
@@ -163,6 +161,18 @@ def scaled(value: SpreadValue, factor: SpreadValue, bits: int) -> SpreadValue:
 def negated(value: SpreadValue, bits: int) -> SpreadValue:
     """The number that is added to subtract a value."""
     return scaled(value, SpreadValue.same(-1), bits)
+
+
+def divided(value: SpreadValue, by: int, bits: int, *, signed: bool) -> tuple[SpreadValue, SpreadValue]:
+    """The quotient and the remainder of numbers from zero on, where all threads of a CTA have one quotient. Raises `Unknown`."""
+    of_cta, of_thread = exact(value, bits, signed=signed)
+    if by <= 0 or int(of_cta.min()) + int(of_thread.min()) < 0:
+        raise Unknown
+    quotient = (of_cta + of_thread.min()) // by
+    if (quotient != (of_cta + of_thread.max()) // by).any():
+        raise Unknown
+    rest = (of_cta - quotient * by).view(np.uint64) & _mask(bits)
+    return of_part(quotient.astype(np.uint64), of_threads=False), SpreadValue(rest, of_thread.view(np.uint64) & _mask(bits))
 
 
 def bitwise(value: SpreadValue, bits: int, part: Callable[[Words], Words]) -> SpreadValue:

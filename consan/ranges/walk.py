@@ -27,7 +27,7 @@ Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
 _ORDINARY: Final = frozenset({"load", "store", "atomic", "reduction"})
 _UNSEEN: Final = frozenset({"texture", "surface", "multimem", "call"})  # families that reach memory in ways that are not followed
-_MOST_STEPS: Final = 50_000  # of all paths of a launch
+_MOST_STEPS: Final = 10_000  # of all paths of a launch
 _WIDE: Final = 64
 
 
@@ -146,6 +146,13 @@ def _base(access: MemoryAccess) -> tuple[Operand | None, int]:
         return None, 0
 
 
+def _amount(instruction: Instruction) -> Operand | None:
+    """The bytes that a copy reads, where that is an operand of its own (ISA "cp.async"): nothing is read if they are zero."""
+    row = lookup(instruction.parts)
+    operands = row.event(instruction).operands if row is not None and row.family == "cp.async" else ()
+    return next((operand for role, operand in operands if role == "src-size"), None)
+
+
 def _brings(instruction: Instruction) -> bool:
     """Whether an instruction brings a value from memory, or from other threads."""
     row = lookup(instruction.parts)
@@ -167,7 +174,7 @@ def _keys(instruction: Instruction) -> Iterator[Key]:
     names = read(instruction)
     if outer := _outer(instruction):
         bases = [_base(access)[0] for access in outer]
-        names = tuple(base.name for base in bases if isinstance(base, (Register, Symbol)))
+        names = tuple(base.name for base in (*bases, _amount(instruction)) if isinstance(base, (Register, Symbol)))
     guard = instruction.predicate
     for name in (*names, *((guard.register,) if guard is not None else ())):
         if instruction.scope.is_register(name):
@@ -205,7 +212,7 @@ class _Walk:
             while path.step < len(steps):
                 self._left -= 1
                 if not self._left:
-                    raise NotProven("its threads take too many steps")
+                    raise NotProven("its threads take too many steps", never=True)
                 if flow_of(steps[path.step].instruction) in CONTROL:
                     break
                 self._execute(path, steps[path.step].instruction, steps[path.step].guard)
@@ -241,12 +248,25 @@ class _Walk:
                     return
         row = lookup(instruction.parts)
         assert row is not None
+        if (reads := self._reads(path, instruction)) is not None:
+            threads = reads if threads is None else threads & reads
         for access in _outer(instruction):
             path.accesses.append(self._access(path, instruction, row, access, threads))
         found = [] if guard is not None and held is None else self._results(path, instruction, row)
         for key in written(instruction):
             path.registers.pop(key, None)
         path.registers.update(found)
+
+    def _reads(self, path: Path, instruction: Instruction) -> npt.NDArray[np.bool_] | None:
+        """The threads whose copy reads something; None: all, or nobody knows. Raises `Fork` where CTAs differ in it."""
+        operand = _amount(instruction)
+        value = None if operand is None else self._operand(path, instruction, operand)
+        if value is None or value.varies == (True, True):
+            return None
+        reads = value.whole(32) != 0
+        if value.varies[0]:
+            raise Fork([reads, ~reads])
+        return np.broadcast_to(reads, path.threads.shape)
 
     def _access(
         self, path: Path, instruction: Instruction, row: Row, access: MemoryAccess, mask: npt.NDArray[np.bool_] | None

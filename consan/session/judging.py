@@ -52,13 +52,23 @@ class Judge:
 
     def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
-        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF or self.recording.keeps:
+        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+            return prepared, 0
+        if self.recording.keeps or self.recording.asked:  # its accesses are wanted
             return prepared, 0
         accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))
         if not accesses:
             return prepared, 0
         light = self.modules.without_outer(prepared)
-        return (light, accesses) if light.recorded is not None and not light.doubtful else (prepared, 0)
+        if light.recorded is None:
+            return prepared, 0
+        self._unlist(prepared)
+        return light, accesses
+
+    def _unlist(self, prepared: Prepared) -> None:
+        """Leave a form without judged launches out of the report, which lists the form that is judged."""
+        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+            self.modules.used.pop(prepared.number, None)
 
     def start(
         self,
@@ -81,11 +91,13 @@ class Judge:
         if self.device.backend.capturing(stream):
             self.recording.takes_hooks(prepared.name, "a launch into a graph")
             return self._with_hooks(prepared, cluster), None
-        if prepared.doubtful:
-            self.recording.doubts(entry, prepared.doubtful)
-            return self._with_hooks(prepared, cluster), None
         prepared, proven = self.pruned(prepared, entry, grid, block, args)
         assert prepared.recorded is not None
+        if prepared.doubtful:
+            self.recording.doubts(entry, prepared.doubtful)
+            if proven:
+                self._unlist(prepared)
+            return self._with_hooks(prepared, cluster), None
         try:
             started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None)
         except NoRoom as error:
@@ -168,8 +180,7 @@ class Judge:
             prepared.doubtful = why
         if started.restore is None or self.device.lost:
             return False
-        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
-            del self.modules.used[prepared.number]  # the report lists the form that is judged
+        self._unlist(prepared)
         started.restore()
         started.repeats = True
         return True

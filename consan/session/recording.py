@@ -95,6 +95,11 @@ class Recording:
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
+    @property
+    def asked(self) -> bool:
+        """Whether more is done with the record of a launch than to look for findings."""
+        return self.exhaustive or self.asker is not None or bool(ASKERS)
+
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
         return self.engine == RECORD or (self.engine == AUTO and backend.records)
@@ -173,8 +178,7 @@ class Recording:
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
         tally.add(checked.tally)
         tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
-        asked = self.exhaustive or self.asker is not None or ASKERS
-        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or asked):
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 

@@ -7,8 +7,8 @@ order.
 
 Only accesses of one address are ordered by their readings, so a launch has many clocks, and an address always has the same one. A clock
 counts the readings of writes. A write draws both numbers, and each draw advances the clock. A load only looks at the clock twice: of two
-loads without a draw in between neither comes first, and that does not matter. An access waits for its first reading, and the second one
-waits for what the access has read. A write without a result may be over only after its second reading: then values show that.
+loads without a draw in between neither comes first, and that does not matter. An access waits for its first reading. The second one waits
+for what the access has read; behind a write that brings nothing back, a fence makes it wait until others can see the write.
 
 A strong load or a compare-and-swap in a loop may wait for another thread. A round that reads what the round before has read, with nothing
 else in the log between the two, leaves nothing: the cursor does not move past its block, and draws nothing.
@@ -30,6 +30,7 @@ from consan.instrument.record import footprint, text
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
@@ -137,6 +138,7 @@ class OuterRecorder:
         self._behind: str = ""  # what follows the instruction
         self._publish: TemplateEvent | None = None
         self._polls = 0
+        self._uses = stores_of_values(kernel.plan.function)
         self._poll: tuple[str, bool, int] | None = None  # its registers, whether it is a compare-and-swap, its node
 
     def before(self, instruction: Instruction, node: int) -> None:
@@ -227,7 +229,7 @@ class OuterRecorder:
         block.add(
             TemplateEvent(
                 kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=_element(row, instruction, access), b_word=value,
+                a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
 
@@ -284,6 +286,8 @@ class OuterRecorder:
         repeats = self._repeats(*self._poll[:2]) if self._poll is not None else ""
         guard = f"@!{_REPEATS} " if repeats else guard
         behind.add(repeats)
+        if draws and not targets:
+            behind.add(f"{guard}membar.gl;")
         _read_last(behind, first + _AFTER, f"{guard}{_DRAW if draws else _LOOK}", seen)
         self._behind = behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number

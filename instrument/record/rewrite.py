@@ -293,7 +293,10 @@ class KernelRewrite:
 
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
-        text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else None
+        if self.manner.on_host:
+            text_instead = expansion.replaced(self, instruction, node)
+        else:
+            text_instead = accesses.only_members(instruction) if self.leaves else None
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)
         return text_instead is not None
@@ -375,6 +378,7 @@ class KernelRewrite:
             flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
         else:
             flags, (a, a_word) = Flag.MASKED, self.number_of(block, instruction, members.mask)
+            flags |= Flag.WAITS * (family_of(instruction) == "warp-barrier")
             key = self.keys.setdefault((instruction.opcode, 0), len(self.keys))
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 

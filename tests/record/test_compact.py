@@ -199,7 +199,12 @@ def _one_word(old: Any) -> Any:
     return lambda *given: old(*given[:-1], 1)
 
 
-# What is replaced in which object, and a launch that shows it.
+def _stays(old: Any) -> Any:
+    return lambda self, *, late: "" if self.manner is words.Manner.COMPACT else old(self, late=late)
+
+
+# What is replaced in which object, and a launch that shows it. A word that the log lacks is one that the host would know ("loads are
+# known"); words of two rounds of a loop are mixed where the cursor stays.
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
     "loads are known": (Computed, "is_pure", _always(True), MORE["an address out of memory"]),
     "a redefinition is forgotten": (computed, "written", _no_loads, MORE["another value"]),
@@ -208,6 +213,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
     "the number of the CTA is known": (computed, "OF_CTA", _cta_is_known, MORE["the number of the CTA"]),
     "words of the CTA are not hashed": (words.Words, "level", _unhashed, MORE["an address of the CTA"]),
     "threads store one word at most": (rewrite, "Compact", _one_word, MORE["two addresses out of memory"]),
+    "the cursor stays": (words.Words, "close", _stays, "for (int i = 0; i < (out[t] & 7); ++i) sum += tile[(out[i] + t) & 127];"),
     "branches of the CTA are not hashed": (expansion, "decision", _always(""), BODIES["a branch"]),
 }
 

@@ -32,6 +32,7 @@ RULES = {
     "barriers: counts": ("barriers.hpp", "needed(round.count) != needed(arrival.count)", "false", "named_barrier_counts_disagree", True),
     "barriers: last round": ("barriers.hpp", "return misuse(arrival, SHARED_ID", "if (false) misuse(arrival, SHARED_ID", "named_barrier_shared_id", True),
     "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, clocks_.join(pasts));", "", "reduction_no_syncwarp", False),
+    "warp barriers: members": ("replay.cpp", "return misuse(thread, (u32)event.site, NOT_IN_MASK), true;", "return true;", "warp_sync_not_in_mask", True),
     "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
     "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
     "copies: in flight": ("copies.hpp", "findings_.add(refills(item, access, cell) ? overtaken(item, access) : found);", "", "cp_async_no_wait", True),

@@ -157,22 +157,43 @@ class Replay {
         for (u32 each : released_) set_ready(each);
     }
 
-    // Run a thread until it waits or has exited.
-    void step(u32 thread) {
+    // Run a thread until it waits or has exited. `limit`: only while its events come one after the other in the text, and before that one.
+    void step(u32 thread, const Event *limit = nullptr) {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
         released.clear();
-        for (;;) {
+        for (const Event *last = nullptr;; last = &log.event()) {
             LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             if (state == LaneLog::FINISHED) exit(thread, released);
             stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
+            if (limit && (&log.event() >= limit || &log.event() <= last)) {
+                again_[thread] = true;
+                set_ready(thread);
+                break;
+            }
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
         }
         for (u32 each : released) set_ready(each);
+    }
+
+    // Before a thread releases: the other lanes of its warp do what comes before that in the text, as on a chip. Where each warp is one
+    // thread (R-W1), the release covers it. Lanes that run together are as far already.
+    void catch_up(u32 thread, std::vector<u32> &released) {
+        if (asynchronous_events_) return;
+        for (u32 each : released) set_ready(each);
+        released.clear();
+        const Event *limit = &logs_[thread].event();
+        u32 &ready = ready_[thread / LANES];
+        for (u32 lanes = ready; lanes; lanes &= lanes - 1) {
+            if (!(ready & lanes & -lanes)) continue;
+            ready &= ~(lanes & -lanes);
+            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit);
+        }
+        released.clear();
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
@@ -207,7 +228,9 @@ class Replay {
             copies_.wait(thread, log.a());
             return true;
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
-        case PUBLISH: return part_.publish(thread);
+        case PUBLISH:
+            if (event.offset & GIVES) catch_up(thread, released);
+            return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
         case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
         case GLOBAL_WRITE:
@@ -246,6 +269,10 @@ class Replay {
         case MBARRIER_WAIT:
         case MBARRIER_COPIES: return mbarrier(thread, log, released);
         case POINT:
+            if (Divergence::lacks(event.flags, log.a(), thread)) {
+                ++points_[thread];
+                return true;
+            }
             undefined_ |= divergence_.ends_at_point(thread, points_[thread]++);
             meetings_.arrive(thread, log.a(), released);
             return false;
@@ -266,10 +293,12 @@ class Replay {
         case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
         case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
         case FENCE:
+            if (event.offset & GIVES) catch_up(thread, released);
             scopes_.fence(thread, event.flags & ACQUIRES, event.flags & RELEASES, !(event.flags & NARROW));
             return part_.fence(thread, event);
         case INITS_FENCE: mbarriers_.fence_inits(thread); return true;
         case WARP_BARRIER:
+            if (!(log.a() >> thread % LANES & 1)) return misuse(thread, (u32)event.site, NOT_IN_MASK), true;
             warp_barriers_.arrive(thread, log.a(), released);
             return false;
         default: return !TensorMemory::takes(event) || tensor(thread, log, released);
@@ -308,6 +337,15 @@ class Replay {
         seals_.state(now.state);
         if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
         if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
+    }
+
+    void misuse(u32 thread, u32 site, Reason reason) {
+        Record found{};
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = site;
+        found.thread = found.other_thread = thread;
+        findings_.add(found);
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
