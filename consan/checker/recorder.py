@@ -53,7 +53,10 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass
 class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
+    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py).
+
+    `apart`: launches whose accesses to global memory were all proven apart before they ran, `proven`: these accesses.
+    """
 
     launches: int = 0
     ctas: int = 0
@@ -62,6 +65,8 @@ class Tally:
     events: int = 0
     accesses: int = 0
     compared: int = 0
+    apart: int = 0
+    proven: int = 0
 
     def add(self, new: Tally) -> None:
         """Count another launch."""
@@ -108,7 +113,7 @@ def start(
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
     )  # fmt: skip
     if not launch.silent:
         address, _ = backend.symbol(handle, LAUNCH)

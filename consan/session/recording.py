@@ -20,11 +20,12 @@ from consan.checker.beside import Kept
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
+from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import Checked, Histories, Tally, start
-from consan.instrument import Instrumented, Places, communicates
-from consan.instrument.record import Recorded, Refusal, record
+from consan.instrument import Instrumented, Places
+from consan.instrument.record import Recorded, Refusal
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
 from consan.instrument.runtime import Variant
@@ -34,6 +35,7 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
 from consan.session.repairs import Fixes
+from consan.session.rewritten import Rewriting
 from consan.session.started import Started
 
 if TYPE_CHECKING:
@@ -48,7 +50,7 @@ _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
-REMEMBERS = True  # tests look at each replay
+REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -93,6 +95,11 @@ class Recording:
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
+    @property
+    def asked(self) -> bool:
+        """Whether more is done with the record of a launch than to look for findings."""
+        return self.exhaustive or self.asker is not None or bool(ASKERS)
+
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
         return self.engine == RECORD or (self.engine == AUTO and backend.records)
@@ -101,12 +108,13 @@ class Recording:
         """Whether races in global memory are looked for."""
         return self.outer and self.wanted(backend)
 
-    def rewritten(self, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
+    def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
         """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
-            done = _recorded(read(), outer=outer, isa=self.isa, leaves=leaves)
+            rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS)
+            done, waits = rewriting.done()
         except Refusal as reason:
             return str(reason)
         try:
@@ -115,7 +123,9 @@ class Recording:
             if self.engine == RECORD:
                 raise
             return str(error)
-        return _as_instrumented(read(), done), done
+        if rewriting.made:  # else its histories are mostly known
+            begin(done, VirtualBackend)
+        return _as_instrumented(read, done, waits), done
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
@@ -165,9 +175,10 @@ class Recording:
             started.earlier.store()
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
-        self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
-        asked = self.exhaustive or self.asker is not None or ASKERS
-        if started.silent and not (checked.found or checked.gaps or checked.outer or asked):
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(checked.tally)
+        tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
@@ -200,7 +211,8 @@ class Recording:
             return (f"called hooks do not look for them{why}", *of_launches)
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
-        if prepared.recorded.mode is Mode.OFF and not of_launches:
+        tally = self.tally(prepared, entry)
+        if prepared.recorded.mode is Mode.OFF and not of_launches and tally.apart < max(tally.launches, 1):
             return ("its framework launches it (--global on looks for them there too)",)
         return of_launches
 
@@ -274,17 +286,7 @@ def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
-def _recorded(module: Module, *, outer: bool, isa: bool, leaves: bool) -> Recorded:
-    """`outer`: with global memory if it can be."""
-    if not outer:
-        return record(module, isa=isa, leaves=leaves)
-    try:
-        return record(module, outer=True, isa=isa, leaves=leaves)
-    except Refusal as reason:
-        return replace(record(module, isa=isa, leaves=leaves), outer_refusal=str(reason))
-
-
-def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
+def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) -> Instrumented:
     """A recorded module in the form that the rest of a session uses."""
     return Instrumented(
         ptx=done.ptx,
@@ -295,8 +297,8 @@ def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
         variant=Variant(),
         external=done.external,
         lines=done.lines,
-        places=Places(lambda: module),
-        communicates=communicates(module),
+        places=Places(read),
+        communicates=waits,
         hazards=done.hazards,
         debug=done.debug,
     )

@@ -64,6 +64,7 @@ class Recorded:
     sides: tuple[tuple[GlobalSide, ...], ...] = ()  # of each kernel, in the text that computes its footprint
     footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
+    ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @functools.cached_property

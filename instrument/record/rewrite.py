@@ -1,8 +1,7 @@
 """The recording pass over a kernel, or a device function that has events: it walks the text once, in its order.
 
-A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
-barrier, a warp-synchronous instruction).
-Words are stored before the instruction that they describe, because it may overwrite its own operands.
+A block of the log ends where control may diverge (a label, a branch, a call, an exit), and after an instruction that may wait (a barrier, a
+warp-synchronous instruction). Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
 from __future__ import annotations
@@ -81,6 +80,7 @@ class KernelRewrite:
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
     fences: bool = False  # fences are recorded
+    hashing: bool = True  # histories are compared; not where all CTAs are replayed together
     called: frozenset[str] = frozenset()  # the device functions that are recorded
     apart: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
@@ -344,7 +344,7 @@ class KernelRewrite:
             self.starts.add(self.current.start)
         if self.block is None:
             window = clusters.window(self.context.module.target, self.context.module.version)
-            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs)
+            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs, self.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
         return self.block

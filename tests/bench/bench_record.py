@@ -1,7 +1,7 @@
 """Kernels as they are, with called hooks (inline) and recorded, side by side: time of the kernel, and time until the verdict.
 
     PYTHONPATH=tests:tests/real python tests/bench/bench_record.py [NAME ...]     on a GPU: medians of CUDA events
-    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: wall time
+    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: processor time
 
 Recorded launches are measured without global memory (`--global off`).
 
@@ -132,7 +132,7 @@ def _corpus_case(name: str, arch: str) -> tuple[Any, str]:
 
 
 def median_ms(backend: Any, launch: Callable[[], Any], repeats: int) -> float:
-    """Milliseconds of one launch: by events on a GPU, by the clock on the virtual machine."""
+    """Milliseconds of one launch: by events on a GPU, processor time on the virtual machine."""
     launch()
     backend.synchronize()
     return statistics.median([_once(backend, launch) for _ in range(repeats)])
@@ -140,9 +140,9 @@ def median_ms(backend: Any, launch: Callable[[], Any], repeats: int) -> float:
 
 def _once(backend: Any, launch: Callable[[], Any]) -> float:
     if backend.device_name == "cpu":
-        begin = time.perf_counter()
+        begin = time.process_time()
         launch()
-        return 1e3 * (time.perf_counter() - begin)
+        return 1e3 * (time.process_time() - begin)
     import cupy
 
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()

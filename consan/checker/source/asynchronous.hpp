@@ -31,6 +31,21 @@ class Asynchronous {
 
     Operations &operations() { return operations_; }
 
+    // For repeats.hpp: of modules in which products are the only operations.
+    void state(std::vector<u32> &found, u32 witness) const {
+        groups_.state(found, witness);
+        operations_.state(found, witness);
+        proxies_.state(found, witness);
+    }
+    std::vector<u32> commits() const { return groups_.commits(); }
+    // The groups since then have come so many times more.
+    void repeat(const std::vector<u32> &since, u64 times, const std::vector<bool> &gone, u32 witness) {
+        std::vector<u32> more = groups_.commits();
+        for (size_t thread = 0; thread < more.size(); ++thread) more[thread] = (u32)((more[thread] - since[thread]) * times);
+        groups_.move(more, gone, witness);
+        operations_.move(more);
+    }
+
     // An access to shared memory, or (`copy`) a cp.async about to be issued.
     void access(const Access &access, bool copy = false) {
         operations_.meet(access);

@@ -26,6 +26,12 @@ class Divergence {
     bool ends_at_point(u32 thread, u32 number) const { return stops_[thread] == number; }
     bool ends_at_join(u32 thread, u32 site) const { return missed_[thread] == site; }
 
+    // Whether no thread has such a point or join.
+    bool none() const {
+        auto all = [](const std::vector<u32> &each) { return std::all_of(each.begin(), each.end(), [](u32 value) { return value == NOTHING; }); };
+        return all(stops_) && all(missed_);
+    }
+
   private:
     struct Point {
         u32 site, members, key, join;

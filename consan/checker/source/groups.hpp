@@ -73,6 +73,41 @@ class Groups {
         return inside ? seen == end - warp : seen != 0;
     }
 
+    // Products, as numbers: groups count from the last one that their thread has waited for. `witness` knows what everybody knows.
+    void state(std::vector<u32> &found, u32 witness) const {
+        for (u32 thread = 0; thread < products_.size(); ++thread) {
+            const Owner &own = products_[thread], &first = products_[thread / WARPGROUP_THREADS * WARPGROUP_THREADS];
+            for (u32 each : {own.commits - own.retired, own.read - own.retired, own.commits - first.commits, own.retired - known(witness, warps_[thread / LANES])})
+                found.push_back(each);
+        }
+    }
+    // How far a group of products is from what the warps of its warpgroup have waited for; NOTHING where it is over.
+    void distances(std::vector<u32> &found, u32 first, u32 group, u32 witness) const {
+        for (u32 warp = first / LANES; warp < first / LANES + 4 && warp < warps_.size(); ++warp) {
+            u32 over = known(witness, warps_[warp]);
+            found.push_back(over > group ? NOTHING : group - over);
+        }
+    }
+    // The commits of each thread.
+    std::vector<u32> commits() const {
+        std::vector<u32> found;
+        for (const Owner &own : products_) found.push_back(own.commits);
+        return found;
+    }
+    // The groups of products have so many more numbers; so has what threads know of them.
+    void move(const std::vector<u32> &more, const std::vector<bool> &gone, u32 witness) {
+        for (u32 warp = 0; warp < warps_.size(); ++warp) {
+            if (warps_[warp] == NOTHING || !more[warp * LANES]) continue;
+            u32 number = known(witness, warps_[warp]) + more[warp * LANES];
+            for (u32 thread = 0; thread < products_.size(); ++thread)
+                if (!gone[thread]) clocks_.take(thread, nullptr, warps_[warp], number);
+        }
+        for (u32 thread = 0; thread < products_.size(); ++thread) {
+            Owner &own = products_[thread];
+            own.commits += more[thread], own.read += more[thread], own.retired += more[thread];
+        }
+    }
+
   private:
     u32 known(u32 thread, u32 actor) const { return actor == NOTHING ? 0 : clocks_.known(thread, actor); }
 

@@ -46,7 +46,7 @@ struct Input {
     u32 isa;  // the stricter reading of the ISA (SEMANTICS 9: D1, D2)
     u32 open_block, open_events;  // where a fault ended the launch: events of a block that is not closed; 0: none
     u32 closed;   // the launch did not end, and all words of a block are there that has its number
-    u32 pad;
+    u32 every;    // rounds that repeat are replayed each time (repeats.hpp)
     u32 *stands;  // of each thread: where it stands, if it has not exited; null: not wanted
 };
 
@@ -57,7 +57,8 @@ struct Output {
     u32 status, records, stuck_lane, by_address;  // by_address: which words that are not hashed decide the findings, a Decides
     u32 overtaken;  // a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
     u64 lane_events;
-    u32 proven, pad;  // a deadlock
+    u32 proven;  // a deadlock
+    u32 repeats;  // periods that were not replayed (repeats.hpp)
 };
 
 // One launch: the logs of its units, CTAs or clusters (`lines` of each warp), and how its global memory is checked.
