@@ -23,7 +23,8 @@ from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
 from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
-from consan.checker.launch import Group, Grouped, Launch
+from consan.checker.grouping import Group, Grouped
+from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
@@ -34,7 +35,7 @@ from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
-from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
+from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
@@ -82,6 +83,12 @@ class Checked:
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
     overtaken: bool = False  # see replay.py
     kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
+    by_address: bool = False  # as `Known` has it, of any history
+    by_clip: bool = False
+
+    def again(self) -> Checked:
+        """The same for a launch that did the same."""
+        return replace(self, tally=Tally(1, self.tally.ctas))
 
     @property
     def found(self) -> list[Any]:
@@ -100,21 +107,24 @@ class Checked:
 
 def start(
     memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, machine: Callable[[], Any] | None = None,
+    *, roomy: bool = False, beside: bool = False, machine: Callable[[], Any] | None = None,
 ) -> Launch:  # fmt: skip
-    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs."""
+    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
+
+    `beside`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
+    """
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
     )  # fmt: skip
     if not launch.silent:
-        address, _ = backend.symbol(handle, LAUNCH)
-        backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
-        backend.write(backend.symbol(handle, PLACES)[0], launch.places())
-        launch.switch = address + SWITCH
+        launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
+        launch.switch = launch.told[0] + SWITCH
+        for address, data in () if beside else zip(launch.told, launch.variables(), strict=True):
+            backend.write(address, data)
     return launch
 
 
@@ -195,6 +205,7 @@ def check(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
         outer=outer, overtaken=checker.overtaken, kept=None if outer else checker.kept,
+        by_address=checker.by_address, by_clip=checker.by_clip,
     )  # fmt: skip
 
 
@@ -222,6 +233,8 @@ class _Checker:
     sample: frozenset[int] | None = None  # the units that may be replayed; None: all
     skipped: int = 0  # units that were not, and did what no other did
     overtaken: bool = False
+    by_address: bool = False
+    by_clip: bool = False
     deadlocked: int = 0  # units that did not end
     stands: list[Stand] = field(default_factory=list)
     first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
@@ -274,6 +287,9 @@ class _Checker:
 
     def _check(self, group: Group) -> None:
         known, members = self.histories.get(self._name(group)), self._members(group)
+        if known is not None:
+            self.by_address |= known.by_address
+            self.by_clip |= known.by_clip
         if known is not None and not (known.unlike or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return

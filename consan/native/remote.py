@@ -216,6 +216,7 @@ class ClientBackend(CudaBackend):
         self._unsettled = False  # whether the device may still lack what was written
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
+        self.work = None  # an order that the host waits for takes longer than most kernels
         self._mapped: list[mmap.mmap] = []
         self._free, self._free_at = 0, -_FRESH
         self._page: tuple[mmap.mmap, int] | None = None  # for the arguments of a launch of consan's own
