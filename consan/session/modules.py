@@ -84,7 +84,7 @@ class Modules:
         with self.progress.module(name):
             try:
                 leaves = not self._device.backend.simulates  # the virtual machine ends launches by itself
-                done = self._recording.rewritten(read, outer=outer, leaves=leaves)
+                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             if isinstance(done, str):

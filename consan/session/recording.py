@@ -8,6 +8,7 @@ Not handled: the record of a launch on a GPU that ends with a fault.
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
 from dataclasses import dataclass, field, replace
@@ -26,8 +27,10 @@ from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places, communicates
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.stored import dump_recorded, dump_refusal, restore_recorded
 from consan.instrument.record.templates import LANES
 from consan.instrument.runtime import Variant
+from consan.instrument.stored import fingerprint
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
@@ -35,6 +38,7 @@ from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
 from consan.session.repairs import Fixes
 from consan.session.started import Started
+from consan.toolchain.cache import CACHE, key
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -48,7 +52,7 @@ _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
-REMEMBERS = True  # tests look at each replay
+REMEMBERS = True  # tests look at each replay, and at each pass
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -101,12 +105,16 @@ class Recording:
         """Whether races in global memory are looked for."""
         return self.outer and self.wanted(backend)
 
-    def rewritten(self, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
+    def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so.
+
+        It is made once for all processes, and kept on disk by the key of what it is made from. `read` parses the text.
+        """
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
+        make = functools.partial(_rewritten, read, outer=outer, isa=self.isa, leaves=leaves)
         try:
-            done = _recorded(read(), outer=outer, isa=self.isa, leaves=leaves)
+            made = _stored(key("recorded", ptx, f"{outer} {self.isa} {leaves}", fingerprint()), read, make) if REMEMBERS else make()
         except Refusal as reason:
             return str(reason)
         try:
@@ -115,7 +123,7 @@ class Recording:
             if self.engine == RECORD:
                 raise
             return str(error)
-        return _as_instrumented(read(), done), done
+        return made
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
@@ -292,6 +300,29 @@ def _recorded(module: Module, *, outer: bool, isa: bool, leaves: bool) -> Record
         return record(module, outer=True, isa=isa, leaves=leaves)
     except Refusal as reason:
         return replace(record(module, isa=isa, leaves=leaves), outer_refusal=str(reason))
+
+
+def _rewritten(read: Callable[[], Module], *, outer: bool, isa: bool, leaves: bool) -> tuple[Instrumented, Recorded]:
+    """Record a module. Raises `Refusal`."""
+    done = _recorded(read(), outer=outer, isa=isa, leaves=leaves)
+    return _as_instrumented(read(), done), done
+
+
+def _stored(
+    name: str, read: Callable[[], Module], make: Callable[[], tuple[Instrumented, Recorded]]
+) -> tuple[Instrumented, Recorded]:
+    """What `make` makes, out of the cache if it is there. Raises `Refusal`, which is kept too."""
+    made: list[tuple[Instrumented, Recorded]] = []
+
+    def text() -> str:
+        try:
+            made.append(make())
+        except Refusal as reason:
+            return dump_refusal(str(reason))
+        return dump_recorded(*made[0])
+
+    found = CACHE.fetch_text(name, text)
+    return made[0] if made else restore_recorded(found, read, lambda: make()[1])
 
 
 def _as_instrumented(module: Module, done: Recorded) -> Instrumented:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,12 +46,12 @@ class Recorded:
     sites: tuple[Site, ...]
     functions: tuple[FunctionStats, ...]
     entries: tuple[str, ...]
-    templates: tuple[Template, ...]
+    templates: Sequence[Template]
     words: int  # the most that a thread stores between two cuts
     loops: bool  # threads may store more than that
     calls: bool  # threads keep their place in the log in memory, across calls of device functions
     clusters: tuple[Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
-    lines: tuple[int, ...]
+    lines: Sequence[int]
     external: tuple[str, ...]
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
