@@ -57,10 +57,11 @@ class CudaWork:
 
     def run(self, handle: CudaModule, entry: str, ctas: int, threads: int, args: Sequence[bytes]) -> None:
         """Launch a kernel on a stream that waits for no other, and wait for it."""
-        if self._apart is None:
-            self._apart = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
-        self._backend.launch(handle, entry, (ctas, 1, 1), (threads, 1, 1), args, stream=self._apart.value)
-        self._driver.call("cuStreamSynchronize", self._apart)
+        with self.entered():
+            if self._apart is None:
+                self._apart = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
+            self._backend.launch(handle, entry, (ctas, 1, 1), (threads, 1, 1), args, stream=self._apart.value)
+            self._driver.call("cuStreamSynchronize", self._apart)
 
     def new_mark(self) -> Any:
         """A mark that is nowhere yet."""

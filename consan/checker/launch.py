@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -184,9 +184,11 @@ class Launch:
         narrow[:2] = self.lines, max(0, self.lines - self.words - 1) * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
 
-    def variables(self) -> tuple[bytes, bytes]:
-        """What the launch's module is given in LAUNCH and PLACES. Nobody stops it yet."""
-        return self.address.to_bytes(text.LAUNCH_BYTES, "little"), self.places()
+    def variables(self) -> Iterator[tuple[int, int, bytes]]:
+        """What the launch's module is given: a place among all that it is given, the address, the bytes. Nobody stops it yet."""
+        first = self.address.to_bytes(text.LAUNCH_BYTES, "little")
+        yield 0, self.told[0], first
+        yield len(first), self.told[1], self.places()
 
     @property
     def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:

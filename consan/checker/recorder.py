@@ -86,9 +86,10 @@ class Checked:
     by_address: bool = False  # as `Known` has it, of any history
     by_clip: bool = False
 
-    def again(self) -> Checked:
-        """The same for a launch that did the same."""
-        return replace(self, tally=Tally(1, self.tally.ctas))
+    def again(self, times: int) -> Checked:
+        """The same for so many launches that did the same: one if something was found."""
+        assert times == 1 or not self.found
+        return replace(self, tally=Tally(times, times * self.tally.ctas))
 
     @property
     def found(self) -> list[Any]:
@@ -123,7 +124,7 @@ def start(
     if not launch.silent:
         launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
         launch.switch = launch.told[0] + SWITCH
-        for address, data in () if beside else zip(launch.told, launch.variables(), strict=True):
+        for _, address, data in () if beside else launch.variables():
             backend.write(address, data)
     return launch
 

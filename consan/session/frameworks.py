@@ -22,6 +22,7 @@ from consan.session.judging import Judge
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
 from consan.session.selection import Selection
+from consan.session.sent import Shape
 from consan.session.watch import SessionWatch
 
 
@@ -78,15 +79,16 @@ class Frameworks:
 
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
         judge, backend, entry = self.judge, self.device.backend, launch.entry
-        if self._counts_again(prepared, launch):
+        if entry in prepared.recorded.silent and self._counts_again(prepared, launch):
             with self.watch.ending(prepared, entry, prepared.loaded, launch.threads):
                 yield None
                 backend.watch(launch.stream)
             return
-        beside = self.beside.takes(prepared, entry)
-        if beside:
-            self.beside.make_room()
-        chosen, started = judge.start(prepared, entry, launch.grid, launch.block, launch.cluster, None, launch.stream, beside=beside)
+        shape: Shape = (prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
+        beside = not prepared.doubtful and self.beside.takes(prepared, entry) and not backend.capturing(launch.stream)
+        chosen, started = prepared, self.beside.idle(shape) if beside else None
+        if started is None:
+            chosen, started = judge.start(prepared, entry, *shape[2:5], None, launch.stream, beside=beside)
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:
@@ -94,9 +96,8 @@ class Frameworks:
             return
         if beside:
             ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
-            with ending, self.beside.launched(prepared, entry, started, launch.stream):
+            with ending, self.beside.launched(prepared, shape, started, launch.stream):
                 yield None
-                backend.watch(launch.stream)
             return
         if not started.silent and launch.stream not in backend.ordered_streams:
             backend.synchronize()  # the memory for its record is cleared on another stream

@@ -14,7 +14,7 @@ from consan.checker import receipts
 from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
-from consan.session import beside_program, watch
+from consan.session import overdue, watch
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
@@ -185,7 +185,7 @@ def test_a_fault_before_the_next_launch_is_told_too(backend: Streams) -> None:
 
 
 def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside_program, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
     framework = Framework(backend, SOURCE)
     framework.launch(entry="waits")
     assert framework.counts()[:2] == ("clean", 1)  # the virtual machine has taken its time for the first launch
@@ -198,8 +198,8 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
 
 
 def test_a_kernel_that_does_not_leave_is_read_while_it_hangs(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside_program, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(beside_program, "LEAVING", 0.1)
+    monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(overdue, "LEAVING", 0.1)
     monkeypatch.setattr(watch, "LONGEST_ONCE", 0.1)
     monkeypatch.setattr(backend, "poke", lambda address, data: None)
     framework = Framework(backend)
