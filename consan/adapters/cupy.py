@@ -43,7 +43,6 @@ from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
-from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 
 _OLDEST = (13, 0)
@@ -250,7 +249,7 @@ class CupyAdapter(Seam):
         if module not in self._recorded:
             return made.make(made.function)
         status = 0
-        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, CudaModule(module), made.shared)
+        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared)
         try:
             with self._recorded.launching(self._session, launch) as other:
                 status = made.make(other or made.function)

@@ -51,7 +51,7 @@ _Array = npt.NDArray[Any]
 _PINNED: dict[int, mmap.mmap] = {}
 
 
-@dataclass
+@dataclass(eq=False)
 class CudaModule:
     """A loaded module, its functions (looked up on first use), and its assembler output (None for a foreign cubin)."""
 

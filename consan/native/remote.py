@@ -198,7 +198,7 @@ def _target(value: Any) -> Any:
     return getattr(value, "_obj", value)
 
 
-@dataclass
+@dataclass(eq=False)
 class NativeModule(CudaModule):
     """A module that the program has loaded; `library`: as a library, which belongs to no context."""
 

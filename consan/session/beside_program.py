@@ -187,7 +187,7 @@ class BesideProgram:
             self._examine(sent, Account())
             return
         sent.results = receipt.results
-        whole = sent.shape, memory.lines, receipt
+        whole = sent.shape[1:], memory.lines, receipt
         sent.account = self._counted.get(whole) or self._known.get(self._key(sent, receipt))
         if sent.account is None:
             self._examine(sent, self._new_account(self._key(sent, receipt)))
@@ -197,7 +197,7 @@ class BesideProgram:
 
     def _key(self, sent: Sent, receipt: Receipt) -> Hashable:
         """What launches that did the same have in common."""
-        return sent.shape, sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
+        return sent.shape[1:], sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
 
     def _new_account(self, key: Hashable) -> Account:
         if len(self._known) >= MOST_KNOWN or len(self._counted) >= MOST_KNOWN:

@@ -73,22 +73,24 @@ class Frameworks:
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
         judge = self.judge
+        if prepared.recorded is None or launch.entry not in prepared.recorded.silent:
+            return False
         if prepared.doubtful or judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False
         return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
         judge, backend, entry = self.judge, self.device.backend, launch.entry
-        if entry in prepared.recorded.silent and self._counts_again(prepared, launch):
+        if self._counts_again(prepared, launch):
             with self.watch.ending(prepared, entry, prepared.loaded, launch.threads):
                 yield None
                 backend.watch(launch.stream)
             return
-        shape: Shape = (prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
+        shape: Shape = (launch.module, prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
         beside = not prepared.doubtful and self.beside.takes(prepared, entry) and not backend.capturing(launch.stream)
         chosen, started = prepared, self.beside.idle(shape) if beside else None
         if started is None:
-            chosen, started = judge.start(prepared, entry, *shape[2:5], None, launch.stream, beside=beside)
+            chosen, started = judge.start(prepared, entry, *shape[3:6], None, launch.stream, beside=beside)
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.backends.base import Dim3
+from consan.backends.base import Dim3, Handle
 from consan.checker.launch import Launch
 from consan.checker.receipts import Slip
 from consan.session.judging import Examined
@@ -12,7 +12,7 @@ from consan.session.prepared import Prepared
 from consan.session.started import Started
 
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
-Shape = tuple[int, str, Dim3, Dim3, Dim3, bool]  # module, kernel, grid, block, cluster, whether its log is long
+Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, bool]  # the loaded module, its number, kernel, grid, block, cluster, if its log is long
 
 
 @dataclass(eq=False)
@@ -56,7 +56,7 @@ class Sent:
     @property
     def entry(self) -> str:
         """The kernel."""
-        return self.shape[1]
+        return self.shape[2]
 
     @property
     def memory(self) -> Launch:

@@ -188,10 +188,13 @@ class Session:
         if prepared.recorded is None:
             yield None
             return
-        frameworks = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside)
-        with self._own(), frameworks.recorded(prepared, launch) as module:
+        with self._own(), self._frameworks.recorded(prepared, launch) as module:
             self._ever_launched = True
             yield module
+
+    @functools.cached_property
+    def _frameworks(self) -> Frameworks:
+        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""

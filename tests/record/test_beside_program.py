@@ -14,6 +14,7 @@ from consan.checker import receipts
 from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
+from consan.instrument.record import module
 from consan.session import overdue, watch
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
@@ -143,6 +144,26 @@ def test_two_streams_share_the_variables_of_a_module_in_turn(backend: Streams) -
     backend.advance(6)
     assert backend.done == ["launch 0", "launch 1"]
     assert framework.counts() == ("violations", 2, 4, 2)
+
+
+def test_a_text_that_is_loaded_twice(backend: Streams) -> None:
+    """Each of the two modules has variables of its own."""
+    framework = Framework(backend)
+    modules = [framework.module, backend.load(framework.prepared.instrumented.ptx)]
+    for number in range(8):
+        framework.module = modules[number % 2]
+        framework.launch(number == 7)
+        backend.advance(0)
+    assert framework.counts() == ("violations", 8, 16, 2)
+
+
+def test_full_logs_are_cleared_for_each_launch(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, "COMPACT", False)
+    framework = Framework(backend)
+    for number in (0, 0, 1, 0, 0):
+        framework.launch(number)
+        backend.advance(0)
+    assert framework.counts() == ("violations", 5, 10, 2)
 
 
 def test_a_full_log_is_told(backend: Streams) -> None:

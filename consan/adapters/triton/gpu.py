@@ -177,7 +177,7 @@ class TritonAdapter(TritonSeam):
         self._functions.add(kernel.function)
         if prepared.recorded is not None:
             self.recorded.add(self._open, prepared, module.handle)
-            kernel._run = RecordedRun(self, module, kernel)
+            kernel._run = RecordedRun(self, self.recorded.loaded(module.handle), kernel)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""
