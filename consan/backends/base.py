@@ -60,9 +60,9 @@ class StreamWork(Protocol):
         """Copy bytes of a ring of the host to the device. They must stay as they are until then."""
 
     def launch(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
-        """Launch a kernel whose parameters have at most 64 bits each. One thread at a time may do so."""
+        """Launch a kernel whose parameters have at most 64 bits each."""
 
-    def run(self, handle: Handle, entry: str, ctas: int, threads: int, args: Sequence[bytes]) -> None:
+    def run(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
         """Launch a kernel on a stream that waits for no other, and wait for it."""
 
     def new_mark(self) -> Any:

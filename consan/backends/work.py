@@ -7,6 +7,8 @@ from __future__ import annotations
 
 import contextlib
 import ctypes
+import threading
+import time
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 _EVENT_DISABLE_TIMING = 2
 _STREAM_NON_BLOCKING = 1
 _MOST_PARAMETERS = 8
+_NAP = 5e-5  # seconds
 
 
 class CudaWork:
@@ -28,6 +31,8 @@ class CudaWork:
     def __init__(self, backend: CudaBackend, driver: api.Driver) -> None:
         self._backend, self._driver = backend, driver
         self._apart: ctypes.c_void_p | None = None  # a stream for kernels that the host waits for
+        self._ran: Any = None  # a mark of that stream
+        self._lock = threading.Lock()
         self._values = (ctypes.c_uint64 * _MOST_PARAMETERS)()
         places = (ctypes.addressof(self._values) + 8 * number for number in range(_MOST_PARAMETERS))
         self._parameters = (ctypes.c_void_p * _MOST_PARAMETERS)(*places)
@@ -49,19 +54,22 @@ class CudaWork:
         self._driver.call("cuMemcpyHtoDAsync_v2", *arguments)
 
     def launch(self, handle: CudaModule, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
-        """Launch a kernel whose parameters have at most 64 bits each. One thread at a time may do so."""
+        """Launch a kernel whose parameters have at most 64 bits each."""
         function = self._backend.function(handle, entry, 0, (1, 1, 1)) if entry not in handle.functions else handle.functions[entry].handle
-        self._values[: len(numbers)] = list(numbers)
-        shape = (ctas, 1, 1, threads, 1, 1, 0)
-        self._driver.call("cuLaunchKernel", ctypes.c_void_p(function), *shape, ctypes.c_void_p(stream), self._parameters, None)
+        with self._lock:
+            self._values[: len(numbers)] = list(numbers)
+            shape = (ctas, 1, 1, threads, 1, 1, 0)
+            self._driver.call("cuLaunchKernel", ctypes.c_void_p(function), *shape, ctypes.c_void_p(stream), self._parameters, None)
 
-    def run(self, handle: CudaModule, entry: str, ctas: int, threads: int, args: Sequence[bytes]) -> None:
-        """Launch a kernel on a stream that waits for no other, and wait for it."""
+    def run(self, handle: CudaModule, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
+        """Launch a kernel on a stream that waits for no other, and wait for it. The host asks: another thread may use the driver meanwhile."""
         with self.entered():
             if self._apart is None:
-                self._apart = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
-            self._backend.launch(handle, entry, (ctas, 1, 1), (threads, 1, 1), args, stream=self._apart.value)
-            self._driver.call("cuStreamSynchronize", self._apart)
+                self._apart, self._ran = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING), self.new_mark()
+            self.launch(handle, entry, ctas, threads, numbers, self._apart.value or 0)
+            self.mark(self._ran, self._apart.value or 0)
+        while not self.passed(self._ran):
+            time.sleep(_NAP)
 
     def new_mark(self) -> Any:
         """A mark that is nowhere yet."""

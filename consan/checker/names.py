@@ -44,11 +44,11 @@ def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int, *, be
     """The same by the device. `place`: the address of CTAs x threads x 2 hashes. `beside`: apart from the program's streams."""
     backend, size = memory.backend, ctas * _SUMS * _HASH_BYTES
     out = memory.take("sums", size, clear=not beside)
-    arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
     if beside:
         backend.poke(out, bytes(size))
-        backend.work.run(memory.module(kernel()), "consan_sums", ctas, _THREADS, arguments)
+        backend.work.run(memory.module(kernel()), "consan_sums", ctas, _THREADS, (place, out, threads))
     else:
+        arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
         backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
     found = np.frombuffer((backend.peek if beside else backend.read)(out, size), "<u8").reshape(ctas, _SUMS).T
     memory.give("sums", out)

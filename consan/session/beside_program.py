@@ -21,6 +21,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from typing import Final
 
+from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.launch import result_bytes
 from consan.checker.memory import MOST_KEPT
@@ -285,7 +286,8 @@ class BesideProgram:
         try:
             while sent in self._sent:
                 self.look()
-                self._ask_device(sent)
+                for first in self._out[:1]:
+                    self._ask_device(first)
                 time.sleep(min(max(_SHORTEST_NAP, (time.monotonic() - began) / 20), _LONGEST_NAP))
         except KeyboardInterrupt:
             with self._lock:
@@ -296,15 +298,21 @@ class BesideProgram:
             raise
 
     def _ask_device(self, sent: Sent) -> None:
-        """Find out whether the device is lost, while a receipt does not come."""
+        """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""
         slip = sent.slip
         if slip is None or not sent.is_out or self.device.lost:
             return
         try:
             with self._work.entered():
-                self._work.passed(slip.ended)
+                passed = self._work.passed(slip.ended)
         except DeviceLost as error:
             self.lost(error)
+            return
+        if passed and sent.is_out:
+            with self._lock:
+                self._out.remove(sent)
+                sent.slip, sent.examined = None, True
+                sent.account = Account(is_known=True, error=InternalError("its receipt did not come"))
 
     def lost(self, error: DeviceLost) -> None:
         """The device is lost: launches without a receipt have no record, and one of the first of each stream is at fault."""

@@ -10,6 +10,7 @@ from leaving_support import SHADOW, SOURCE, slow_clock
 from streams_support import Streams
 
 from consan.backends.virtual import VirtualBackend
+from consan.checker import launch as launch_memory
 from consan.checker import receipts
 from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
@@ -155,6 +156,30 @@ def test_a_text_that_is_loaded_twice(backend: Streams) -> None:
         framework.launch(number == 7)
         backend.advance(0)
     assert framework.counts() == ("violations", 8, 16, 2)
+
+
+def test_a_large_launch_is_summed_by_the_device(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_memory, "FEWEST_ON_DEVICE", 1)
+    ran: list[str] = []
+    run = backend.work.run
+    monkeypatch.setattr(backend.work, "run", lambda handle, entry, *how: (ran.append(entry), run(handle, entry, *how)))
+    framework = Framework(backend)
+    for rounds in (2, 2, 3):
+        framework.launch(rounds, entry="scatters")
+    assert framework.counts() == ("clean", 3, 6, 2)
+    assert ran == ["consan_sums"] * 2
+
+
+def test_a_receipt_that_does_not_come_is_told(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
+    framework = Framework(backend)
+    framework.launch()
+    with monkeypatch.context() as inside:
+        inside.setattr(backend.work, "launch", lambda *_: None)
+        framework.launch()
+    framework.launch()
+    report = framework.session.report()
+    assert (report.verdict, sum(kernel.launches for kernel in report.kernels)) == ("incomplete", 2)
+    assert report.incomplete == ("waits: a launch was not checked: its receipt did not come",)
 
 
 def test_full_logs_are_cleared_for_each_launch(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
