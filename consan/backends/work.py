@@ -57,12 +57,16 @@ class CudaWork:
         """Launch a kernel whose parameters have at most 64 bits each."""
         function = self._backend.function(handle, entry, 0, (1, 1, 1)) if entry not in handle.functions else handle.functions[entry].handle
         with self._lock:
-            self._values[: len(numbers)] = list(numbers)
             shape = (ctas, 1, 1, threads, 1, 1, 0)
-            self._driver.call("cuLaunchKernel", ctypes.c_void_p(function), *shape, ctypes.c_void_p(stream), self._parameters, None)
+            self._driver.call("cuLaunchKernel", ctypes.c_void_p(function), *shape, ctypes.c_void_p(stream), self.parameters(numbers), None)
+
+    def parameters(self, numbers: Sequence[int]) -> Any:
+        """Pointers to the numbers, as the driver takes them."""
+        self._values[: len(numbers)] = list(numbers)
+        return self._parameters
 
     def run(self, handle: CudaModule, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
-        """Launch a kernel on a stream that waits for no other, and wait for it. The host asks: another thread may use the driver meanwhile."""
+        """Launch a kernel on a stream that waits for no other, and ask until it is over: other threads may use the driver meanwhile."""
         with self.entered():
             if self._apart is None:
                 self._apart, self._ran = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING), self.new_mark()

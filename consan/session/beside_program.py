@@ -17,8 +17,8 @@ import threading
 import time
 from collections import deque
 from collections.abc import Hashable, Iterator
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from queue import SimpleQueue
 from typing import Final
 
 from consan._errors import InternalError
@@ -54,7 +54,7 @@ class BesideProgram:
     _idle: dict[Shape, list[Started]] = field(default_factory=dict)  # ready for the next launch
     _last: dict[int, Sent] = field(default_factory=dict)  # by the address of its module's variable
     _lock: threading.RLock = field(default_factory=threading.RLock)
-    _pool: ThreadPoolExecutor | None = None
+    _checks: SimpleQueue[tuple[Sent, Account]] | None = None
 
     def __post_init__(self) -> None:
         self.judge.settle = self.settle
@@ -227,9 +227,14 @@ class BesideProgram:
     def _examine(self, sent: Sent, account: Account) -> None:
         """Check a launch in the thread."""
         sent.account, sent.examined, account.first = account, True, sent
-        if self._pool is None:
-            self._pool = ThreadPoolExecutor(1, "consan-checks")
-        self._pool.submit(self._examined, sent, account)
+        if self._checks is None:
+            self._checks = SimpleQueue()  # its thread is a daemon: the end of the program waits for the others
+            threading.Thread(target=self._check, args=(self._checks,), daemon=True, name="consan-checks").start()
+        self._checks.put((sent, account))
+
+    def _check(self, checks: SimpleQueue[tuple[Sent, Account]]) -> None:
+        while True:
+            self._examined(*checks.get())
 
     def _examined(self, sent: Sent, account: Account) -> None:
         try:

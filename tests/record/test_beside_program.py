@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from typing import Any
 
 import numpy as np
@@ -88,6 +89,14 @@ def test_nobody_waits_for_a_launch(backend: Streams, monkeypatch: pytest.MonkeyP
             framework.launch()
         assert not backend.done
     assert framework.counts() == ("clean", 5, 10, 1)
+
+
+def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Streams) -> None:
+    framework = Framework(backend)
+    framework.launch()
+    framework.session.report()
+    assert [thread for thread in threading.enumerate() if thread.name.startswith("consan-")]
+    assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("consan-"))
 
 
 def test_a_race_that_only_one_launch_has_is_found(backend: Streams) -> None:
