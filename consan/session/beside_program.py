@@ -305,6 +305,9 @@ class BesideProgram:
     def _ask_device(self, sent: Sent) -> None:
         """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""
         slip = sent.slip
+        if self.device.lost:
+            with self._lock:
+                self._give_up(DeviceLost("the device is lost", code=0, name="the loss of the device"))
         if slip is None or not sent.is_out or self.device.lost:
             return
         try:

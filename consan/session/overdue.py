@@ -42,11 +42,11 @@ class Overdue:
             self._busy.set()
 
     def _run(self) -> None:
-        with self.device.backend.apart_from_captures():
+        with contextlib.suppress(DeviceLost), self.device.backend.apart_from_captures():
             while not self.device.lost:
                 self._busy.wait()
                 time.sleep(LOOK_EVERY)
-                with contextlib.suppress(DeviceLost):  # who waits for a launch finds out
+                with contextlib.suppress(Exception):  # who waits for a launch asks the same, and tells
                     self._look()
 
     def _look(self) -> None:

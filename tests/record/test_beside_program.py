@@ -239,6 +239,17 @@ def test_a_fault_before_the_next_launch_is_told_too(backend: Streams) -> None:
     assert any(why.startswith("other, or a kernel beside it") for why in report.incomplete), report.incomplete
 
 
+def test_a_device_that_others_have_lost(backend: Streams) -> None:
+    framework = Framework(backend)
+    framework.launch()
+    backend.advance(0)
+    framework.launch()
+    framework.session.device.lost = True
+    report = framework.session.report()
+    assert report.incomplete == ("waits left no record; --engine inline keeps what it found up to the fault",)
+    assert sum(kernel.launches for kernel in report.kernels) == 1
+
+
 def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
     framework = Framework(backend, SOURCE)
