@@ -8,7 +8,7 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
   this call only), a `#line` names readable source, and the instrumented cubin is returned in place of CuPy's;
 - `_compile_module_with_cache` is wrapped: after the load the control block is planted;
 - `cupy._core.raw._get_raw_module` is wrapped for `RawModule(path=...)`: PTX files are instrumented, binaries are listed;
-- where the session records, CuPy's launches go through functions of ours (cupy_driver.py): each gets a log, and is waited for;
+- where the session records, CuPy's launches go through functions of ours (cupy_driver.py): each gets a log;
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
 

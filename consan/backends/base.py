@@ -50,6 +50,10 @@ class EntryResources:
 class StreamWork(Protocol):
     """Work of consan's own in the streams of the program. It is executed in the order of its stream, and nobody waits for it."""
 
+    @property
+    def vanishes(self) -> bool:
+        """Whether the program, and the memory of the device with it, may end before consan does."""
+
     def entered(self) -> AbstractContextManager[None]:
         """Inside the block the calling thread may add work."""
 

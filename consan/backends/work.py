@@ -28,6 +28,8 @@ _NAP = 5e-5  # seconds
 class CudaWork:
     """The work of one backend."""
 
+    vanishes = False
+
     def __init__(self, backend: CudaBackend, driver: api.Driver) -> None:
         self._backend, self._driver = backend, driver
         self._apart: ctypes.c_void_p | None = None  # a stream for kernels that the host waits for

@@ -23,6 +23,8 @@ _BLOCKS = mmap.PAGESIZE // _BLOCK
 class RemoteWork(CudaWork):
     """The work of one process."""
 
+    vanishes = True
+
     def __init__(self, backend: ClientBackend, driver: Driver) -> None:
         super().__init__(backend, driver)
         self._pages: tuple[mmap.mmap, int] | None = None

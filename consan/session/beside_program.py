@@ -5,7 +5,8 @@ In the stream of such a launch its memory is cleared and its module is given the
 launch of the kernel had did the same: it is counted, and its memory serves the next one. What is new is checked in a thread. Launches are
 concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
 
-The host waits where all slips or too many logs are in use.
+The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end before
+consan does, and its memory with it: what a crash takes must not be new.
 
 Not handled: a fault of a kernel that is not recorded and runs between recorded ones. The report cannot tell which of them it was.
 """
@@ -54,6 +55,7 @@ class BesideProgram:
     _idle: dict[Shape, list[Started]] = field(default_factory=dict)  # ready for the next launch
     _last: dict[int, Sent] = field(default_factory=dict)  # by the address of its module's variable
     _lock: threading.RLock = field(default_factory=threading.RLock)
+    _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
     _checks: SimpleQueue[tuple[Sent, Account]] | None = None
 
     def __post_init__(self) -> None:
@@ -161,6 +163,9 @@ class BesideProgram:
                 self.lost(error)
                 return
         self._overdue.begin()
+        if work.vanishes and sent.shape not in self._seen:
+            self._seen.add(sent.shape)
+            self._wait(sent)
 
     # -- behind it ---------------------------------------------------------------------------------------------------------
 

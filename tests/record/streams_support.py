@@ -96,6 +96,8 @@ class Streams(Background):
 class StreamsWork:
     """Work of consan's own (`StreamWork`)."""
 
+    vanishes = False
+
     def __init__(self, backend: Streams) -> None:
         self._backend = backend
 

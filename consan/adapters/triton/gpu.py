@@ -11,7 +11,7 @@ files, is turned off for the session, through torch's public `config.patch`.
   configuration would be assembled with hooks.
 - The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
   and others are never mixed.
-- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log and is waited for. Launches
+- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log. Launches
   into a CUDA graph take the form with called hooks. So the modes of `torch.compile` that ask for CUDA graphs launch without them.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
