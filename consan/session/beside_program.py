@@ -5,8 +5,8 @@ In the stream of such a launch its memory is cleared and its module is given the
 launch of the kernel had did the same: it is counted, and its memory serves the next one. What is new is checked in a thread. Launches are
 concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
 
-The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end before
-consan does, and its memory with it: what a crash takes must not be new.
+The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
+before consan does, and its memory with it: what a crash takes must not be new.
 
 Not handled: a fault of a kernel that is not recorded and runs between recorded ones. The report cannot tell which of them it was.
 """
