@@ -222,7 +222,7 @@ SESSION: Final = (
         "--engine",
         "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
         " what record does not take yet is checked inline, and the report says so; auto: record; inline on"
-        " a GPU for launches into graphs, in stress, reduce and replay of schedules, and for frameworks other than Triton",
+        " a GPU for launches into graphs, and in stress, reduce and replay of schedules",
         default="auto",
         choices=ENGINES,
     ),

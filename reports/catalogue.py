@@ -159,6 +159,11 @@ _BARRIER_MISUSE = CatalogueEntry(
             "name in the mask at {first_at} only lanes that execute it, or move it out of the branch",
             "{came} reach {point} at {first_at}, whose mask names more lanes; {others}",
         ),
+        "not-in-mask": Situation(
+            "the executing lane in the mask of bar.warp.sync: without it the behaviour is undefined",
+            "name all lanes that execute {first_at} in its mask, or let only lanes of the mask come there",
+            "a lane executes the bar.warp.sync at {first_at}, whose mask lacks it",
+        ),
         "divergent-warp": Situation(
             "the other lanes of the warp at {point}: the .aligned form needs all of them",
             "move the instruction at {first_at} out of the branch, or make the branch uniform for the warp",

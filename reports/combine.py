@@ -17,7 +17,7 @@ from consan.reports.merging import merge_findings
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict import says_nothing_ran, verdict_of
 
-_COUNTS = ("launches", "unchecked", "ctas", "histories", "recalled", "global_accesses", "global_compared")  # of a kernel
+_COUNTS = ("launches", "unchecked", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")  # of a kernel
 
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:

@@ -230,6 +230,7 @@ class KernelSummary:
     recalled: int = 0  # of these, how many an earlier run of the same module has replayed without a finding; the others were replayed now
     global_accesses: int = 0  # to global memory, by single threads of recorded CTAs
     global_compared: int = 0  # those of bytes that several threads touch, and one writes
+    global_proven: int = 0  # those that were proven apart before their launch, by arithmetic on its parameters
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
 
 

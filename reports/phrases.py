@@ -290,13 +290,16 @@ def _recorded(report: Report) -> str:
 
 
 def _outer(report: Report) -> str:
-    """`4,096 accesses, of which 96 can meet a write of another thread and were compared`: all others cannot race."""
-    accesses, compared = (sum(getattr(kernel, name) for kernel in report.kernels) for name in ("global_accesses", "global_compared"))
-    return (
-        f"{plural(accesses, 'access', 'accesses')}, of which {compared:,} can meet a write of another thread and were compared"
-        if accesses
-        else ""
-    )
+    """`4,096 accesses, of which 96 can meet a write of another thread and were compared`: all others cannot race.
+
+    `...; 2,048 of them were proven apart before the launch`.
+    """
+    names = ("global_accesses", "global_compared", "global_proven")
+    accesses, compared, proven = (sum(getattr(kernel, name) for kernel in report.kernels) for name in names)
+    if not accesses:
+        return ""
+    apart = f"; {proven:,} of them were proven apart before their launch" if proven else ""
+    return f"{plural(accesses, 'access', 'accesses')}, of which {compared:,} can meet a write of another thread and were compared{apart}"
 
 
 def _ran(report: Report) -> str:

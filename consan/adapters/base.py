@@ -116,6 +116,12 @@ class Patches:
             self._done.append((owner, attribute, vars(owner).get(attribute, _INHERITED)))
             setattr(owner, attribute, value)
 
+    def take_away(self, owner: Any, attribute: str) -> None:
+        """Delete `owner.attribute`."""
+        with self._lock:
+            self._done.append((owner, attribute, vars(owner)[attribute]))
+            delattr(owner, attribute)
+
     def undo(self) -> None:
         """Restore every original."""
         with self._lock:

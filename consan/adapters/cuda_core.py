@@ -11,10 +11,11 @@ Read against cuda.core 1.2. Its classes are extension types whose methods cannot
   and fat binaries that the program brings, linked objects, relocatable and LTO programs.
 
 Called hooks stay in modules that use variables, and where cuda.core was imported before the first session: the program may hold the
-`launch` that gives no log. A graph definition, whose nodes get none, cannot be made beside recorded kernels.
+`launch` that gives no log. The driver starts the nodes of a graph definition, and gives none: a program that takes the name GraphDefinition
+has called hooks from then on. A graph definition beside kernels that were recorded before cannot be made.
 
 What Numba does with cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
-kernel nodes with called hooks that are added to a graph definition, `debug` programs that cuda-gdb is to see, and a second device.
+how often the nodes of a graph definition run, `debug` programs that cuda-gdb is to see, and a second device.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ from consan.adapters.seam import NeedsGpu, Seam, lacking
 _OLDEST = _NEWEST = (1, 2)
 _SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
 _OWN_ADAPTER = ("numba", "numba_cuda")  # packages that use cuda.core and have an adapter of their own
+_DEFINITION = "GraphDefinition"
 _RELOCATABLE = ("relocatable_device_code", "link_time_optimization")
 
 
@@ -68,6 +70,7 @@ class CudaCoreAdapter(Seam):
         self._made: list[_Made] = []  # kept alive: a later session attaches to it again
         self._launches = CoreLaunches()
         self._records = True  # whether all launches are seen
+        self._defines = False  # whether the program has graph definitions, whose nodes are not launched by it
 
     def install(self, session: Any) -> None:
         """Take over cuda.core now or when it is imported."""
@@ -87,8 +90,17 @@ class CudaCoreAdapter(Seam):
             self._patches.set(core, "Program", _checked_program(self, core.Program, core.ProgramOptions))
             self._patches.set(core, "Linker", _checked_linker(self, core.Linker))
             self._patches.set(core, "ObjectCode", _checked_object_code(self, core.ObjectCode))
-            if hasattr(getattr(core, "graph", None), "GraphDefinition"):
-                self._patches.set(core.graph, "GraphDefinition", _checked_definition(self, core.graph.GraphDefinition))
+            if hasattr(getattr(core, "graph", None), _DEFINITION):
+                named = functools.partial(self._named, core.graph.__name__, _checked_definition(self, core.graph.GraphDefinition))
+                self._patches.take_away(core.graph, _DEFINITION)
+                self._patches.set(core.graph, "__getattr__", named)
+
+    def _named(self, module: str, definition: Any, name: str) -> Any:
+        """A name of the module of graphs that it lacks: that of graph definitions was taken away, to see who takes it."""
+        if name != _DEFINITION:
+            raise AttributeError(f"module {module!r} has no attribute {name!r}")
+        self._records = False
+        return definition
 
     # -- asked by the subclasses ----------------------------------------------------------------------------------------------------
 
@@ -107,16 +119,21 @@ class CudaCoreAdapter(Seam):
         prepared = session.instrument_for_framework(text, name=name, reached=True) if self._records else session.instrument(text, name=name)
         shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
         self._made.append(_Made(prepared, session, shown, plain))
+        if self._defines:
+            self._ready(self._made[-1])
         return shown
 
     def plain(self, code: Any) -> Any:
         """The object as it would be without consan."""
         return next((made.plain for made in self._made if made.shown is code), code)
 
-    def refuse_nodes(self) -> None:
-        """A graph definition is made. The driver starts its nodes, so that a recorded kernel would have no log."""
+    def defines(self) -> None:
+        """A graph definition is made. The driver starts its nodes: recorded kernels would have no log, and hooks must be planted."""
         if any(made.prepared.recorded is not None for made in self._made):
             raise NotSupported("cuda.core: the kernel nodes of a graph definition cannot be recorded; --engine inline takes them")
+        self._defines = True
+        for made in self._made if self._session is not None else ():
+            self._ready(made)
 
     # -- launches ------------------------------------------------------------------------------------------------------------------
 
@@ -245,7 +262,7 @@ def _checked_object_code(adapter: CudaCoreAdapter, base: Any) -> Any:
 def _checked_definition(adapter: CudaCoreAdapter, base: Any) -> Any:
     class AllDefinitions(type):
         def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-            adapter.refuse_nodes()
+            adapter.defines()
             return base(*args, **kwargs)
 
         def __instancecheck__(cls, instance: object) -> bool:

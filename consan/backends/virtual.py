@@ -94,6 +94,11 @@ class VirtualBackend:
         with self._lock:
             return self.machine.load(ptx, name)
 
+    def decode(self, handle: LoadedModule, entry: str, block: Dim3, ctas: int) -> None:
+        """Decode a kernel for launches of so many CTAs, without dynamic shared memory."""
+        with self._lock:
+            handle.decode(entry, block, ctas)
+
     def resources(self, handle: LoadedModule, entry: str) -> EntryResources:
         """Shared memory of an entry. There are no registers to count."""
         with self._lock:

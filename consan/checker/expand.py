@@ -6,6 +6,7 @@ Each CTA is one of a launch on the virtual machine, with the numbers that it had
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 from collections.abc import Callable, Iterator, Sequence
@@ -15,19 +16,25 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from consan.checker.ahead import later, settle
 from consan.checker.grouping import Dim3
 from consan.checker.launch import Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.spans import Spans
+from consan.instrument.collection import no_collection
 from consan.instrument.record import Compact, Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.footprint import SPAN_BYTES
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import Event
 from consan.instrument.record.tensors import bounds
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
-_SIZES = (1, 4, 16)
+_SIZES = (4, 16)
+_MOST_AHEAD = 4  # kernels of a module
+_SIDES = (Event.GLOBAL_WRITE, Event.GLOBAL_READ)
 _NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 _LOCK = threading.Lock()
 
@@ -40,6 +47,7 @@ class VirtualExpander:
     entry: int
     machine: Callable[[], Any]
 
+    @no_collection()
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
         given = _given(launch, _padded(ctas))
@@ -48,6 +56,7 @@ class VirtualExpander:
                 raise NotExpanded
             return _full(launch.warps)
         assert self.recorded.expand is not None
+        settle(self.recorded.ahead[:1])
         try:
             text = self.recorded.expand()
         except Refusal:
@@ -62,6 +71,7 @@ class VirtualExpander:
 
     @property
     def _footprint(self) -> Recorded | None:
+        settle(self.recorded.ahead[1:])
         return self.recorded.footprint() if self.recorded.footprint is not None else None
 
     def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
@@ -71,6 +81,7 @@ class VirtualExpander:
         except NotExpanded:
             return None
 
+    @no_collection()
     def _spans(self, launch: Launch, ctas: Sequence[int], footprint: Recorded) -> Spans:
         sides, given = footprint.sides[self.entry], _given(launch, ctas)
         if given[expansion.LOGS][:, -1].any():
@@ -89,10 +100,10 @@ class VirtualExpander:
     @contextlib.contextmanager
     def _run(self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
         """Run one of the texts for the host. Inside the block its log, and what it was given, can be read."""
-        backend, handle = self._load(text)
+        backend, handle = _loaded(text, self.machine)
         ctas, memory, no_log = len(given[expansion.CTAS]), LogMemory(backend), _NO_LOG if text.sides else None
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, outer=True, loops=text.loops, compact=no_log)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops, compact=no_log)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}
@@ -112,12 +123,39 @@ class VirtualExpander:
                 backend.free(place)
             whole.free()
 
-    def _load(self, text: Recorded) -> tuple[Any, Any]:
-        if not text.loaded:
-            backend = self.machine()
-            text.loaded.append((backend, backend.load(text.ptx)))
-        backend, handle = text.loaded[0]
-        return backend, handle
+
+def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:
+    """Write, load and decode the texts for the host beside what the caller does next. `machine`: makes a virtual machine."""
+    if recorded.expand is not None and not recorded.ahead:
+        recorded.ahead.extend(later(functools.partial(work, recorded, machine)) for work in (_decode_expansion, _load_footprint))
+
+
+@no_collection()
+def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
+    assert recorded.expand is not None
+    backend, handle = _loaded(recorded.expand(), machine)
+    for entry in recorded.entries[:_MOST_AHEAD]:
+        if entry not in recorded.silent and (block := handle.entry(entry).likely_block) is not None:
+            backend.decode(handle, entry, block, _SIZES[0])
+
+
+@no_collection()
+def _load_footprint(recorded: Recorded, machine: Callable[[], Any]) -> None:
+    if recorded.footprint is None or not any(event.kind in _SIDES for template in recorded.templates for event in template.events):
+        return  # no address can decide anything
+    footprint = recorded.footprint()
+    if footprint is not None:
+        _loaded(footprint, machine)
+
+
+@no_collection()
+def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
+    """A text for the host on its virtual machine."""
+    if not text.loaded:
+        backend = machine()
+        text.loaded.append((backend, backend.load(text.ptx)))
+    backend, handle = text.loaded[0]
+    return backend, handle
 
 
 def _padded(ctas: Sequence[int]) -> list[int]:

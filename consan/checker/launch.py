@@ -26,6 +26,7 @@ from consan.checker.replay import History
 from consan.checker.spans import Spans, apart
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
@@ -36,6 +37,7 @@ _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a 
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
 _HASH_BYTES = 8
+_PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
 
 class NoRoom(Exception):  # noqa: N818
@@ -71,7 +73,7 @@ class Launch:
     most_bytes: int
     cluster: Dim3 = (1, 1, 1)
     calls: bool = False  # threads keep their place in the log in memory
-    outer: bool = False  # accesses to global memory are in the logs
+    mode: Mode = Mode.OFF  # how accesses to global memory are in the logs
     loops: bool = True  # a thread may store more
     roomy: bool = False  # a log of the usual length was full
     silent: bool = False  # the kernel records nothing: all of its CTAs did the same
@@ -95,7 +97,7 @@ class Launch:
         bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         least, most = self.words + 2, self.words + 2
         if self.loops:
-            usual = _MOST_OUTER_LINES if self.outer and self.backend.allocates_zeros else MOST_LINES
+            usual = _MOST_OUTER_LINES if self.mode is not Mode.OFF and self.backend.allocates_zeros else MOST_LINES
             least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
             most *= _ROOMY if self.roomy else 1
         if self.compact is not None and not self.compact.stores:
@@ -106,13 +108,10 @@ class Launch:
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         threads = self.ctas * self.threads
-        sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES}
-        if self.compact is not None and self.compact.counts:
-            sizes["ends"] = threads * text.END_BYTES
-        if self.calls:
-            sizes["states"] = threads * text.STATE_BYTES
-        if self.beside:
-            sizes["work"] = WORK_BYTES
+        counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
+        sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
+        sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
+        sizes["work"] = WORK_BYTES * self.beside
         self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
         self.address = self._places["results"]
 
@@ -178,7 +177,7 @@ class Launch:
     def places(self) -> bytes:
         """What the kernel needs to know (instrument/record/text.py)."""
         wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
-        for place, name in ((text.ARENA, "log"), (text.HASHES, "hashes"), (text.STATES, "states"), (text.ENDS, "ends")):
+        for name, place in _PLACES.items():
             wide[place // 8] = self._places.get(name, 0)
         wide[text.START // 8] = MIX[0]
         narrow[:2] = self.lines, max(0, self.lines - self.words - 1) * LINE_BYTES

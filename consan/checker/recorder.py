@@ -54,7 +54,10 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass
 class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
+    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py).
+
+    `apart`: launches whose accesses to global memory were all proven apart before they ran, `proven`: these accesses.
+    """
 
     launches: int = 0
     ctas: int = 0
@@ -63,6 +66,8 @@ class Tally:
     events: int = 0
     accesses: int = 0
     compared: int = 0
+    apart: int = 0
+    proven: int = 0
 
     def add(self, new: Tally) -> None:
         """Count another launch."""
@@ -119,7 +124,7 @@ def start(
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode is not Mode.OFF, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
+        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
     )  # fmt: skip
     if not launch.silent:
         launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
@@ -137,7 +142,7 @@ class Known:
     troubles: frozenset[Status]
     geometry: History  # without its log
     by_address: bool = False  # addresses in global memory decide the findings: one unit stands for those that are apart (spans.py)
-    by_clip: bool = False  # so does where boxes of tensor copies lie: each unit is replayed
+    by_clip: bool = False  # so does where boxes of tensor copies lie, or whether stored values are equal: each unit is replayed
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
     stands: npt.NDArray[np.uint32] | None = None

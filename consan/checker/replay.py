@@ -14,7 +14,7 @@ from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
-_BY_ADDRESS, _BY_CLIP = 1, 2  # Decides of types.hpp
+_BY_ADDRESS, _BY_CLIP, _BY_VALUE = 1, 2, 4  # Decides of types.hpp
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
     "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
@@ -47,7 +47,7 @@ class Level(enum.IntEnum):
 
 
 _NUMBERS = (
-    "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events closed pad"
+    "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events closed every"
 )
 
 
@@ -86,7 +86,7 @@ class _Output(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("status", "records", "stuck_lane", "by_address", "overtaken")),
         ("lane_events", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("proven", "pad")),
+        *((name, ctypes.c_uint32) for name in ("proven", "repeats")),
     )
 
 
@@ -130,6 +130,7 @@ class Replayed:
     proven: bool = False  # a deadlock
     by_clip: bool = False  # so does how much of a copy's box lies inside its tensor
     stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
+    repeats: int = 0  # periods of loops that were counted and not replayed (source/repeats.hpp)
 
 
 def replay(
@@ -141,9 +142,11 @@ def replay(
     isa: bool = False,
     opened: tuple[int, int] = (0, 0),
     closed: bool = False,
+    every: bool = False,
 ) -> Replayed:
     """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
     its events. `closed`: the host has stopped the launch; a block that has its number is complete.
+    `every`: rounds that repeat are replayed each time.
     """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
@@ -154,10 +157,10 @@ def replay(
     given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa)
     given.open_block, given.open_events = opened
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
-    given.closed, given.stands = int(closed), stands.ctypes.data
+    given.closed, given.every, given.stands = int(closed), int(every), stands.ctypes.data
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
     found = records[: output.records]
-    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & _BY_CLIP)
+    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & (_BY_CLIP | _BY_VALUE))
     events, overtaken, proven = int(output.lane_events), bool(output.overtaken), bool(output.proven)
-    return Replayed(Status(output.status), found, events, by_address, overtaken, proven, by_clip, stands)
+    return Replayed(Status(output.status), found, events, by_address, overtaken, proven, by_clip, stands, int(output.repeats))

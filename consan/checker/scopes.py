@@ -25,6 +25,7 @@ _Pair = tuple[int, int]
 _UNORDERED = (Kind.DATA_RACE, Kind.MISSING_TENSOR_FENCE)  # what a narrow scope looks like, of shared and of tensor memory
 _CONFLICTS = (*_UNORDERED, Kind.MISSING_WAIT)
 _RACES = (*_UNORDERED, Kind.GLOBAL_RACE)
+_TOLD = ("kind", "reason", "group", "commits", "retired", "expected")  # of a race in global memory: what it is, and the sites of what lacks
 
 
 def named(at: Callable[[Level], Replayed]) -> Replayed:
@@ -51,9 +52,11 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
     """The same for all units of a launch, of so many CTAs each. The checker has noted the fence that may be too narrow in global memory."""
     exact = at(Level.EXACT)
     outer, inner = _unordered(exact.records), _unordered(exact.of_units) if ctas > 1 else []
-    if not (exact.narrow and outer) and not inner:
+    scoped = [record for record in exact.records if record["kind"] == Kind.SCOPE]
+    if not (exact.narrow and outer) and not inner and not scoped:
         return exact
     wide = at(Level.SCOPES)
+    _lack_more(scoped, wide.records)
     gone = _gone(outer, wide.records)
     for record in (each for each in gone if each["expected"]):
         record["kind"], record["reason"], record["retired"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["expected"]
@@ -65,6 +68,15 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
             record["kind"], record["reason"] = Kind.SCOPE, Reason.ARRIVE_SCOPE if _pair(record) in waits else Reason.WAIT_SCOPE
     stay = _stay(exact.of_units, wide.of_units)
     return replace(exact, of_units=[record for record, stays in zip(exact.of_units, stay, strict=True) if stays])
+
+
+def _lack_more(scoped: list[np.void], wide: list[np.void]) -> None:
+    """A race that wide scopes leave is no `scope`: it is told as the race that they leave."""
+    left = {_pair(record): record for record in _unordered(wide)}
+    for record in scoped:
+        if (found := left.get(_pair(record))) is not None:
+            for name in _TOLD:
+                record[name] = found[name]
 
 
 def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np.bool_]:

@@ -36,6 +36,7 @@ _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
+_OWN_THREADS: Final = "consan-"  # how their names begin
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -285,6 +286,7 @@ def _place(error: BaseException, before: str, after: str = "") -> str:
 
 
 def _join_threads() -> None:
+    """Wait for the program's threads; those of consan wait for work."""
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not thread.daemon:
+        if thread is not threading.current_thread() and not (thread.daemon or thread.name.startswith(_OWN_THREADS)):
             thread.join()

@@ -11,7 +11,7 @@ import contextlib
 import math
 import threading
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Final
 
@@ -21,6 +21,7 @@ from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.checker.recorder import Checked
 from consan.instrument.record.global_memory import Mode
+from consan.ranges import LaunchExtents
 from consan.reports.found import ModuleSites
 from consan.reports.model import VerifiedFix
 from consan.reports.positions import unfinished
@@ -28,6 +29,7 @@ from consan.session.device import Device
 from consan.session.histories import Keeper
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
+from consan.session.proofs import Proofs
 from consan.session.recording import Recording, gaps_of
 from consan.session.started import Started
 from consan.session.watch import SessionWatch
@@ -56,25 +58,60 @@ class Judge:
     sites_of: Callable[[Prepared], ModuleSites]
     cta_limit: int
     lost: bool = False  # a fault has taken the device and the record
+    proofs: Proofs = field(default_factory=Proofs)
     settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
     _checking: threading.Lock = field(default_factory=threading.Lock)
 
+    def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
+        """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
+        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+            return prepared, 0
+        if self.recording.keeps or self.recording.asked:  # its accesses are wanted
+            return prepared, 0
+        accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))
+        if not accesses:
+            return prepared, 0
+        light = self.modules.without_outer(prepared)
+        if light.recorded is None:
+            return prepared, 0
+        self._unlist(prepared)
+        return light, accesses
+
+    def _unlist(self, prepared: Prepared) -> None:
+        """Leave a form without judged launches out of the report, which lists the form that is judged."""
+        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+            self.modules.used.pop(prepared.number, None)
+
     def start(
-        self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, restore: Restore | None, stream: int | None = None,
-        *, beside: bool = False,
-    ) -> tuple[Prepared, Started | None]:  # fmt: skip
+        self,
+        prepared: Prepared,
+        entry: str,
+        grid: Dim3,
+        block: Dim3,
+        cluster: Dim3,
+        restore: Restore | None,
+        stream: int | None = None,
+        args: Sequence[bytes] = (),
+        *,
+        beside: bool = False,
+    ) -> tuple[Prepared, Started | None]:
         """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks.
 
-        So do nodes of a graph: they run whenever the program starts the graph, and a log serves one launch. `beside`: the program is to
-        go on beside it. Otherwise nothing else runs: the launch has the module's variables for itself.
+        So do nodes of a graph: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters, if
+        they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
+        for itself.
         """
         if prepared.recorded is None:
             return prepared, None
         if self.device.backend.capturing(stream):
             self.recording.takes_hooks(prepared.name, "a launch into a graph")
             return self._with_hooks(prepared, cluster), None
+        prepared, proven = self.pruned(prepared, entry, grid, block, args)
+        assert prepared.recorded is not None
         if prepared.doubtful:
             self.recording.doubts(entry, prepared.doubtful)
+            if proven:
+                self._unlist(prepared)
             return self._with_hooks(prepared, cluster), None
         if not (beside or entry in prepared.recorded.silent):
             self.settle()
@@ -87,7 +124,7 @@ class Judge:
                 return self.start(prepared, entry, grid, block, cluster, restore, stream)
             self.recording.takes_hooks(prepared.name, str(error))
             return self._with_hooks(prepared, cluster), None
-        started.restore = restore
+        started.restore, started.proven = restore, proven
         if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return prepared, started
@@ -177,7 +214,6 @@ class Judge:
             prepared.doubtful = why
         if started.restore is None or self.device.lost:
             return False
-        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
-            del self.modules.used[prepared.number]  # the report lists the form that is judged
+        self._unlist(prepared)
         started.restore()
         return True

@@ -12,6 +12,7 @@ from dataclasses import replace
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
+from consan.checker.ahead import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
@@ -26,6 +27,7 @@ from consan.session.recording import Recording
 from consan.session.runtime import library_for
 from consan.session.shadow import Room
 from consan.session.variables import keeps_state
+from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.registers import assemble_known, assemble_recorded
 
@@ -80,10 +82,12 @@ class Modules:
         return prepared
 
     def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool) -> Prepared | str:
-        """The module for the recording engine, or why the engine does not take it."""
+        """The module for the recording engine, or why the engine does not take it. The plain module is assembled meanwhile."""
+        backend = self._device.backend
         with self.progress.module(name):
+            plain = [later(functools.partial(assemble_cached, ptx, backend.arch))] if backend.assembles else []
             try:
-                leaves = not self._device.backend.simulates  # the virtual machine ends launches by itself
+                leaves = not backend.simulates  # the virtual machine ends launches by itself
                 done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
@@ -91,8 +95,9 @@ class Modules:
                 return done
             prepared = self._prepared(ptx, name, done[0])
             prepared.recorded = done[1]
-            if self._device.backend.assembles:
-                prepared.cubin = assemble_recorded(ptx, done[0].ptx, self._device.backend.arch).cubin
+            if backend.assembles:
+                settle(plain)
+                prepared.cubin = assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
             return prepared
 
     def _rewritten(self, made_by: str, base: Variant, read: Callable[[], Module], delays: bool) -> Instrumented:
@@ -138,7 +143,9 @@ class Modules:
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
         self._leave(prepared)
-        return self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+        light = self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+        light.framework = prepared.framework
+        return light
 
     def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""

@@ -8,10 +8,9 @@ Not handled: the record of a launch on a GPU that ends with a fault.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import EnvironmentFailure, UsageError
@@ -21,24 +20,23 @@ from consan.checker.beside import Kept
 from consan.checker.build import compiler, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
+from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import Checked, Histories, Tally, start
-from consan.instrument import Instrumented, Places, communicates
-from consan.instrument.record import Recorded, Refusal, record
+from consan.instrument import Instrumented, Places
+from consan.instrument.record import Recorded, Refusal
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.stored import dump_recorded, dump_refusal, restore_recorded
 from consan.instrument.record.templates import LANES
 from consan.instrument.runtime import Variant
-from consan.instrument.stored import fingerprint
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
 from consan.session.repairs import Fixes
+from consan.session.rewritten import Rewriting
 from consan.session.started import Started
-from consan.toolchain.cache import CACHE, key
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -52,7 +50,7 @@ _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
-REMEMBERS = True  # tests look at each replay, and at each pass
+REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -97,6 +95,11 @@ class Recording:
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
+    @property
+    def asked(self) -> bool:
+        """Whether more is done with the record of a launch than to look for findings."""
+        return self.exhaustive or self.asker is not None or bool(ASKERS)
+
     def wanted(self, backend: Backend) -> bool:
         """Whether modules are recorded, if the engine takes them."""
         return self.engine == RECORD or (self.engine == AUTO and backend.records)
@@ -106,15 +109,12 @@ class Recording:
         return self.outer and self.wanted(backend)
 
     def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so.
-
-        It is made once for all processes, and kept on disk by the key of what it is made from. `read` parses the text.
-        """
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
         if compiler() is None:
             return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
-        make = functools.partial(_rewritten, read, outer=outer, isa=self.isa, leaves=leaves)
         try:
-            made = _stored(key("recorded", ptx, f"{outer} {self.isa} {leaves}", fingerprint()), read, make) if REMEMBERS else make()
+            rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS)
+            done, waits = rewriting.done()
         except Refusal as reason:
             return str(reason)
         try:
@@ -123,7 +123,9 @@ class Recording:
             if self.engine == RECORD:
                 raise
             return str(error)
-        return made
+        if rewriting.made:  # else its histories are mostly known
+            begin(done, VirtualBackend)
+        return _as_instrumented(read, done, waits), done
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
@@ -166,7 +168,7 @@ class Recording:
     @property
     def asks_all(self) -> bool:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
-        return bool(self.exhaustive or self.sample or self.keeps or self.asker is not None or ASKERS)
+        return bool(self.asked or self.sample or self.keeps)
 
     def fixes_of(self, prepared: Prepared, started: Started, checked: Checked) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
@@ -183,9 +185,10 @@ class Recording:
             self.findings.add(self._decode(checked, prepared, sites))
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
-        self._tallies.setdefault((prepared.number, entry), Tally()).add(checked.tally)
-        asked = self.exhaustive or self.asker is not None or ASKERS
-        if started.silent and not (checked.found or checked.gaps or checked.outer or asked):
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(checked.tally)
+        tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
@@ -218,7 +221,8 @@ class Recording:
             return (f"called hooks do not look for them{why}", *of_launches)
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
-        if prepared.recorded.mode is Mode.OFF and not of_launches:
+        tally = self.tally(prepared, entry)
+        if prepared.recorded.mode is Mode.OFF and not of_launches and tally.apart < max(tally.launches, 1):
             return ("its framework launches it (--global on looks for them there too)",)
         return of_launches
 
@@ -292,40 +296,7 @@ def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
     return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
 
 
-def _recorded(module: Module, *, outer: bool, isa: bool, leaves: bool) -> Recorded:
-    """`outer`: with global memory if it can be."""
-    if not outer:
-        return record(module, isa=isa, leaves=leaves)
-    try:
-        return record(module, outer=True, isa=isa, leaves=leaves)
-    except Refusal as reason:
-        return replace(record(module, isa=isa, leaves=leaves), outer_refusal=str(reason))
-
-
-def _rewritten(read: Callable[[], Module], *, outer: bool, isa: bool, leaves: bool) -> tuple[Instrumented, Recorded]:
-    """Record a module. Raises `Refusal`."""
-    done = _recorded(read(), outer=outer, isa=isa, leaves=leaves)
-    return _as_instrumented(read(), done), done
-
-
-def _stored(
-    name: str, read: Callable[[], Module], make: Callable[[], tuple[Instrumented, Recorded]]
-) -> tuple[Instrumented, Recorded]:
-    """What `make` makes, out of the cache if it is there. Raises `Refusal`, which is kept too."""
-    made: list[tuple[Instrumented, Recorded]] = []
-
-    def text() -> str:
-        try:
-            made.append(make())
-        except Refusal as reason:
-            return dump_refusal(str(reason))
-        return dump_recorded(*made[0])
-
-    found = CACHE.fetch_text(name, text)
-    return made[0] if made else restore_recorded(found, read, lambda: make()[1])
-
-
-def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
+def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) -> Instrumented:
     """A recorded module in the form that the rest of a session uses."""
     return Instrumented(
         ptx=done.ptx,
@@ -336,8 +307,8 @@ def _as_instrumented(module: Module, done: Recorded) -> Instrumented:
         variant=Variant(),
         external=done.external,
         lines=done.lines,
-        places=Places(lambda: module),
-        communicates=communicates(module),
+        places=Places(read),
+        communicates=waits,
         hazards=done.hazards,
         debug=done.debug,
     )

@@ -250,7 +250,8 @@ class Session:
         taken: bool,
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
-        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore, how["stream"])
+        given = args if taken else ()
+        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore, how["stream"], given)
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)

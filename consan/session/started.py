@@ -43,6 +43,7 @@ class Started:
     repeats: bool = False  # it is repeated
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
     keep: bool = False  # its accesses to global memory are wanted
+    proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
 
     @property
     def silent(self) -> bool:

@@ -96,6 +96,7 @@ class Summary:
             recalled=tally.recalled,
             global_accesses=tally.accesses,
             global_compared=tally.compared,
+            global_proven=tally.proven,
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

@@ -74,11 +74,10 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
     """A recorded module, with the plain kernel's number of registers if it then needs no stack for them; else with up to 16 more."""
     before = assemble.assemble_cached(plain, architecture).info
     most = max(_FEWEST, -(-max((info.registers for info in before.values()), default=_FEWEST) // 8) * 8)
-    module = parse(recorded)
     for cap in (most, most + 8, most + 16):
         options = (f"--maxrregcount={cap}",)
         try:
-            found = assemble.assemble_cached(cap_bounded_kernels(module, cap), architecture, options=options)
+            found = assemble.assemble_cached(_capped(recorded, cap), architecture, options=options)
         except UsageError as error:
             if "setmaxnreg" not in str(error):
                 raise

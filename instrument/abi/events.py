@@ -90,6 +90,7 @@ class Reason(enum.IntEnum):
     BYTES_NOT_ANNOUNCED = 42  # copies bring more bytes than expect-tx announces (R-M7)
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
+    NOT_IN_MASK = 43  # a lane executes bar.warp.sync with a mask that lacks it
     ALLOC_COLUMNS = 64  # tensor memory, from here on: not a power of two from 32 to 512 (R-A1)
     ALLOC_GROWS = 65  # R-A2
     ALLOC_RELINQUISHED = 66  # R-A3

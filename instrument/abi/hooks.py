@@ -155,7 +155,7 @@ HOOKS = {
 
     barrier_before(caller, id, count, site, waits) -> state | partial | before a barrier; count: or Threads; waits: look for a deadlock
     barrier_after(caller, id, count) -> state | partial | after a barrier that waits
-    warp_sync(caller, mask) -> state | partial | after bar.warp.sync
+    warp_sync(caller, mask, site) -> state | partial | after bar.warp.sync
     split(caller, members, code) | - | before a warp-synchronous instruction if a member is not active; code: upper half of word `point`
     joined(caller, site, joins) | - | at a join: these lanes can no longer reach some warp-synchronous instructions
     cluster_arrive(caller, site, relaxed) -> state | engine | before barrier.cluster.arrive

@@ -6,7 +6,19 @@ what it orders, which operands are known at run time only. `flow_of` and its nei
 """
 
 from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
-from consan.instrument.isa.queries import adds, elects, family_of, flow_of, has_action, in_space, is_exact, is_move, may_wait, polls
+from consan.instrument.isa.queries import (
+    adds,
+    computes,
+    elects,
+    family_of,
+    flow_of,
+    has_action,
+    in_space,
+    is_exact,
+    is_move,
+    may_wait,
+    polls,
+)
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
 
 __all__ = [
@@ -20,6 +32,7 @@ __all__ = [
     "Touch",
     "adds",
     "canonical",
+    "computes",
     "destinations",
     "elects",
     "family_of",

@@ -5,7 +5,7 @@ from __future__ import annotations
 from consan.instrument.isa.model import InstructionLike
 from consan.instrument.isa.table import lookup
 
-__all__ = ["adds", "elects", "family_of", "flow_of", "has_action", "in_space", "is_exact", "is_move", "may_wait", "polls"]
+__all__ = ["adds", "computes", "elects", "family_of", "flow_of", "has_action", "in_space", "is_exact", "is_move", "may_wait", "polls"]
 
 # First letters of types of numbers that two machines may round in different ways.
 _ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
@@ -50,8 +50,13 @@ def is_exact(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with integers, bits or predicates of its operands, and with nothing else."""
     words = instruction.parts[1:]
     rounds = any(word.startswith(_ROUNDED) and any(map(str.isdigit, word)) for word in words)
-    carries = instruction.parts[0] in _WITH_CARRY or "cc" in words
-    return family_of(instruction) == "arithmetic" and not rounds and not carries
+    return computes(instruction) and not rounds
+
+
+def computes(instruction: InstructionLike) -> bool:
+    """Whether an instruction computes with its operands, and with nothing else: no carry."""
+    carries = instruction.parts[0] in _WITH_CARRY or "cc" in instruction.parts[1:]
+    return family_of(instruction) == "arithmetic" and not carries
 
 
 def is_move(instruction: InstructionLike) -> bool:

@@ -62,7 +62,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
         return
     if row.status == "not modelled" or (row.status == "recorded" and not recorded):
         plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
-    elif row.status in ("checked", "recorded") and touches_checked_state(row, instruction):
+    elif row.status in ("checked", "recorded") and (touches_checked_state(row, instruction) or (recorded and row.family in MAP_FAMILIES)):
         plan.work.append(Work(instruction, row))
     elif row.touches:
         plan.stats.private += 1

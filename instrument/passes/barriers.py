@@ -96,7 +96,8 @@ def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work:
 def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
     mask = word(instruction.operands[0], snippet, instruction.scope)
-    context.after(work, snippet, hook("warp_sync", mask=mask))
+    site = context.site(plan, work, "none", "none", 0)
+    context.after(work, snippet, hook("warp_sync", mask=mask, site=site.number))
 
 
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from consan.instrument.isa import has_action
+from consan.instrument.isa import family_of, has_action
 from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported
-from consan.instrument.ptx import Operand, Vector
+from consan.instrument.passes.emit import Snippet, Unsupported, word
+from consan.instrument.passes.flow import key_of
+from consan.instrument.ptx import Immediate, Instruction, Operand, Register, Vector
 from consan.instrument.record import clusters
 from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
@@ -37,6 +38,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     for piece in pieces(kernel.plan, work, access, nbytes):
         site = kernel.context.site(kernel.plan, work, access.access, access.space, piece.size, unused=piece.unused)
         flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
+        flags |= Flag.CONSTANT * _is_constant(kernel, work)
         lanes = work.row.address_lanes(instruction.parts)
         offset = fields.get("offset", 0) + piece.offset
         of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
@@ -66,6 +68,20 @@ def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, 
     return word
 
 
+def _is_constant(kernel: KernelRewrite, work: Work) -> bool:
+    """Whether the text gives the value that a store stores: immediates, and registers that only one immediate is moved to."""
+    source = operand_of(work, "src") if work.row.family == "store" else None
+    elements = source.elements if isinstance(source, Vector) else (source,)
+    return all(isinstance(each, Immediate) or _is_immediate(kernel, work, each) for each in elements)
+
+
+def _is_immediate(kernel: KernelRewrite, work: Work, source: Operand | None) -> bool:
+    if not isinstance(source, Register):
+        return False
+    made = kernel.definitions.get(key_of(work.instruction.scope, source.name), [])
+    return len(made) == 1 and has_action(made[0], "arithmetic", "move") and isinstance(made[0].operands[-1], Immediate)
+
+
 def add_barrier(kernel: KernelRewrite, work: Work) -> None:
     """A barrier of the CTA or of a warp."""
     instruction, block = work.instruction, kernel.open_block()
@@ -79,6 +95,26 @@ def add_barrier(kernel: KernelRewrite, work: Work) -> None:
     kind = Event.WARP_BARRIER if warp else Event.BARRIER
     block.add(TemplateEvent(kind, flags, site, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word))
     kernel.plan.stats.sync_sites += 1
+
+
+def only_members(instruction: Instruction) -> str | None:
+    """A bar.warp.sync that only lanes of its mask execute, in place of one with a mask in a register; None where that is no other text.
+
+    Of a lane that its mask lacks the behaviour is undefined (ISA "bar.warp.sync"): a chip may end the launch there, and with it the log.
+    """
+    if family_of(instruction) != "warp-barrier" or isinstance(mask := instruction.operands[0], Immediate):
+        return None
+    snippet = Snippet()
+    lane, member = snippet.register("b32"), snippet.register("pred")
+    value = word(mask, snippet, instruction.scope)
+    snippet.add(f"mov.u32 {lane}, %lanemask_eq; and.b32 {lane}, {lane}, {value};")
+    snippet.add(f"setp.ne.u32 {member}, {lane}, 0;")
+    if instruction.predicate is not None:
+        own = snippet.register("pred")
+        snippet.add(f"{'not' if instruction.predicate.negated else 'mov'}.pred {own}, {instruction.predicate.register};")
+        snippet.add(f"and.pred {member}, {member}, {own};")
+    snippet.add(f"@{member} {instruction.opcode} {value};")
+    return snippet.text()
 
 
 HANDLERS = dict.fromkeys(FAMILIES, add) | dict.fromkeys(BARRIERS, add_barrier)

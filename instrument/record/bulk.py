@@ -2,7 +2,7 @@
 "cp.async.bulk.tensor", "st.async", "st.bulk", "fence.proxy").
 
 A copy may reach other CTAs of the cluster: by its address, by a mask, or from this CTA's shared memory. Not taken: tensor copies in
-mode im2col::w, fences for tensor maps, and maps that may be in global memory which the kernel writes.
+mode im2col::w.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ from typing import TYPE_CHECKING
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported, word
-from consan.instrument.passes.flow import definitions
-from consan.instrument.passes.tensor_operands import in_parameter
 from consan.instrument.ptx import Operand
-from consan.instrument.record import tensors
+from consan.instrument.record import tensormaps, tensors
 from consan.instrument.record.clusters import flags_of
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.sides import global_address
@@ -42,7 +40,7 @@ _FENCES = {
 def refused(work: Work) -> bool:
     """Whether an operation of these families is one that is not taken."""
     if work.row.family == "proxy-fence":
-        return work.words not in _FENCES
+        return work.words not in _FENCES and not tensormaps.is_fence(work)
     if work.row.name in _BY_NAME:
         return False
     return work.row.name not in _COPIES or not (_is_load(work) or _is_store(work) or _is_push(work))
@@ -74,13 +72,6 @@ def results(plan: FunctionPlan) -> bool:
     return any(work.row.name in _COPIES and _is_store(work) for work in plan.work)
 
 
-def map_in_memory(plan: FunctionPlan) -> bool:
-    """Whether a function has a tensor copy whose map may be in global memory."""
-    copies = [work for work in plan.work if work.row.family == "tensor"]
-    made = definitions(plan.function) if copies else {}
-    return any(not plan.is_entry or not in_parameter(work, made) for work in copies)
-
-
 def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the families bulk and tensor."""
     _BY_NAME.get(work.row.name, _add_push if _is_push(work) else _add_copy)(kernel, work)
@@ -103,7 +94,7 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
     if operand_of(work, "tensor") is not None:
         kind = Event.TENSOR_LOAD if loads else Event.TENSOR_STORE
         fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work, loads=loads)
-        flags |= Flag.FOUR_ROWS * tensors.takes_rows(work)
+        flags |= Flag.FOUR_ROWS * tensors.takes_rows(work) | Flag.MAP * tensors.map_in_memory(kernel, work)
     else:
         kind = Event.BULK_LOAD if loads else Event.BULK_STORE
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
@@ -195,13 +186,15 @@ def _add_group(kernel: KernelRewrite, work: Work) -> None:
 
 def add_fence(kernel: KernelRewrite, work: Work) -> None:
     """A proxy fence."""
-    if memories := _FENCES[work.words]:
+    if tensormaps.is_fence(work):
+        tensormaps.add_fence(kernel, work)
+    elif memories := _FENCES[work.words]:
         block = kernel.open_block()
         guard = kernel.guard(block, work.instruction)
         flags = Flag.NARROW if "shared::cta" in work.words else Flag(0)
         site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
         block.add(TemplateEvent(Event.PROXY_FENCE, int(flags), site, guard_word=guard, a=memories))
-    kernel.plan.stats.sync_sites += 1
+        kernel.plan.stats.sync_sites += 1
 
 
 _BY_NAME = dict.fromkeys(_GROUPS, _add_group) | {"st.async": _add_store, "red.async": _add_store, "st.bulk": _add_fill}

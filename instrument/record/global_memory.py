@@ -1,12 +1,17 @@
 """The recording of global memory where it is checked (`--global`): every access, fences, and what synchronises through memory.
 
 Two modes, by the module's text. *Alone*: no thread can observe what another has written with a strong operation, so nothing but the end of
-the kernel orders CTAs; accesses are enough. *Synced*: strong accesses are in the log with their values and two numbers of a counter of
-the launch, drawn before and after. So the checker knows which write each strong read has read from. consan/checker/source/sync.hpp reads
-these words in the same order.
+the kernel orders CTAs; accesses are enough. *Synced*: strong accesses are in the log with their values and two readings of a clock, before
+and after. So the checker knows which write each strong read has read from. consan/checker/source/flags.hpp reads these words in the same
+order.
+
+Only accesses of one address are ordered by their readings, so a launch has many clocks, and an address always has the same one. A clock
+counts the readings of writes. A write draws both numbers, and each draw advances the clock. A load only looks at the clock twice: of two
+loads without a draw in between neither comes first, and that does not matter. An access waits for its first reading. The second one waits
+for what the access has read; behind a write that brings nothing back, a fence makes it wait until others can see the write.
 
 A strong load or a compare-and-swap in a loop may wait for another thread. A round that reads what the round before has read, with nothing
-else in the log between the two, leaves nothing: the cursor does not move past its block.
+else in the log between the two, leaves nothing: the cursor does not move past its block, and draws nothing.
 
 Not taken: strong vectors of other than two words, and 16-byte values, as flags.
 """
@@ -24,7 +29,8 @@ from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import footprint, text
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
@@ -37,8 +43,11 @@ _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
 _UNKNOWN = 0
 _SIGNED, _FLOAT = 1, 2
-_ADDRESS, _BEFORE, _AFTER, _OLD, _FIRST, _SECOND, _WORDS = 0, 2, 3, 4, 6, 8, 10
+_BEFORE, _AFTER, _VALUES = 2, 3, 4  # words behind the two of the address: what was read, what is stored or compared, what is swapped in
 _PLACE, _SEEN, _WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
+_REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
+_DRAW, _LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock
+_CLOCK = "%__consan_pc"  # the address of the clock of a strong access
 _WIDEST = 8  # bytes of a flag
 _SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
@@ -129,6 +138,7 @@ class OuterRecorder:
         self._behind: str = ""  # what follows the instruction
         self._publish: TemplateEvent | None = None
         self._polls = 0
+        self._uses = stores_of_values(kernel.plan.function)
         self._poll: tuple[str, bool, int] | None = None  # its registers, whether it is a compare-and-swap, its node
 
     def before(self, instruction: Instruction, node: int) -> None:
@@ -152,26 +162,29 @@ class OuterRecorder:
             self._kernel.open_block().add(self._publish)
             self._publish = None
         if self._poll is not None:
-            behind += self._rewound(*self._poll)
+            behind += self._forward(*self._poll[::2])
             self._poll = None
         return behind
 
     def declarations(self) -> str:
-        """Registers that the polls keep: where their last block ended, its address and value."""
-        if not self._polls:
+        """Registers of strong accesses, and those that polls keep: where their last block ended, its address and value."""
+        if self._mode is not Mode.SYNCED:
             return ""
         kept = "".join(f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(self._polls))
-        return f".reg .b64 {_PLACE}, {_SEEN}, {_WANTED};\n" + kept
+        return f".reg .b64 {_CLOCK}, {_PLACE}, {_SEEN}, {_WANTED};\n.reg .pred {_REPEATS};\n" + kept
 
-    def _rewound(self, name: str, swaps: bool, node: int) -> str:
-        """Move the cursor past the block of a poll, unless it repeats the one before."""
-        forward = "".join(f"@!q {each}\n" for each in self._kernel.closed(node).splitlines())
-        failed = f"setp.ne.and.s64 q, {_SEEN}, {_WANTED}, q;\n" if swaps else ""
+    def _repeats(self, name: str, swaps: bool) -> str:
+        """Find out whether a round of a poll repeats the one before."""
+        failed = f"setp.ne.and.s64 {_REPEATS}, {_SEEN}, {_WANTED}, {_REPEATS};\n" if swaps else ""
         return (
-            f"{{\n.reg .pred q;\nsetp.eq.s64 q, {name}0, %__consan_c;\nsetp.eq.and.s64 q, {name}1, {_PLACE}, q;\n"
-            f"setp.eq.and.s64 q, {name}2, {_SEEN}, q;\n{failed}{forward}"
-            f"mov.b64 {name}0, %__consan_c;\nmov.b64 {name}1, {_PLACE};\nmov.b64 {name}2, {_SEEN};\n}}\n"
+            f"setp.eq.s64 {_REPEATS}, {name}0, %__consan_c;\nsetp.eq.and.s64 {_REPEATS}, {name}1, {_PLACE}, {_REPEATS};\n"
+            f"setp.eq.and.s64 {_REPEATS}, {name}2, {_SEEN}, {_REPEATS};\n{failed}"
         )
+
+    def _forward(self, name: str, node: int) -> str:
+        """Move the cursor past the block of a poll, unless it repeats the one before."""
+        forward = "".join(f"@!{_REPEATS} {each}\n" for each in self._kernel.closed(node).splitlines())
+        return f"{forward}mov.b64 {name}0, %__consan_c;\nmov.b64 {name}1, {_PLACE};\nmov.b64 {name}2, {_SEEN};\n"
 
     def _begin_poll(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
         """Give an access that may repeat a block of its own."""
@@ -216,7 +229,7 @@ class OuterRecorder:
         block.add(
             TemplateEvent(
                 kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=_element(row, instruction, access), b_word=value,
+                a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
 
@@ -256,26 +269,31 @@ class OuterRecorder:
     def _sync(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
         self._begin_poll(instruction, event, node)
         kernel, block, access = self._kernel, self._kernel.open_block(), event.first
-        guard = kernel.guard(block, instruction)
-        first = block.reserve(_WORDS)
-        snippet = Snippet()
-        self._key(snippet, instruction, access, first)
+        guard_word = kernel.guard(block, instruction)
+        targets = [operand for role, operand in event.operands if role == "dst" and operand.text != "_"][:1]
         sources = [operand for role, operand in event.operands if role == "src"]
-        for place, operand in zip((_FIRST, _SECOND), sources, strict=False):
-            self._number(snippet, first + place, operand, instruction, access, _WANTED if place == _FIRST else "")
-        _stamp(snippet, first + _BEFORE, guard_text(instruction))
+        wide = -(-access.total_bytes // WORD_BYTES)
+        first = block.reserve(_VALUES + wide * (len(targets) + len(sources)))
+        places = range(first + _VALUES, first + block.template.words, wide)
+        snippet, behind = Snippet(), Snippet()
+        self._key(snippet, instruction, access, first)
+        for place, operand in zip(places[len(targets) :], sources, strict=False):
+            self._number(snippet, place, operand, instruction, access, _WANTED if operand is sources[0] else "")
+        draws, guard = access.access != "read", guard_text(instruction)
+        _read_first(snippet, first + _BEFORE, f"{guard}{_DRAW}" if draws else _LOOK)
         kernel.pending += snippet.text()
-        behind = Snippet()
-        targets = [operand for role, operand in event.operands if role == "dst"]
-        if targets and targets[0].text != "_":
-            self._number(behind, first + _OLD, targets[0], instruction, access, _SEEN)
-        _stamp(behind, first + _AFTER, "")
+        seen = [self._number(behind, place, operand, instruction, access, _SEEN) for place, operand in zip(places, targets, strict=False)]
+        repeats = self._repeats(*self._poll[:2]) if self._poll is not None else ""
+        guard = f"@!{_REPEATS} " if repeats else guard
+        behind.add(repeats)
+        if draws and not targets:
+            behind.add(f"{guard}membar.gl;")
+        _read_last(behind, first + _AFTER, f"{guard}{_DRAW if draws else _LOOK}", seen)
         self._behind = behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
-        observes = bool(targets) and targets[0].text != "_"
-        shape = {"guard_word": guard, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
-        flags = Flag.READS * observes | Flag.WRITES * (access.access != "read") | Flag.ADDS * (access.access == "rmw")
+        shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
+        flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
 
@@ -299,13 +317,17 @@ class OuterRecorder:
                 snippet.add(f"selp.b32 {high}, {_SHARED_MARK}, {high}, {inside};")
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
+        _find_clock(snippet, low)
         if self._poll is not None:
             snippet.add(f"mov.b64 {_PLACE}, {{{low}, {high}}};")
 
     def _number(
         self, snippet: Snippet, place: int, operand: Operand, instruction: Instruction, access: MemoryAccess, kept: str = ""
-    ) -> None:
-        """Store a value in two words. `kept`: a register of polls that holds it too."""
+    ) -> str:
+        """Store a value in one word, or in two if it has more than four bytes. `kept`: a register of polls that holds it too.
+
+        Returns a register with a part of it.
+        """
         elements: list[Operand] = list(operand.elements) if isinstance(operand, Vector) else [operand]
         pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
         if kept and self._poll is not None:
@@ -313,20 +335,36 @@ class OuterRecorder:
             whole = snippet.register("b64")
             snippet.add(f"cvt.u64.u32 {kept}, {low};")
             snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {kept}, {kept}, {whole};")
-        for offset in range(2):
-            value = pieces[offset] if offset < len(pieces) else "0"
-            if value.isdecimal():
-                register = snippet.register("b32")
-                snippet.add(f"mov.u32 {register}, {value};")
-                value = register
+        for offset, value in enumerate(pieces):
             snippet.add(text.store(place + offset, value).strip())
+        return pieces[0]
 
 
-def _stamp(snippet: Snippet, place: int, guard: str) -> None:
-    """Draw a number of the launch's counter, and store it."""
-    record, number = snippet.register("b64"), snippet.register("b32")
-    snippet.add(f"ld.global.u64 {record}, [{text.LAUNCH}];")
-    snippet.add(f"atom.global.add.u32 {number}, [{record}+{text.COUNTER}], 1;")
+def _find_clock(snippet: Snippet, low: str) -> None:
+    """The clock of an address, by the lower half of it."""
+    number, clocks = snippet.register("b32"), snippet.register("b64")
+    snippet.add(f"shr.u32 {number}, {low}, 2; mul.lo.u32 {number}, {number}, {text.FACTOR:#x};")
+    snippet.add(f"shr.u32 {number}, {number}, {33 - text.CLOCKS_OF_LAUNCH.bit_length()};")
+    snippet.add(f"ld.const.u64 {clocks}, [{text.PLACES}+{text.CLOCKS}]; mad.wide.u32 {_CLOCK}, {number}, {text.CLOCK_BYTES}, {clocks};")
+
+
+def _read_first(snippet: Snippet, place: int, reads: str) -> None:
+    """Read the clock and wait for the number. A clock without a number left ends the launch."""
+    number, lost = snippet.register("b32"), snippet.register("pred")
+    snippet.add(f"mov.u32 {number}, 0;")
+    snippet.add(reads.format(number, _CLOCK))
+    snippet.add(text.store(place, number).strip())
+    snippet.add(f"setp.eq.u32 {lost}, {number}, -1; @{lost} trap;")
+
+
+def _read_last(snippet: Snippet, place: int, reads: str, seen: Iterable[str]) -> None:
+    """Read the clock once the access has read the values `seen`: the address depends on them, though it is the same with each."""
+    number, zero, wide = snippet.register("b32"), snippet.register("b32"), snippet.register("b64")
+    for value in seen:
+        snippet.add(f"ld.const.u32 {zero}, [{text.PLACES}+{text.ZERO}]; and.b32 {zero}, {zero}, {value};")
+        snippet.add(f"cvt.u64.u32 {wide}, {zero}; add.u64 {_CLOCK}, {_CLOCK}, {wide};")
+    snippet.add(f"mov.u32 {number}, 0;")
+    snippet.add(reads.format(number, _CLOCK))
     snippet.add(text.store(place, number).strip())
 
 

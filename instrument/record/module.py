@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass, replace
 from typing import Any
 
+from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan
@@ -33,6 +34,7 @@ from consan.instrument.sites import StaticFinding
 COMPACT = True  # modules whose threads leave have compact logs where that can be
 
 
+@no_collection()
 def record(
     source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False, compact: bool | None = None
 ) -> Recorded:
@@ -107,6 +109,7 @@ class Pass:
         reads, writes = recorded_sides(plans)
         called = functions.recorded_functions(plans, reads, writes, mode)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
+        how["hashing"] = mode is not Mode.SYNCED
         how["fences"] = mode is Mode.SYNCED or clusters.relaxes(plans.values())
         how["apart"] = functions.may_part(plans, called)
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))

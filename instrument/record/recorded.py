@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -46,12 +46,12 @@ class Recorded:
     sites: tuple[Site, ...]
     functions: tuple[FunctionStats, ...]
     entries: tuple[str, ...]
-    templates: Sequence[Template]
+    templates: tuple[Template, ...]
     words: int  # the most that a thread stores between two cuts
     loops: bool  # threads may store more than that
     calls: bool  # threads keep their place in the log in memory, across calls of device functions
     clusters: tuple[Shape, ...]  # that each kernel requires; (1, 1, 1) if the launch decides
-    lines: Sequence[int]
+    lines: tuple[int, ...]
     external: tuple[str, ...]
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
@@ -64,6 +64,7 @@ class Recorded:
     sides: tuple[tuple[GlobalSide, ...], ...] = ()  # of each kernel, in the text that computes its footprint
     footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
+    ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @functools.cached_property

@@ -1,8 +1,7 @@
 """The recording pass over a kernel, or a device function that has events: it walks the text once, in its order.
 
-A block of the log ends where control may diverge: at a label, a branch, a call, an exit, and after an instruction that may wait (a
-barrier, a warp-synchronous instruction).
-Words are stored before the instruction that they describe, because it may overwrite its own operands.
+A block of the log ends where control may diverge (a label, a branch, a call, an exit), and after an instruction that may wait (a barrier, a
+warp-synchronous instruction). Words are stored before the instruction that they describe, because it may overwrite its own operands.
 """
 
 from __future__ import annotations
@@ -30,6 +29,7 @@ from consan.instrument.record import (
     seals,
     sides,
     tensor_memory,
+    tensormaps,
     text,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
@@ -51,6 +51,7 @@ _HANDLERS = (
     | clusters.HANDLERS
     | tensor_memory.HANDLERS
     | launch_control.HANDLERS
+    | tensormaps.HANDLERS
 )
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 
@@ -78,6 +79,7 @@ class KernelRewrite:
     reads: bool = False  # loads from global memory can meet an asynchronous copy
     writes: bool = False  # writes to it can
     fences: bool = False  # fences are recorded
+    hashing: bool = True  # histories are compared; not where all CTAs are replayed together
     called: frozenset[str] = frozenset()  # the device functions that are recorded
     apart: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
@@ -291,7 +293,10 @@ class KernelRewrite:
 
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
-        text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else None
+        if self.manner.on_host:
+            text_instead = expansion.replaced(self, instruction, node)
+        else:
+            text_instead = accesses.only_members(instruction) if self.leaves else None
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)
         return text_instead is not None
@@ -327,7 +332,7 @@ class KernelRewrite:
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
             self.plan.stats.memory_sites += family not in accesses.FAMILIES
-        waits = family in _BLOCKING or tensor_memory.is_alloc(work)
+        waits = family in _BLOCKING or tensor_memory.is_alloc(work) or tensormaps.is_copy(work)
         if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + self._stop()
 
@@ -340,7 +345,7 @@ class KernelRewrite:
             self.starts.add(self.current.start)
         if self.block is None:
             window = clusters.window(self.context.module.target, self.context.module.version)
-            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs)
+            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs, self.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
         return self.block
@@ -373,6 +378,7 @@ class KernelRewrite:
             flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
         else:
             flags, (a, a_word) = Flag.MASKED, self.number_of(block, instruction, members.mask)
+            flags |= Flag.WAITS * (family_of(instruction) == "warp-barrier")
             key = self.keys.setdefault((instruction.opcode, 0), len(self.keys))
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 

@@ -1,11 +1,15 @@
 """Which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies (bulk.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and of a cluster,
-warp-synchronous instructions, and device functions (functions.py).
-Not taken: tensor copies in mode im2col::w, changes of tensor maps, and, without `--global on`, synchronisation through memory (a strong
-store and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory: each round would
-be written down. With it, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called function.
+copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and
+of a cluster, warp-synchronous instructions, and device functions (functions.py).
+Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
+and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory of which each round
+would be written down. Where it is, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called
+function.
+
+Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
+between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.
 """
 
 from __future__ import annotations
@@ -15,16 +19,18 @@ from collections.abc import Iterator
 from consan.instrument.isa import MemoryAccess, destinations, family_of, lookup, polls
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
-from consan.instrument.ptx import Instruction, Module
+from consan.instrument.ptx import Immediate, Instruction, Module
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
 from consan.instrument.record.functions import called_in_loops
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.sides import writes_global
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | {"launch-control"} | _REFUSED.keys()
-_MEMORIES = ("shared", "global", "generic")
+_OTHERS = frozenset({"launch-control", "tensormap"})
+_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
+_COUNTERS = frozenset({"add", "inc", "dec"})
+_UNKNOWN_MEMORIES = ("shared", "generic")
+_MEMORIES = (*_UNKNOWN_MEMORIES, "global")
 
 
 def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF, *, isa: bool = False) -> str:
@@ -35,14 +41,14 @@ def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OF
 def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bool) -> Iterator[str]:
     if mode is not Mode.OFF:
         yield from filter(None, (global_memory.refusal(plans),))
-    looped = called_in_loops(plans)
+    looped, logged = called_in_loops(plans), recorded_sides(plans) if mode is Mode.OFF else (False, False)
     for plan in plans.values():
-        yield from _reasons_of(plan, mode, looped)
-    if any(map(bulk.map_in_memory, plans.values())) and _writes(plans):
-        yield "a tensor map may be in global memory, which the module writes"
+        yield from _reasons_of(plan)
+        if mode is not Mode.SYNCED and any(_polls(plan, logged, looped=plan.function.name in looped)):
+            yield f"{plan.function.name} polls memory in a loop"
     if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
-    if mode is not Mode.SYNCED and global_memory.synchronises(plans, _MEMORIES):
+    if mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES):
         yield "threads may synchronise through memory"
 
 
@@ -53,12 +59,7 @@ def recorded_sides(plans: dict[str, FunctionPlan]) -> tuple[bool, bool]:
     return results, results or copies or any(map(bulk.reads_global, plans.values()))
 
 
-def _writes(plans: dict[str, FunctionPlan]) -> bool:
-    return any(writes_global(instruction) for plan in plans.values() for instruction in plan.function.instructions())
-
-
-def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Iterator[str]:
-    name = plan.function.name
+def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
     if plan.stats.unmodelled:
         yield f"{plan.stats.unmodelled[0].opcode} is not modelled"
     for work in plan.work:
@@ -66,10 +67,8 @@ def _reasons_of(plan: FunctionPlan, mode: Mode, looped: frozenset[str]) -> Itera
             yield f"{work.instruction.opcode} is not recorded yet"
         if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
-    if mode is not Mode.SYNCED and any(_polls(plan, outer=mode is Mode.OFF, looped=name in looped)):
-        yield f"{name} polls memory in a loop"
     if "blocksareclusters" in plan.function.directives:
-        yield f"{name} counts its grid in clusters"
+        yield f"{plan.function.name} counts its grid in clusters"
 
 
 def _nothing(work: Work) -> bool:
@@ -79,7 +78,7 @@ def _nothing(work: Work) -> bool:
 def polls_shared(plans: dict[str, FunctionPlan]) -> bool:
     """Whether loops poll shared memory, and the recorder keeps one round of each such poll (global_memory.py)."""
     looped = called_in_loops(plans)
-    found = [each for plan in plans.values() for each in _polls(plan, outer=False, looped=plan.function.name in looped)]
+    found = [each for plan in plans.values() for each in _polls(plan, (False, False), looped=plan.function.name in looped)]
     reads = [each for each in found if not _sleeps(each)]
     return bool(reads) and not looped and all(map(global_memory.can_rewind, reads))
 
@@ -89,16 +88,29 @@ def _sleeps(instruction: Instruction) -> bool:
     return row is not None and row.action == "sleep"
 
 
-def _polls(plan: FunctionPlan, *, outer: bool, looped: bool) -> Iterator[Instruction]:
+def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> Iterator[Instruction]:
     """The instructions in loops with which a thread may wait for another: a strong load, an atomic with a result.
 
-    `outer`: those of global memory count too. `looped`: the function is called in a loop.
+    `logged`: whether loads from global memory, and writes to it, are in the log; else polls of global memory do not count, and nor do
+    pauses beside them. `looped`: the function is called in a loop.
     """
     graph: Graph = graph_of(plan.function)
-    for number, node in enumerate(graph.nodes):
-        for step in node.steps:
-            if _may_wait(plan, step.instruction) and (outer or not _is_global(step.instruction)) and (looped or graph.repeats(number)):
-                yield step.instruction
+    steps = (step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps)
+    found = [each for each in steps if _may_wait(plan, each)]
+    outside = [each for each in found if _is_global(each)]
+    yield from (each for each in found if (_is_logged(each, *logged) if each in outside else not (outside and _sleeps(each))))
+
+
+def _is_logged(poll: Instruction, reads: bool, writes: bool) -> bool:
+    """Whether each round of a poll of global memory is in the log. An atomic that counts is no poll: each round has work of its own."""
+    return reads if family_of(poll) == "load" else writes and not _counts(poll)
+
+
+def _counts(atomic: Instruction) -> bool:
+    row = lookup(atomic.parts)
+    assert row is not None
+    step = row.event(atomic).operand("src")
+    return not _COUNTERS.isdisjoint(row.modifiers(atomic.parts).values()) and not (isinstance(step, Immediate) and step.value == 0)
 
 
 def _is_global(instruction: Instruction) -> bool:

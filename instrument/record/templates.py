@@ -63,6 +63,7 @@ class Event(enum.IntEnum):
     LAUNCH_REQUEST = 36  # clusterlaunchcontrol, to 38 (launch_control.py)
     LAUNCH_ANSWER = 37  # a response has been decoded
     LAUNCH_USE = 38  # the id in a response is used
+    MAP_FENCE = 40  # fence.proxy.tensormap
     PRODUCT_FENCE = 39  # wgmma.fence: orders registers, which no log holds; only in changes of a text
     OBSERVE = 61  # a strong access, where global memory is checked: before the access itself
     PUBLISH = 62  # the same: after it
@@ -107,10 +108,12 @@ class Flag(enum.IntFlag):
     SINGLE = 1048576  # .cta_group::1
     OWN_ROWS = 2097152  # an operand of which each warp reads a quarter of the rows
     FOUR_ROWS = 4194304  # a tensor copy of four rows: tile::gather4, tile::scatter4
+    MAP = 8388608  # a tensor copy whose map may be in global memory
     NC = 1 << 24  # a load from memory that is claimed to be read-only
     READS = 1 << 25  # OBSERVE, PUBLISH: the thread gets the value
     WRITES = 1 << 26  # the same: it stores one
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
+    CONSTANT = 1 << 29  # a stored value that the text gives
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 
@@ -124,12 +127,14 @@ class TemplateEvent:
     For mbarriers `a` is a count, bytes (transactions) or a parity (waits), `b` the bytes that an arrival expects.
     For proxy fences `a` has a bit for each memory (1: shared, 2: global). For bulk copies `a` is the bytes, and the sum of `b` and its word
     the mbarrier of a load; the value is the address in global memory. For tensor copies `bytes` is the number of dimensions, and the
-    value's words are those of tensors.py. For multicasts `c` is the mask of CTAs, for pushes the sum of `c` and its word the source.
+    value's words are those of tensors.py. The value of a fence for a tensor map is the map's address. For multicasts `c` is the mask of
+    CTAs, for pushes the sum of `c` and its word the source.
     For st.bulk `b` is the bytes. For products `bytes` is the rows, `offset` the depth, and `a` and `b` the descriptor's halves.
     For tcgen05 the address is one of tensor memory, but for `alloc` (where the address goes) and `commit` (the mbarrier); for `alloc` and
     `dealloc` `a` is the columns and `b` the address in tensor memory; for waits `a` is 1 (loads) or 2; for fences 1 behind synchronisation.
     For a launch request the sum of `b` and its word is the mbarrier; for an answer `a` is 1 if a cluster was cancelled, and `b` the number
     of the query for its id (0: none); for a use `b` is that number.
+    For weak loads from global memory `c` is the stores that the value goes into, for weak stores the store's own bit (uses.py).
     Where global memory is checked, and for fences, `offset` is what an operation orders, and its scope (orders.py).
     """
 

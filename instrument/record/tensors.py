@@ -1,7 +1,8 @@
 """The words of a tensor copy: what its tensor map and its coordinates say (ISA "Tensor-map").
 
 The issuing thread loads the map's words that matter: from the kernel's parameters, where the map certainly is one, because such loads need
-neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA.
+neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA. Of a map that may be in
+global memory there is its address, too (tensormaps.py).
 consan/checker/source/tensors.hpp reads these words in the same order.
 """
 
@@ -12,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.flow import guard_of
-from consan.instrument.passes.tensor_operands import is_tile, map_address
+from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address
 from consan.instrument.ptx import Instruction, TensorAddress
 from consan.instrument.record import footprint, text
 from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
@@ -41,6 +42,11 @@ def is_taken(work: Work) -> bool:
 def takes_rows(work: Work) -> bool:
     """Whether a tensor copy is of four rows: its coordinates are a column and the rows."""
     return not _FOUR_ROWS_MODES.isdisjoint(work.words)
+
+
+def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
+    """Whether a tensor map may be in global memory, where it can change."""
+    return not (kernel.plan.is_entry and in_parameter(work, kernel.definitions))
 
 
 def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, int]:
@@ -74,6 +80,11 @@ def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, i
     for coordinate in tensor.coords:
         snippet.add(f"mov.b32 {value}, {word(coordinate, snippet, instruction.scope)};")
         block.append(value, snippet)
+    if map_in_memory(kernel, work):
+        high = snippet.register("b32")
+        snippet.add(f"mov.b64 {{{value}, {high}}}, {map_address(work, tensor, snippet)};")
+        block.append(value, snippet)
+        block.append(high, snippet)
     snippet.add("".join(map(text.hash_word, folded)))
     kernel.pending += only_where(instruction, snippet.text())
     return first, rank

@@ -14,10 +14,11 @@ from consan.instrument.record.templates import END, LINE_BYTES, STOP
 LAUNCH = "__consan_record"  # the module's variable with the address of what a launch leaves behind beside its logs
 SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)
 LAUNCH_BYTES = 16
-WINDOW, COUNTER, RESULT_BYTES = 0, 8, 16  # where in there: the window of shared memory, a counter; then constants of a compact log
+WINDOW, RESULT_BYTES = 0, 8  # where in there: the window of shared memory; then constants of a compact log
 # What a launch needs to know, in a variable of constant memory (consan/checker/launch.py writes it): the first fields have 8 bytes.
 PLACES = "__consan_launch"
-ARENA, START, HASHES, STATES, ENDS, LINES, USABLE, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 44, 48
+ARENA, START, HASHES, STATES, ENDS, CLOCKS, LINES, USABLE, ZERO, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 48, 52, 56, 64
+CLOCKS_OF_LAUNCH, CLOCK_BYTES = 1 << 12, 32  # how many clocks there are for strong accesses, and their distance: a sector of the L2 cache
 HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
 LEFT = "$__consan_left"  # where threads leave

@@ -46,6 +46,7 @@ class Words:
     manner: Manner = Manner.FULL
     computed: Computed | None = None  # for all manners but FULL
     needs: list[WordNeed] = field(default_factory=list)  # of the words so far
+    hashing: bool = True  # histories are compared
     stored: int = 0  # words that a compact log has
     hashes: bool = False  # some word is hashed
     template: Template = field(init=False)
@@ -58,7 +59,7 @@ class Words:
         """The text that begins the block. `late`: its number is stored last, and so tells that all words are there."""
         if self.manner is not Manner.FULL:
             return ""
-        return ("" if late else text.number(self.number)) + text.hash_constant(self.number)
+        return ("" if late else text.number(self.number)) + (text.hash_constant(self.number) if self.hashing else "")
 
     def add(self, event: TemplateEvent) -> None:
         """Append an event."""
@@ -161,7 +162,7 @@ class Words:
         self, words: list[tuple[int, str]], keys: frozenset[Key] | None, *, hashed: bool, store: Callable[[int, str], str] = text.store
     ) -> tuple[bool, str]:
         """Whether words have to be computed, and the text that stores and hashes them then."""
-        hashes = "".join(text.hash_word(register) for _, register in words) if hashed else ""
+        hashes = "".join(text.hash_word(register) for _, register in words) if hashed and self.hashing else ""
         level = self.level(keys, hashed=hashed)
         self.hashes |= hashed and level is not Certainty.KNOWN
         if self.manner is Manner.FULL:

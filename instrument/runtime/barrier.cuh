@@ -262,9 +262,15 @@ DEVICE void remember_sync(u64 thread, u32 mask, u32 epoch) {
     store64(THREAD_WORD(thread, syncs, place), pack(epoch, mask));
 }
 
-// After bar.warp.sync: orders the lanes of the mask with each other (R-W1).
-HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask) {
+COLD void report_not_in_mask(u64 slot, u64 state, u32 me, u32 site) {
+    Caller c = {slot, state, me, site, 0, 0, 0};
+    report(slot, make_finding(c, KIND_BARRIER_MISUSE, REASON_NOT_IN_MASK, 0));
+}
+
+// After bar.warp.sync: orders the lanes of the mask with each other (R-W1). A lane that its own mask lacks is ordered with nobody.
+HOOK u64 __consan_warp_sync(u64 slot, u64 state, u32 me, u32 mask, u32 site) {
     if (!slot) return state;
+    if (!(mask >> lane_id() & 1)) { report_not_in_mask(slot, state, me, site); return state; }
 #if CONSAN_ENGINE
     u32 some = some_acquired(slot, me, mask);
 #endif

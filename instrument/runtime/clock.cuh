@@ -136,15 +136,15 @@ DEVICE void note_arrival(u64 slot, u32 me, u32 index, u32 phase, u32 own, u32 ma
     else store_arrival(at, now);
 }
 
-// The lanes of the caller's warp that arrived somewhere after their accesses of an epoch, as far as the caller has observed.
-COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
+// The lanes of a warp that arrived somewhere after their accesses of an epoch, as far as the caller has observed.
+COLD u32 lanes_arrived(u64 slot, u32 me, u32 warp, u32 epoch) {
     u32 places = arrival_places(slot), lanes = 0;
 #pragma unroll 1
     for (u32 i = 0; i < places; ++i) {
         bool more = true;
 #pragma unroll 1
         for (u32 place = i; more && place < ARRIVALS; place += places) {
-            Arrival last = load_arrival(arrival_at(slot, me >> 5, place));
+            Arrival last = load_arrival(arrival_at(slot, warp, place));
             more = last.key & ARRIVAL_MORE;
             u32 index = high_word(last.key & ~ARRIVAL_MORE);
             if (epoch <= last.epoch && clock_entry(slot, me, PHASES + index) > low_word(last.key)) lanes |= last.lanes;
@@ -154,7 +154,7 @@ COLD u32 lanes_arrived(u64 slot, u32 me, u32 epoch) {
 }
 
 // The other living lanes of the warp, less those that arrived after that epoch as far as the caller has observed.
-COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, me) & ~lanes_arrived(slot, me, epoch) & ~(1u << (me & 31)); }
+COLD u32 lanes_behind(u64 slot, u32 me, u32 epoch) { return living_lanes(slot, me) & ~lanes_arrived(slot, me, me >> 5, epoch) & ~(1u << (me & 31)); }
 #endif
 
 #if CONSAN_PARTIAL

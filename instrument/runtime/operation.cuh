@@ -91,20 +91,34 @@ DEVICE u64 matrix_wait_at(u64 slot, u32 warp, u32 place) {
     return FIELD(engine_of(slot), Engine, matrix_waits) + 8ull * (warp * MATRIX_WAITS + place % MATRIX_WAITS);
 }
 
-// Whether a wait of `warp` that covers the group happens before the caller. The ring is not cleared between CTAs; epochs tell them apart.
-DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
+// The epoch of the first kept wait of `warp` that covers the group; 0: none. The ring is not cleared between CTAs; epochs tell them apart.
+DEVICE u32 matrix_wait_epoch(const Caller &c, u32 warp, u32 group) {
     u32 epoch = 0, base = load32(FIELD(c.slot, Slot, base));
     u64 waits[MATRIX_WAITS];
     load_records<MATRIX_WAITS>(matrix_wait_at(c.slot, warp, 0), waits);
     for (u32 i = 0; i < MATRIX_WAITS; ++i)
         if (low_word(waits[i]) >= base && high_word(waits[i]) > group && (!epoch || low_word(waits[i]) < epoch)) epoch = low_word(waits[i]);
+    return epoch;
+}
+
+DEVICE bool matrix_wait_observed(const Caller &c, u32 warp, u32 group) {
+    u32 epoch = matrix_wait_epoch(c, warp, group);
     return epoch && happens_before(c, warp << 5, epoch);
+}
+
+// Whether a warp of a warpgroup has waited for a group, and then signalled: it has arrived at an mbarrier, in a phase that the caller has observed.
+COLD bool matrix_signalled(const Caller &c, u32 first, u32 group) {
+    for (u32 warp = first; warp < first + 4; ++warp) {
+        u32 epoch = matrix_wait_epoch(c, warp, group);
+        if (epoch && lanes_arrived(c.slot, c.me, warp, epoch)) return true;
+    }
+    return false;
 }
 
 // A product is one operation of four warps, and each warp waits for itself. A commit creates one wgmma-group per warpgroup (ISA
 // "wgmma.commit_group"). A thread that a barrier orders after the wait of one of the warps is taken to have observed the group (D12,
 // and SEMANTICS section 9): shipped pipelines free a stage by the arrival of one thread. A warp of the warpgroup itself with nothing but
-// its own wait has not observed B, because the other warps may be behind. Rows of A are read by one warp only (D25).
+// its own wait has not observed B, because the other warps may be behind; such an arrival tells it, too. Rows of A are read by one warp only (D25).
 DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
     u32 first = o.thread >> 5 & ~3u, seen = 0, own = c.me >> 5, base = load32(FIELD(c.slot, Slot, base));
     u64 known_at = FIELD(engine_of(c.slot), Engine, matrix_seen) + 8ull * (own * MAX_WARPGROUPS + first / 4), known = load64(known_at);
@@ -115,8 +129,9 @@ DEVICE bool matrix_observed(const Caller &c, const Operation &o) {
         u32 retired = load32(THREAD_FIELD(thread, matrix_retired));
         seen += retired > o.group && (w == own || matrix_wait_observed(c, w, o.group));
     }
-    if (one) return seen != 0;
-    bool over = inside ? seen == 4 : seen != 0;
+    bool over = inside && !one ? seen == 4 : seen != 0;
+    if (!over && inside) return matrix_signalled(c, first, o.group);
+    if (one) return over;
     // Groups retire in order, so an observed group implies all earlier ones.
     if (over && !lane_acquired(c.slot, c.me) && !(c.flags & (ACCESS_WIDE_WAIT | ACCESS_WIDE))) store64(known_at, pack(o.group + 1, base));
     return over;

@@ -68,7 +68,7 @@ template <typename Clock = OwnClock> DEVICE bool happens_before(const Caller &c,
     if (thread >> 5 != c.me >> 5) return clock.covers(c, thread >> 5, epoch);
     if (lanes_synced(c, thread & 31, epoch)) return true;
 #if CONSAN_ENGINE
-    return several ? !lanes_behind(c.slot, c.me, epoch) : lanes_arrived(c.slot, c.me, epoch) >> (thread & 31) & 1;
+    return several ? !lanes_behind(c.slot, c.me, epoch) : lanes_arrived(c.slot, c.me, c.me >> 5, epoch) >> (thread & 31) & 1;
 #else
     return false;
 #endif

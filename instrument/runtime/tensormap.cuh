@@ -23,13 +23,13 @@ HOOK void __consan_map_write(u64 slot, u64 state, u32 me, u32 address, u32 site)
 // none continues before all have read. The assembler emits it so: a warp barrier, and one word per lane.
 HOOK u64 __consan_map_copy(u64 slot, u64 state, u32 me, u32 address, u32 site) {
     if (!slot) return state;
-    state = __consan_warp_sync(slot, state, me, 0xffffffffu);
+    state = __consan_warp_sync(slot, state, me, 0xffffffffu, 0);
     Caller c = {slot, state, me, site, ACCESS_READ, 0, MAP_BYTES};
     u32 mask = existing_lanes(slot, me);
     if (enter_access(c, head_of(slot, me), address)) {
 #pragma unroll 1
         for (u32 at = 4 * lanes_below(mask); at < MAP_BYTES; at += 4 * __popc(mask)) __consan_read4(slot, state, me, address + at, site);
     }
-    return __consan_warp_sync(slot, state, me, 0xffffffffu);
+    return __consan_warp_sync(slot, state, me, 0xffffffffu, 0);
 }
 #endif

@@ -140,7 +140,7 @@ def measured(way: str, script: Path) -> str:
         return f"over {LONGEST} s"
     seconds = time.perf_counter() - began
     found = re.search(r"launches ([\d.e-]+)", done.stdout)
-    verdict = re.search(r"consan: (\w+)", done.stdout + done.stderr) or re.search(r"verdict: (\w+)", done.stdout + done.stderr)
+    verdict = re.search(r"verdict: (\w+)", done.stdout + done.stderr)
     launches = f"{float(found[1]) * 1000:.3f} ms a launch" if found else f"failed: {(done.stderr or done.stdout)[-300:]!r}"
     return f"{seconds:.1f} s, {launches}{f', {verdict[1]}' if verdict else ''}"
 

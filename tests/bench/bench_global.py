@@ -3,8 +3,9 @@
     PYTHONPATH=tests:tests/real python tests/bench/bench_global.py [NAME ...]     on a GPU: medians of 10 by CUDA events
     PYTHONPATH=tests:tests/real python tests/bench/bench_global.py --device cpu   on the virtual machine: small sizes, wall time
 
-`log` is what the threads stored (lines of a sample of CTAs, and the hashes) over the bytes of global memory that the kernel writes. The
-verdict comes from another launch, of a size that is small enough to be replayed together. All works are free of races.
+`log` is what the threads stored (lines of a sample of CTAs, and the hashes) over the bytes of global memory that the kernel writes.
+`proof`: how long it took to prove the accesses apart before the launch, where that can be; then it is recorded without global memory.
+The verdict comes from another launch, of a size that is small enough to be replayed together. All works are free of races.
 """
 
 from __future__ import annotations
@@ -25,11 +26,13 @@ from bench_record import _once, of_corpus
 
 from consan.instrument.record import text
 from consan.instrument.record.templates import LINE_BYTES
+from consan.ranges import LaunchExtents
+from consan.session.proofs import Proofs
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
 WORKS = Path(__file__).parent / "global_works.cu"
-HEAD = "| work | CTAs | plain | off | on | log, bytes a byte written | CTAs judged | verdict | found |"
+HEAD = "| work | CTAs | plain | off | on, all recorded | on | log, bytes a byte written | proof | CTAs judged | verdict | found |"
 TRACE = 64 << 30  # bytes of logs, at most
 SAMPLE = 8  # CTAs whose logs are measured
 INVALID = 99  # state of a tile that nobody has set
@@ -169,24 +172,40 @@ def placed(backend: Any, work: Work) -> Iterator[Work]:
 
 
 def speed(sessions: dict[str, Session], work: Work, repeats: int) -> Iterator[str]:
-    """Cells: plain, off, on, log."""
+    """Cells: CTAs, plain, off, on without a proof, on, log, proof."""
     backend = sessions["off"].backend
     plain = timed(backend, backend.load(work.ptx), work, repeats)
     yield f"{math.prod(work.grid):,}"
     yield f"{plain:.3f} ms"
-    for name, session in sessions.items():
+    log = proof = ""
+    for name, session in [*sessions.items(), ("pruned", sessions["on"])]:
         prepared = session.prepare(work.ptx, name=work.entry)
         if prepared.recorded is None:
             yield f"not recorded: {prepared.refusal}"
             continue
+        if name == "pruned":
+            prepared, proof = pruned(session, prepared, work)
+            if not proof:
+                yield "the same"
+                continue
         started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
         try:
             ms = timed(backend, prepared.loaded, work, repeats)
             yield f"{ms / plain:.2f}x" + (f" ({prepared.recorded.outer_refusal})" if prepared.recorded.outer_refusal else "")
-            if name == "on":
-                yield f"{stored(started, math.prod(work.grid)) / work.written:.1f}"
+            if name != "off":
+                log = f"{stored(started, math.prod(work.grid)) / work.written:.2f}"
         finally:
             started.free()
+    yield from (log, proof)
+
+
+def pruned(session: Session, prepared: Any, work: Work) -> tuple[Any, str]:
+    """The form of a module that is launched, and how long the proof took; empty if there is none."""
+    proofs, extents = Proofs(), LaunchExtents(work.grid, work.block)
+    begin = time.perf_counter()
+    if not proofs.accesses(prepared, work.entry, work.args, extents):
+        return prepared, ""
+    return session.modules.without_outer(prepared), f"{(time.perf_counter() - begin) * 1e3:.0f} ms"
 
 
 def judged(session: Session, work: Work) -> Iterator[str]:
@@ -196,6 +215,7 @@ def judged(session: Session, work: Work) -> Iterator[str]:
     if prepared.recorded is None:
         yield from ("", "", "not recorded")
         return
+    prepared, proof = pruned(session, prepared, work)
     started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
     try:
         backend.launch(prepared.loaded, work.entry, args=work.args, **work.config)
@@ -205,7 +225,7 @@ def judged(session: Session, work: Work) -> Iterator[str]:
         yield f"{math.prod(work.grid):,}"
         yield f"{time.perf_counter() - begin:.2f} s"
         gaps = "".join(f"; {why}" for why in (*checked.gaps, *checked.outer))
-        yield f"{len(checked.found)}{gaps}"
+        yield f"{len(checked.found)}{gaps}" + ("; global memory proven" if proof else "")
     finally:
         started.free()
 

@@ -1,7 +1,7 @@
 """Kernels as they are, with called hooks (inline) and recorded, side by side: time of the kernel, and time until the verdict.
 
     PYTHONPATH=tests:tests/real python tests/bench/bench_record.py [NAME ...]     on a GPU: medians of CUDA events
-    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: wall time
+    PYTHONPATH=tests:tests/real python tests/bench/bench_record.py --device cpu   on the virtual machine: processor time
 
 Recorded launches are measured without global memory (`--global off`).
 
@@ -90,6 +90,18 @@ def sgemm(backend: Any, n: int) -> Case:
     return case
 
 
+def rolled(backend: Any, rounds: int) -> Case:
+    """One shared access an iteration, at addresses that never repeat."""
+    ptx = compile_ptx((HERE / "rolled.cu").read_text(), name=str(HERE / "rolled.cu"), arch=backend.arch).ptx
+    ctas = 1056 if not backend.simulates else 2
+    arrays = np.random.default_rng(0).integers(0, 1 << 31, ctas * 256).astype(np.int32), np.zeros(ctas * 256, np.int32)
+    buffers = [(int(backend.alloc(array.nbytes)), array) for array in arrays]
+    args = [place.to_bytes(8, "little") for place, _ in buffers] + [np.int32(rounds).tobytes()]
+    case = Case(f"rolled loop, {rounds}", ptx, "rolled", {"grid": (ctas, 1, 1), "block": (256, 1, 1)}, args, buffers)
+    case.refill(backend)
+    return case
+
+
 def of_corpus(backend: Any, name: str, arch: str, size: Any = "full") -> Case:
     """A kernel of the corpus."""
     from real_run import entry_of
@@ -120,7 +132,7 @@ def _corpus_case(name: str, arch: str) -> tuple[Any, str]:
 
 
 def median_ms(backend: Any, launch: Callable[[], Any], repeats: int) -> float:
-    """Milliseconds of one launch: by events on a GPU, by the clock on the virtual machine."""
+    """Milliseconds of one launch: by events on a GPU, processor time on the virtual machine."""
     launch()
     backend.synchronize()
     return statistics.median([_once(backend, launch) for _ in range(repeats)])
@@ -128,9 +140,9 @@ def median_ms(backend: Any, launch: Callable[[], Any], repeats: int) -> float:
 
 def _once(backend: Any, launch: Callable[[], Any]) -> float:
     if backend.device_name == "cpu":
-        begin = time.perf_counter()
+        begin = time.process_time()
         launch()
-        return 1e3 * (time.perf_counter() - begin)
+        return 1e3 * (time.process_time() - begin)
     import cupy
 
     begin, end = cupy.cuda.Event(), cupy.cuda.Event()
@@ -243,9 +255,14 @@ def main() -> None:
     parser.add_argument("names", nargs="*", help="part of a kernel's name")
     parser.add_argument("--device", choices=("gpu", "cpu"), default="gpu")
     parser.add_argument("--no-inline", action="store_true", help="without called hooks")
+    parser.add_argument("--full", type=int, help="M, N and K of the products of Hopper's kernels (2048)")
     parser.add_argument("--assemble", action="store_true", help="only fill the cache of assembled text with hooks")
     options = parser.parse_args()
     gpu = options.device == "gpu"
+    if options.full:
+        import hopper_cases
+
+        hopper_cases.FULL = options.full
     kernels = [*((name, "sm_80") for name in (CHIP if gpu else MACHINE)), *((name, "sm_90a") for name in (HOPPER if gpu else ()))]
     kernels += [(name, "sm_80") for name in (UNLIKE if gpu else ())]
     kernels = [(name, arch) for name, arch in kernels if not options.names or any(part in name for part in options.names)]
@@ -262,6 +279,8 @@ def main() -> None:
     cases: list[Callable[[], Case]] = []
     if not options.names or "sgemm" in options.names:
         cases += [lambda n=n: sgemm(backend, n) for n in ((512, 1024, 2048) if gpu else (128, 256))]
+    if not options.names or "rolled" in options.names:
+        cases.append(lambda: rolled(backend, 2000))
     size = "full" if gpu else "small"
     cases += [lambda name=name, arch=arch: of_corpus(backend, name, arch, size) for name, arch in kernels]
     for make in cases:

@@ -145,6 +145,30 @@ def test_a_launch_into_a_graph_has_hooks(tmp_path: Path) -> None:
     assert engines(report) == {"record": 1, "inline": 1}
 
 
+RACY = """
+extern "C" __global__ void count(int *x) {
+    __shared__ int tile[64];
+    tile[threadIdx.x] = threadIdx.x;
+    BARRIER;
+    x[threadIdx.x] = 63 - tile[63 - threadIdx.x];
+}
+"""
+
+
+@pytest.mark.parametrize(("barrier", "verdict"), [("", "violations"), ("__syncthreads()", "clean")])
+def test_the_nodes_of_a_graph_definition_have_hooks(barrier: str, verdict: str, tmp_path: Path) -> None:
+    script = "from cuda.core.graph import GraphDefinition\n" + PTX.partition("SRC =")[0] + (
+        f"SRC = {RACY.replace('BARRIER', barrier)!r}\n"
+        'code = Program(SRC, "c++", options=ProgramOptions(arch=arch)).compile("cubin")\n'
+        "p, x = shared(np.zeros(64, dtype=np.int32))\n"
+        "graph = GraphDefinition()\n"
+        'graph.launch(LaunchConfig(grid=1, block=64), code.get_kernel("count"), p)\n'
+        "graph.instantiate().launch(stream)\nstream.sync()\nassert (x == np.arange(64)).all()"
+    )  # fmt: skip
+    _, report = run(tmp_path, script)
+    assert report["verdict"] == verdict, report
+
+
 def test_a_linked_object_is_listed(tmp_path: Path) -> None:
     status, report = run(tmp_path, LINKED)
     assert status == 0

@@ -79,7 +79,6 @@ CLEAN = {
     "vector_add": VECTOR_ADD,
     "reduction": REDUCTION + "assert (out == 256).all()",
     "matmul": MATMUL,
-    "reduce": REDUCE,
     "cached": CACHED,
 }
 
@@ -100,6 +99,14 @@ def test_clean(name: str, tmp_path: Path) -> None:
     assert set(engines(report)) == {"record"}
     assert not report["uninstrumented"]
     assert not list((tmp_path / "cache").rglob("*.nbc"))
+
+
+def test_numbas_own_reduction_waits_for_a_warp_in_a_branch(tmp_path: Path) -> None:
+    """numba-cuda 0.30's reduction.py: `if tid < 2: ...; cuda.syncwarp()`, whose mask names all lanes; the result is right all the same."""
+    status, report = run(tmp_path, REDUCE)
+    assert status == 66
+    assert {finding["kind"] for finding in report["findings"]} == {"barrier-misuse"}
+    assert {access["file"].rpartition("/")[2] for finding in report["findings"] for access in finding["accesses"]} == {"reduction.py"}
 
 
 def test_a_race_points_at_lines_of_python(tmp_path: Path) -> None:

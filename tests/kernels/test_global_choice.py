@@ -17,6 +17,8 @@ RACY = """
 extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""
 FINE = """
 extern "C" __global__ void k(int* out) { out[blockIdx.x * 32 + threadIdx.x] = 1; }"""
+LOADED = """
+extern "C" __global__ void k(int* out) { int i = blockIdx.x * 32 + threadIdx.x; out[i + out[i]] = 1; }"""
 SWITCH = """
 extern "C" __global__ void k(int* out) {
     if (blockIdx.x > 3) asm volatile("multimem.red.relaxed.sys.global.add.u32 [%0], 1;" :: "l"(out) : "memory");
@@ -71,17 +73,20 @@ def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatc
 
 def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST_BYTES", 1)
-    _check_left_out(FINE, "the logs of a launch take more than")
-    assert _report(FINE, "on").verdict == "incomplete"
+    _check_left_out(LOADED, "the logs of a launch take more than")
+    assert _report(LOADED, "on").verdict == "incomplete"
+    assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
 
 
-@pytest.mark.parametrize(("source", "compared"), [(FINE, 0), (RACY, 128)])
-def test_what_needed_no_comparison_is_counted(source: str, compared: int) -> None:
-    """A report counts the accesses, and those that can meet a write of another thread. The rest cannot race."""
+@pytest.mark.parametrize(("source", "accesses", "compared", "proven"), [(FINE, 128, 0, 128), (RACY, 128, 128, 0), (LOADED, 256, 0, 0)])
+def test_what_needed_no_comparison_is_counted(source: str, accesses: int, compared: int, proven: int) -> None:
+    """A report counts the accesses, those that can meet a write of another thread, and those that are proven apart before the launch."""
     report = _report(source, "auto")
     (kernel,) = report.kernels
-    assert (kernel.global_accesses, kernel.global_compared) == (128, compared)
-    assert f"global:    128 accesses, of which {compared} can meet a write of another thread and were compared" in str(report)
-    assert json.loads(render(report, "json"))["kernels"][0]["global_compared"] == compared
+    assert (kernel.global_accesses, kernel.global_compared, kernel.global_proven) == (accesses, compared, proven)
+    text = f"global: {accesses} accesses, of which {compared} can meet a write of another thread and were compared"
+    assert text + ("; 128 of them were proven apart before their launch" if proven else "") in " ".join(str(report).split())
+    shown = json.loads(render(report, "json"))["kernels"][0]
+    assert (shown["global_compared"], shown["global_proven"]) == (compared, proven)
     (kernel,) = _report(source, "off").kernels
     assert kernel.global_accesses == 0

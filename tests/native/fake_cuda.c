@@ -21,7 +21,7 @@ struct Module {
     int hooked;
     uint64_t control[4];
     uint64_t recorded;  // the sum of an image that records
-    uint64_t record[2], places[6];  // where a launch leaves its results, and its logs
+    uint64_t record[2], places[8];  // where a launch leaves its results, and its logs
     uint32_t seed;  // of delays: it is noted where there is one
     char table[8];  // a variable, noted in the same way by launches with hooks
 };
@@ -72,7 +72,7 @@ static Result load(const char *call, Handle *made, const void *image) {
 // Write the record of a launch: the sizes of its results, hashes and ends, the lines of each warp's log, and then all that, as
 // native_case.py has stored it.
 static Result record(struct Module *module) {
-    enum { ARENA, HASHES = 2, ENDS = 4, LINES };  // words of the places, of instrument/record/text.py
+    enum { ARENA, HASHES = 2, ENDS = 4, LINES = 6 };  // words of the places, of instrument/record/text.py
     char path[256];
     snprintf(path, sizeof path, "%s/%016lx", getenv("FAKE_CUDA_RECORDS"), module->recorded);
     if (getenv("FAKE_CUDA_DIES")) raise(SIGKILL);

@@ -317,10 +317,11 @@ class Cluster(Pairs):
         """A wgmma of some warps: each has a part in it, for which it waits itself. It reads its own rows of A and all of B (D25)."""
         for first, ranges in zip(range(0, len(threads), WARP), event.data["ranges"], strict=True):
             team = threads[first : first + WARP]
-            (operation,) = self.clocks.new_actors(1).tolist()
+            operation, signal = self.clocks.new_actors(2).tolist()
             key = product_of(self.product_counts, int(team[0]))
             self.products.setdefault(key, []).append(operation)
             self.team[operation] = (int(team[0]) // WARP, self.products[key])
+            self.signal_of[operation] = signal
             self.lines[operation] = event.line
             start, end = self._bounds(ranges)
             for thread in team.tolist():
@@ -414,12 +415,19 @@ class Cluster(Pairs):
         elif action in ("arrive", "arrive_drop"):
             actor, home = int(self.actor_of[thread]), int(self.home_of[thread])
             past = self.scopes.release(actor, home, orders="relaxed" not in parts, wide=not is_narrow(parts))
+            for snapshot in past.values() if "relaxed" not in parts else ():
+                snapshot[0][self._signals_of(thread)] = 1
             count = given
             if "expect_tx" in parts:
                 count, item.tx = 1, item.tx + given
             if action == "arrive_drop":
                 item.expected -= count
             item.arrive(line, count, past, completes="noComplete" not in parts, fits=fits)
+
+    def _signals_of(self, thread: int) -> list[int]:
+        """What an arrival of a thread tells its warpgroup: the products for which its warp has waited."""
+        seen = self.clocks.seen[self.actor_of[thread]]
+        return [self.signal_of[part] for part, (warp, _) in self.team.items() if warp == thread // WARP and seen[part]]
 
     def _on_waited(self, event: Event, threads: Array) -> None:
         data = event.data

@@ -17,7 +17,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from oracle_verdict import LIFETIME, MISUSE, RACE, UNINIT, WAIT, Found, Verdict
+from oracle_verdict import GLOBAL, LIFETIME, MISUSE, RACE, UNINIT, WAIT, Found, Verdict
 
 Pair = frozenset[int]
 
@@ -144,7 +144,7 @@ def _is_judged(finding: Any) -> bool:
 
 
 def _stores_one_value(finding: Any) -> bool:
-    return finding.kind == RACE and "store the same value" in finding.message
+    return finding.kind in (RACE, GLOBAL) and "store the same value" in finding.message
 
 
 def _in_words_of_the_oracle(finding: Any) -> Any:

@@ -85,6 +85,7 @@ class Pairs:
         self.unwritten: dict[int, set[int]] = {}  # rows of reads: bytes that no write is ordered before
         self.replaced: dict[int, list[tuple[int, int, int, int]]] = {}  # rows of generic writes: by whom, when, which bytes
         self.team: dict[int, tuple[int, list[int]]] = {}  # of a warp's part in a product: the warp, and all parts
+        self.signal_of: dict[int, int] = {}  # and the column of those who have seen an arrival of the warp behind its wait for it
 
     def add(self, new: Access) -> None:
         """Compare accesses with all before and with each other, and keep them."""
@@ -161,13 +162,16 @@ class Pairs:
         """Whether a thread may take a product for over: "yes", "no", or "warp" if only its own warp has waited.
 
         A commit makes one group for the warpgroup, so for threads of other warpgroups it is over when one of its warps has waited and
-        they come after that; for the warpgroup's own threads all four must have (README, on points that can be read in two ways).
+        they come after that. For the warpgroup's own threads all four must have, or one of them has arrived at an mbarrier since, in a
+        phase that the thread has seen (README, on points that can be read in two ways).
         """
         if self.rows.who[row] != PRODUCT:
             return "no"
         _, group = self.team[int(self.rows.actor[row])]
         seen = {self.team[part][0]: bool(self.clocks.seen[self.actor_of[thread], part]) for part in group}
         inside = thread // GROUP == int(self.rows.thread[row]) // GROUP
+        if any(self.clocks.seen[self.actor_of[thread], self.signal_of[part]] for part in group):
+            return "yes"
         if all(seen.values()) or (any(seen.values()) and not inside):
             return "yes"
         return "warp" if seen.get(thread // WARP) else "no"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -12,11 +13,12 @@ from measure import measure
 import consan
 
 
-def reported(test: Litmus) -> dict[str, str]:
+def reported(test: Litmus, device: str = "cpu", seed: int = 0) -> dict[str, str]:
     """What the product says of each variable that races."""
     text, names = test.ptx()
     args = [np.zeros(2048, np.int32)]
-    report = consan.launch(consan.Kernel(text), test.grid, test.block, args, device="cpu", engine="record", global_memory="on")
+    how: dict[str, Any] = {"device": device, "seed": seed, "engine": "record", "global_memory": "on"}
+    report = consan.launch(consan.Kernel(text), test.grid, test.block, args, **how)
     assert report.verdict != "incomplete"
     found: dict[str, set[str]] = {}
     for finding in report.findings:

@@ -19,6 +19,7 @@ TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
     "acquired_by_other_lane": "the oracle says warning (R-W1): test_global_programs.py",
+    "released_by_other_lane": "the same",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
@@ -26,6 +27,7 @@ NOT_SEEN = {
     "cp_async_at_exit": "copies in flight at the end",
     "discarded_by_another_cta": "its trace has loads, stores and atomics, and no discard",
     "global_flag_no_proxy_fence": "policy isa",
+    "loads_of_no_use": "values that nobody uses (D26)",
     "mbarrier_result_ignored": "the result of a wait is a register",
     "tensormap_changed_in_flight": "tensor maps in global memory",
     "tensormap_not_acquired": "tensor maps in global memory",
@@ -34,6 +36,7 @@ NOT_SEEN = {
     "update_by_lanes": "the oracle says warning (R-W1): it does not see that a stored value comes from a load",
     "vector_neighbour": "values that nobody uses",
     "vector_padding": "values that nobody uses",
+    "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
     "wgmma_copies_no_fence": "policy isa",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",

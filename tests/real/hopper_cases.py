@@ -378,8 +378,6 @@ FAULTS = {
     # The last rounds of the main loop still load tiles past the end of K; nobody waits for these before the CTA is gone.
     "cutlass/wgmma_tma_tn": {"lifetime"},
     "cutlass/wgmma_tma_nt": {"lifetime"},
-    # One warp refills a stage that it has freed itself, in the name of the warpgroup: it has waited for its own products only.
-    "cutlass/gemm_cluster": {"missing-wait"},
     # Triton 3.6 initialises some mbarriers several times, and puts tiles over others that it never uses nor invalidates.
     "triton_hopper/matmul_specialised": {"barrier-misuse"},
     "triton_hopper/attention_specialised": {"barrier-misuse"},

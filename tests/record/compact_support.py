@@ -3,20 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from hypothesis import HealthCheck, Phase, given, seed, settings
+from measure import arguments
+from oracle_programs import Batch
+from oracle_strategies import OF_GRIDS, batches
 from record_support import file_of, kernel, twin_file
 
+import consan
 from consan.backends.virtual import VirtualBackend
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import start
 from consan.checker.walks import DID_NOT_HAPPEN
-from consan.instrument.record import Recorded, record
+from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.templates import END, LANES, Event, TemplateEvent, tables
 from consan.launching.placement import Placement
 
@@ -144,6 +149,48 @@ def compared(work: Work) -> str:
             if one != other:
                 return f"unit {unit}, lane {lane}"
     return ""
+
+
+@dataclass
+class Compared:
+    """Random kernels of which both logs were taken. Kernels that hang, or that take hooks, are left out."""
+
+    kernels: int = 0
+    compact: int = 0
+    left_out: int = 0
+    different: list[str] = field(default_factory=list)
+
+    def add(self, batch: Batch, outer: bool) -> None:
+        """Compare one kernel."""
+        work = Work(batch.ptx, consan.Kernel(batch.ptx).entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments(), outer=outer)
+        try:
+            work.recorded(compact=False)
+        except Refusal:  # hooks: only this may refuse, not what is computed later
+            self.left_out += 1
+            return
+        try:
+            outcome = compared(work)
+        except Hangs:
+            self.left_out += 1
+            return
+        self.kernels += 1
+        self.compact += outcome == ""
+        if outcome not in ("", "full"):
+            self.different.append(f"{outcome}\n{batch.ptx}")
+
+
+def random_programs(strategy: str, count: int, number: int) -> Compared:
+    """So many random kernels of four programs each; the same number makes the same ones."""
+    found = Compared()
+
+    @seed(number)
+    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
+    @given(batches(strategy, 4))
+    def one(batch: Batch) -> None:
+        found.add(batch, strategy in OF_GRIDS)
+
+    one()
+    return found
 
 
 def is_steady(work: Work) -> bool:

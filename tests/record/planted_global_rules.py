@@ -109,6 +109,21 @@ RULES = {
         True,
     ),
     "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) return", "if (false) return", "acquired_by_other_lane", True),
+    "G9: what the lanes of a warp did before": (
+        "replay.cpp",
+        "if (asynchronous_events_) return;",
+        "return;",
+        "released_by_other_lane",
+        True,
+    ),
+    "D26: loads of no use": ("grid.hpp", "return event.c && !(", "return false && !(", "loads_of_no_use", False),
+    "D26: loads of some use": (
+        "grid.hpp",
+        "return event.c && !(stored[unit * threads + thread] & (u32)event.c);",
+        "return event.c;",
+        "loads_of_no_use",
+        True,
+    ),
     "G10: elements of a vector": (
         "outer.hpp",
         "return old.element == now.element;",

@@ -17,6 +17,7 @@ from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
 from consan.instrument.record import module
+from consan.process.program import _OWN_THREADS, _join_threads
 from consan.session import overdue, watch
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
@@ -95,8 +96,12 @@ def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Strea
     framework = Framework(backend)
     framework.launch()
     framework.session.report()
-    assert [thread for thread in threading.enumerate() if thread.name.startswith("consan-")]
-    assert all(thread.daemon for thread in threading.enumerate() if thread.name.startswith("consan-"))
+    ours = [thread for thread in threading.enumerate() if thread.name.startswith(_OWN_THREADS)]
+    assert {"consan-checks", "consan-launches"} <= {thread.name for thread in ours}
+    waiter = threading.Thread(target=_join_threads, daemon=True)
+    waiter.start()
+    waiter.join(20)
+    assert not waiter.is_alive()
 
 
 def test_a_race_that_only_one_launch_has_is_found(backend: Streams) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -14,7 +15,7 @@ from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
 from consan.checker.grouping import grouped
 from consan.checker.names import sums_of
-from consan.checker.replay import replay
+from consan.checker.replay import Status, replay
 from consan.instrument.record import text
 from consan.session.session import Session
 
@@ -193,6 +194,23 @@ def test_a_log_without_room_is_incomplete() -> None:
     report = _launch(loop, -1, trace_memory=CTAS * 2 * 128 * 100)
     assert report.verdict == "incomplete"
     assert "ran out of room" in " ".join(report.incomplete)
+
+
+@pytest.mark.parametrize(
+    ("status", "why"),
+    [
+        (Status.STUCK, "could not be replayed to their end"),
+        (Status.CORRUPT, "left a log that does not fit the kernel"),
+        (Status.TOO_MANY, "had more findings than are kept"),
+        (Status.APART, "met at barriers in another way"),
+    ],
+)
+def test_a_replay_that_cannot_go_on_is_incomplete(status: Status, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recorder, "replay", lambda *given, **how: replace(replay(*given, **how), status=status))
+    report = _launch(BODIES["one lane"], -1)
+    assert report.verdict == "incomplete"
+    (line,) = report.incomplete
+    assert f"kernel: {CTAS} CTAs {why}" in line
 
 
 def test_a_launch_beyond_the_trace_memory_takes_called_hooks() -> None:

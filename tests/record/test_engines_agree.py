@@ -12,6 +12,7 @@ import pytest
 from record_support import KERNELS, file_of, found, launch, recorded, twin_file
 
 import consan
+from consan.instrument.record import Refusal, record
 
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 TWINS = [name for name in TAKEN if (KERNELS / "twins" / f"{name}.cu").is_file()]
@@ -117,6 +118,52 @@ def test_polls_of_shared_memory_are_recorded_with_global_memory(name: str, racy:
     assert report.verdict == ("violations" if racy else "clean")
 
 
+GRID_BARRIER = """
+extern "C" __global__ void kernel(unsigned* count, float* out) {
+    __shared__ float tile[64];
+    unsigned t = threadIdx.x, seen;
+    tile[t] = blockIdx.x + t;
+    BARRIER;
+    if (t == 0) {
+        atomicAdd(count, 1);
+        do asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(count) : "memory"); while (seen != gridDim.x);
+    }
+    out[blockIdx.x * 64 + t] = tile[63 - t];
+}
+"""
+
+
+@pytest.mark.parametrize(("barrier", "kinds"), [("", {"data-race"}), ("__syncthreads()", set())], ids=["racy", "repaired"])
+def test_polls_of_global_memory_are_recorded_without_it(barrier: str, kinds: set[str]) -> None:
+    """Each round of such a poll leaves nothing in a log of shared memory, and CTAs have that for themselves."""
+    kernel, out = consan.Kernel(GRID_BARRIER.replace("BARRIER", barrier), "kernel", arch="sm_80"), np.zeros(256, np.float32)
+    report = consan.launch(kernel, 4, 64, [np.zeros(1, np.uint32), out], device="cpu", engine="record", global_memory="off")
+    assert ([each.engine for each in report.kernels], {one.kind for one in report.findings}) == (["record"], kinds)
+    if barrier:
+        np.testing.assert_array_equal(out.reshape(4, 64), np.arange(4)[:, None] + np.arange(63, -1, -1))
+
+
+@pytest.mark.parametrize(("access", "why"), [("atomicExch(count, 1)", "polls memory in a loop"), ("atomicAdd(count, 1)", "")])
+def test_rounds_that_are_in_the_log(access: str, why: str) -> None:
+    """With a bulk load in the module, atomics on global memory are in the log: one that counts is no poll."""
+    bulk = "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], 16, [%2];"
+    kernel = consan.Kernel(
+        f"""extern "C" __global__ void kernel(unsigned* count, float* x) {{
+        __shared__ float tile[32]; __shared__ unsigned long long full;
+        unsigned to = (unsigned)__cvta_generic_to_shared(tile), barrier = (unsigned)__cvta_generic_to_shared(&full);
+        asm volatile("{bulk}" ::"r"(to), "l"(x), "r"(barrier) : "memory");
+        while ({access} < 9) x[threadIdx.x] += 1;
+    }}""",
+        "kernel",
+        arch="sm_90a",
+    )
+    if why:
+        with pytest.raises(Refusal, match=why):
+            record(kernel.ptx)
+    else:
+        record(kernel.ptx)
+
+
 NEVER_SET = """
 extern "C" __global__ void waits(float* out) {
     __shared__ volatile int ready;
@@ -138,7 +185,7 @@ def test_a_flag_that_nobody_sets_is_a_deadlock(poll: str) -> None:
 
 
 def test_what_is_not_taken_is_checked_with_called_hooks_and_says_so() -> None:
-    report, _ = launch("tensormap_not_acquired", True, "record")
+    report, _ = launch("flag_handshake", True, "record")
     assert {kernel.engine for kernel in report.kernels} == {"inline"}
-    assert "is not recorded yet" in " ".join(report.notes)
+    assert "polls memory in a loop" in " ".join(report.notes)
     assert report.verdict == "violations"

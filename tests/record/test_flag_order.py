@@ -1,10 +1,12 @@
 """The order of the accesses of a flag, from their values and from numbers that overlap, as on a GPU (source/flag_order.hpp).
 
-Accesses are made up: they happen in some order, and each gets a number before and after from a counter that others draw from meanwhile.
+Accesses are made up: they happen in some order, and each reads a clock before and after. Writes advance the clock by each reading, loads
+do not.
 """
 
 from __future__ import annotations
 
+import itertools
 import random
 import subprocess
 from dataclasses import dataclass
@@ -24,9 +26,10 @@ int main() {
         std::vector<u32> places;
         for (u32 i = 0; i < count; ++i) {
             unsigned operation, observes, writes, updates;
-            unsigned long long old, first, second;
-            if (std::scanf("%u %u %u %u %u %u %llu %llu %llu", &all[i].before, &all[i].after, &operation, &observes, &writes,
+            unsigned long long before, after, old, first, second;
+            if (std::scanf("%llu %llu %u %u %u %u %llu %llu %llu", &before, &after, &operation, &observes, &writes,
                            &updates, &old, &first, &second) != 9) return 1;
+            all[i].before = before, all[i].after = after;
             all[i].bytes = 4, all[i].operation = operation, all[i].observes = observes, all[i].writes = writes, all[i].updates = updates;
             all[i].old = old, all[i].first = first, all[i].second = second, all[i].from = all[i].next = -1;
             places.push_back(i);
@@ -74,9 +77,12 @@ class Access:
 @pytest.fixture(scope="session")
 def program(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Reads accesses and prints, for each list, the contradictions and what each access has read from."""
-    folder = tmp_path_factory.mktemp("flag_order")
+    return compiled(tmp_path_factory.mktemp("flag_order"))
+
+
+def compiled(folder: Path, old: str = "", new: str = "") -> Path:
     for name, text in build.sources().items():
-        (folder / name).write_text(text)
+        (folder / name).write_text(text.replace(old, new) if old and name == "flag_order.hpp" else text)
     (folder / "main.cpp").write_text(MAIN)
     command = build.compiler()
     assert command is not None
@@ -101,8 +107,11 @@ def _made_up(seed: int, count: int = 24, wide: int = 8) -> list[Access]:
         now = made.result(now)
         found.append(made)
         drawn += [(place - wide * rng.random(), place, "before"), (place + wide * rng.random(), place, "after")]
-    for number, (_, place, name) in enumerate(sorted(drawn), 1):
-        setattr(found[place], name, number)
+    numbers = 0
+    for _, place, name in sorted(drawn):
+        draws = found[place].operation != LD
+        setattr(found[place], name, 2 * numbers + draws)
+        numbers += draws
     return sorted(found, key=lambda made: made.before)
 
 
@@ -137,6 +146,26 @@ def test_the_lock_that_was_free_first_is_taken_first(program: Path) -> None:
     late, early = Access(CAS, 0, 1, before=1, after=10), Access(CAS, 0, 1, before=2, after=3)
     back = Access(EXCH, 0, observes=False, before=4, after=5)
     assert _ordered(program, [[late, early, back]]) == [[0, 2, -1, 1]]
+
+
+# A store overlaps two loads that saw the same number: one came before it, and one behind it.
+BESIDE = [Access(ST, 5, observes=False, before=1, after=7), Access(LD, old=5, before=2, after=2), Access(LD, old=0, before=2, after=2)]
+STRICT = ".before <= end", ".before < end"
+
+
+def test_loads_with_equal_readings_are_in_no_order(program: Path, tmp_path: Path) -> None:
+    lists = [[BESIDE[0], *order] for order in itertools.permutations(BESIDE[1:])]
+    assert [wrong for wrong, *_ in _ordered(program, lists)] == [0, 0]
+    assert STRICT[0] in build.sources()["flag_order.hpp"]
+    assert [wrong for wrong, *_ in _ordered(compiled(tmp_path, *STRICT), lists)] == [1, 0]
+
+
+def test_a_load_ends_before_a_store_whose_number_was_drawn_later(program: Path) -> None:
+    """The place holds what both the first load and the store say. The load looked before the store drew: it has not read from the store."""
+    early = Access(LD, old=5, before=2, after=2)
+    assert _ordered(program, [[Access(ST, 5, observes=False, before=1, after=3), early]]) == [[0, -1, 0]]
+    found = _ordered(program, [[early, Access(ST, 5, observes=False, before=3, after=5), Access(LD, old=5, before=6, after=6)]])
+    assert found[0][2:] == [-1, 1]
 
 
 def test_values_that_no_order_gives_are_contradictions(program: Path) -> None:

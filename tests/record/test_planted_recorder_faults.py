@@ -10,7 +10,7 @@ import pytest
 from record_support import file_of, found, kernel, twin_file
 
 import consan
-from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensors
+from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensormaps, tensors
 from consan.instrument.record.templates import Event, Flag
 
 Change = Callable[[Any], Any]
@@ -50,6 +50,8 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
     "extents of a map": (tensors, "_EXTENTS", _is(11), "tma_store_two_stages", True),
     "the box of a map": (tensors, "TILE_WORDS", _is((2, 7, 15, 15, 15)), "tma_store_two_stages", True),
+    "maps in global memory": (tensors, "map_in_memory", _instead(False), "tensormap_not_acquired", True),
+    "copies of maps by a warp": (tensormaps, "is_copy", _instead(False), "tensormap_reused", False),
     "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
     "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", Event.PRODUCT_COMMIT), "wgmma_one_wait_for_two", False),
     "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),

@@ -1,10 +1,11 @@
-"""ScoR's microbenchmarks and Indigo's patterns against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
+"""ScoR, and Indigo's patterns, against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from public_applications import scor_applications
 from public_cases import FOLDER, checkout, choices, chosen, hirace, indigo, scor
 from suite_model import Case, judge_all
 
@@ -35,6 +36,10 @@ PLAIN = {
     **dict.fromkeys(("norace_interblock_fence_raw", "norace_interwarp-block_fence_hrf-indirect"), _NO_FENCE),
     **dict.fromkeys(("norace_interwarp_blkfence_raw", "norace_interwarp_fence_raw"), _NO_FENCE),
 }
+_INPUT = "with this graph, no vertex is the first neighbour of two others: the oracle agrees"
+INDIGO = dict.fromkeys(("push_node_neighbor_atomicBug_cond", "push_node_neighbor_atomicBug_cond_persistent"), _INPUT)
+HIRACE = dict.fromkeys(("push_node_neighbor_cond_atomicBug", "push_node_neighbor_persistent_cond_atomicBug"), _INPUT)
+APPLICATIONS = {"red reduceSinglePass RACEY": _VOLATILE}
 
 
 def test_a_pattern_with_some_of_its_tags() -> None:
@@ -46,19 +51,24 @@ def test_a_pattern_with_some_of_its_tags() -> None:
 
 
 def _cases(suite: str, made: Path) -> list[Case]:
-    name = {"scor": "ScoR", "scor_plain": "ScoR", "indigo": "IndigoSuite", "hirace": "HiRace-Artifact-SC24"}[suite]
+    name = {"scor": "ScoR", "scor_plain": "ScoR", "applications": "ScoR", "indigo": "IndigoSuite", "hirace": "HiRace-Artifact-SC24"}[suite]
     if (folder := checkout(name)) is None:
         pytest.skip(f"{FOLDER} names no folder with a checkout of {name}")
     if suite == "hirace":
         return list(hirace(folder, made))
     if suite == "indigo":
         return [case for case in indigo(folder, made) if "boundsBug" not in case.name]
+    if suite == "applications":
+        return list(scor_applications(folder, made))
     return list(scor(folder, made, volatile=suite == "scor"))
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(4 * 3600)
-@pytest.mark.parametrize(("suite", "known"), [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("indigo", {}), ("hirace", {})])
+@pytest.mark.parametrize(
+    ("suite", "known"),
+    [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("applications", APPLICATIONS), ("indigo", INDIGO), ("hirace", HIRACE)],
+)
 def test_verdicts_agree_with_labels(suite: str, known: dict[str, str], tmp_path: Path) -> None:
     outcomes = list(judge_all(_cases(suite, tmp_path)))
     assert {outcome.case.name for outcome in outcomes if outcome.strange} == known.keys(), [o.line() for o in outcomes if o.strange]

@@ -12,8 +12,8 @@ constexpr u32 RESPONSE_BYTES = 16;  // ISA "clusterlaunchcontrol.try_cancel"
 
 class Asynchronous {
   public:
-    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
-        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks),
+    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
+        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks, scopes),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
           operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
         if (enabled) globals_.keep_stores();
@@ -30,6 +30,21 @@ class Asynchronous {
     }
 
     Operations &operations() { return operations_; }
+
+    // For repeats.hpp: of modules in which products are the only operations.
+    void state(std::vector<u32> &found, u32 witness) const {
+        groups_.state(found, witness);
+        operations_.state(found, witness);
+        proxies_.state(found, witness);
+    }
+    std::vector<u32> commits() const { return groups_.commits(); }
+    // The groups since then have come so many times more.
+    void repeat(const std::vector<u32> &since, u64 times, const std::vector<bool> &gone, u32 witness) {
+        std::vector<u32> more = groups_.commits();
+        for (size_t thread = 0; thread < more.size(); ++thread) more[thread] = (u32)((more[thread] - since[thread]) * times);
+        groups_.move(more, gone, witness);
+        operations_.move(more);
+    }
 
     // An access to shared memory, or (`copy`) a cp.async about to be issued.
     void access(const Access &access, bool copy = false) {
@@ -87,7 +102,12 @@ class Asynchronous {
         access.bytes = (u32)event.bytes;
         access.writes = event.kind == GLOBAL_WRITE;
         access.strong = event.flags & ADDS;
-        return globals_.access(access, log.wide_value());
+        return globals_.access(access, log.wide_value(), event.flags & RELEASES);
+    }
+
+    void fence_map(u32 thread, const LaneLog &log) {
+        if (log.event().flags & ACQUIRES) globals_.maps().acquire(thread, log.wide_value());
+        else globals_.maps().release(thread);
     }
 
   private:
@@ -170,7 +190,13 @@ class Asynchronous {
 
     bool tensor_load(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         Tensor tensor(log);
-        return respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, tensor.regions(), released);
+        bool any = false;
+        for (const Receiver &each : receivers(thread, log)) {
+            Operation made{BULK_LOAD_OPERATION, (u32)log.event().site, thread};
+            bool own = shape_.owner(each.mbarrier) == shape_.home(thread);  // of a multicast, other CTAs know their parts
+            if (tensor.map() && own && mbarriers_.current(each.mbarrier, made.phase)) any |= globals_.use(made, tensor.map());
+        }
+        return respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, tensor.regions(), released) || any;
     }
 
     Operation stored(u32 thread, const LaneLog &log) const {
@@ -189,9 +215,10 @@ class Asynchronous {
     // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
     u32 tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
+        bool any = tensor.map() && globals_.use(stored(thread, log), tensor.map());
         for (const Region &region : tensor.regions()) result(thread, log, region);
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
-        return tensor.whole() ? 0 : BY_CLIP;
+        return (tensor.whole() ? 0 : BY_CLIP) | any * BY_ADDRESS;
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together. A quarter of the rows is a quarter

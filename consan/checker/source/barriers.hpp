@@ -50,6 +50,13 @@ class Barriers {
             if (!each.second.pasts.empty()) settle(each.second, released);
     }
 
+    // Barriers so far that ordered everything before them.
+    u32 forgets() const { return forgets_; }
+    // Whether nobody has arrived at a barrier and not been released.
+    bool idle() const {
+        return std::all_of(rounds_.begin(), rounds_.end(), [](const std::pair<const u32, Round> &each) { return each.second.pasts.empty(); });
+    }
+
     // What a thread waits for that has arrived.
     void describe(Record &record, u32 id) {
         Round &round = rounds_[id];

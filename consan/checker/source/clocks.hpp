@@ -141,9 +141,7 @@ class Clocks {
             if (more) to = more;
             return;
         }
-        auto made = std::make_shared<std::vector<u32>>(*to);
-        raise(*made, *more);
-        to = made;
+        raise(own(to), *more);
     }
 
     // A vector with some actors at a number and nothing else.
@@ -220,6 +218,12 @@ class Clocks {
 
     static u32 entry(const Vector &vector, u32 at) { return at < vector->size() ? (*vector)[at] : 0; }
 
+    // A vector that may be changed: a copy if others have it, too.
+    static std::vector<u32> &own(Vector &vector) {
+        if (vector.use_count() != 1) vector = std::make_shared<std::vector<u32>>(*vector);
+        return const_cast<std::vector<u32> &>(*vector);
+    }
+
     static void raise(std::vector<u32> &to, const std::vector<u32> &more) {
         to.resize(std::max(to.size(), more.size()), 0);
         for (size_t i = 0; i < more.size(); ++i) to[i] = std::max(to[i], more[i]);
@@ -244,10 +248,10 @@ class Clocks {
     }
 
     void add(Vector &to, const Past &past, Vector Past::*seen) const {
-        auto made = std::make_shared<std::vector<u32>>(to ? *to : *(past.*seen));
-        if (to && to != past.*seen) raise(*made, *(past.*seen));
-        raise_own(*made, past);
-        to = made;
+        if (!to) to = past.*seen;
+        std::vector<u32> &made = own(to);
+        if (to != past.*seen) raise(made, *(past.*seen));
+        raise_own(made, past);
     }
 
     void add_warp(const Past &past, std::vector<u32> &to) const {

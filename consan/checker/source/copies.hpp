@@ -102,6 +102,37 @@ class Copies {
         return any;
     }
 
+    // What is in flight, as numbers: groups count from the last one that their thread has waited for. Only for copies without a source.
+    void state(std::vector<u32> &found) const {
+        auto since = [](const Thread &own, u32 group) { return group < own.retired ? NOTHING : group - own.retired; };
+        for (const Thread &own : threads_)
+            for (u32 each : {own.commits - own.retired, own.last_site, since(own, own.last_group)}) found.push_back(each);
+        for (u32 cell = 0; cell < heads_.size(); ++cell) {
+            if (!heads_[cell] && !settled_[cell]) continue;
+            found.push_back(cell), found.push_back(settled_[cell]);
+            for (u32 at = heads_[cell]; at; at = items_[at].next)
+                for (u32 each : {items_[at].thread, items_[at].site, (u32)items_[at].mask, since(threads_[items_[at].thread], items_[at].group)}) found.push_back(each);
+        }
+    }
+
+    // The groups of each thread.
+    std::vector<u32> groups() const {
+        std::vector<u32> found;
+        for (const Thread &own : threads_) found.push_back(own.commits);
+        return found;
+    }
+    // The groups since then have come so many times more: groups in flight, and what is known of groups, have later numbers.
+    void repeat(const std::vector<u32> &since, u64 times) {
+        std::vector<u32> more;
+        for (u32 thread = 0; thread < threads_.size(); ++thread) more.push_back((u32)((threads_[thread].commits - since[thread]) * times));
+        for (u32 thread = 0; thread < threads_.size(); ++thread) {
+            Thread &own = threads_[thread];
+            own.commits += more[thread], own.retired += more[thread], own.last_group += more[thread];
+            for (Wait &each : own.waits) each.retired += more[thread];
+        }
+        for (Item &each : items_) each.group += more[each.thread];
+    }
+
     // Whether a thread has waited for all of its copies.
     bool waited(u32 thread) const { return !threads_[thread].last_site || threads_[thread].last_group < threads_[thread].retired; }
 

@@ -19,9 +19,18 @@ class Divergence {
         for (u32 warp = 0; warp < shape.warps(); ++warp) check(warp * LANES, shape.lanes(warp));
     }
 
+    // Whether a point is a bar.warp.sync whose mask lacks the thread that executes it: it is a misuse, and waits for nobody.
+    static bool lacks(i32 flags, u32 members, u32 thread) { return flags & MASKED && flags & WAITS && !(members >> thread % LANES & 1); }
+
     // Whether the behaviour is undefined from where a thread is now: at its `number`th point, or at the join of one that it missed.
     bool ends_at_point(u32 thread, u32 number) const { return stops_[thread] == number; }
     bool ends_at_join(u32 thread, u32 site) const { return missed_[thread] == site; }
+
+    // Whether no thread has such a point or join.
+    bool none() const {
+        auto all = [](const std::vector<u32> &each) { return std::all_of(each.begin(), each.end(), [](u32 value) { return value == NOTHING; }); };
+        return all(stops_) && all(missed_);
+    }
 
   private:
     struct Point {
@@ -80,6 +89,7 @@ class Divergence {
         const Point *here = lanes_[lane].here();
         if (!here) return false;
         Point point = *here;
+        if (lacks(point.flags, point.members, lane)) return ++lanes_[lane].at, true;
         u32 there = 0, ended = 0, gone = 0, gone_site = 0;
         for (u32 other = 0; other < lanes_.size(); ++other) {
             if (!is_member(point, other) && other != lane) continue;

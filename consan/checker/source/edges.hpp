@@ -13,6 +13,8 @@ enum class Lack : u32 { NONE, RELEASE, ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FL
 struct Deficit {
     Lack lack = Lack::NONE;
     u32 write_site = 0, read_site = 0, fence_site = 0;
+    Moment release = {};   // what the write has released; number 0 if nothing
+    u32 carried_site = 0;  // of the write of the thread that has not released
 };
 
 class Edges {
@@ -100,7 +102,10 @@ class Edges {
         if (!first.number) return {};
         auto found = deficits_.lower_bound(std::make_tuple(unit, first.chain, first.number));
         if (found == deficits_.end() || std::get<0>(found->first) != unit || std::get<1>(found->first) != first.chain) return {};
-        return found->second;
+        Deficit lacks = found->second;
+        bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
+        if (released && !views_.covers(lacks.release, other, time)) lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
+        return lacks;
     }
 
     // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
@@ -132,6 +137,7 @@ class Edges {
         bool released;
         u32 release_site;
         Scope release_scope;
+        Moment release = {};
     };
     struct Pending {
         Carried carried;
@@ -164,7 +170,7 @@ class Edges {
         if (layer == LOOSE)
             for (const Carried &each : carried)
                 if (each.layer == KNOWN && views_.chain(each.moment.chain).unit == access.unit && views_.chain(each.moment.chain).thread == access.thread && (!made.released || each.scope > made.release_scope))
-                    made.released = true, made.release_scope = each.scope, made.release_site = each.release_site;
+                    made.released = true, made.release_scope = each.scope, made.release_site = each.release_site, made.release = each.moment;
         for (Carried &each : carried)
             if (each.moment.chain == made.moment.chain && width(each.scope) == width(made.scope)) {
                 if (made.moment.number >= each.moment.number) each = made;
@@ -220,7 +226,7 @@ class Edges {
     void loosen(const FlagAccess &access, const FlagAccess &write, const Carried &each, bool hop) {
         views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site, access.site, each.release_site};
+        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.site};
         bool acquires = access.order & TAKES;
         if (!hop) made.lack = Lack::FLAG_SCOPE;
         else if (!each.released) made.lack = Lack::RELEASE, made.write_site = each.site;

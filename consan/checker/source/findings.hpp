@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <unordered_map>
+#include <vector>
 
 #include "types.hpp"
 
@@ -32,6 +33,17 @@ class Findings {
         kept.low = std::min(kept.low, found.offset);
         kept.high = std::max(kept.high, found.offset + found.bytes);
         if (found.flags & TENSOR) kept.address_low = std::min(kept.address_low & 255, found.address_low & 255) | std::max(kept.address_low >> 8, found.address_low >> 8) << 8;
+    }
+
+    // How often each was found.
+    std::vector<u32> counts() const {
+        std::vector<u32> found;
+        for (u32 i = 0; i < count_; ++i) found.push_back(records_[i].count);
+        return found;
+    }
+    // All that was found since then is found so many times more.
+    void repeat(const std::vector<u32> &since, u64 times) {
+        for (u32 i = 0; i < count_; ++i) records_[i].count += (u32)((records_[i].count - (i < since.size() ? since[i] : 0)) * times);
     }
 
     u32 count() const { return count_; }

@@ -1,8 +1,8 @@
 // The order of the strong accesses of one place: one in which each has read what the one before it has left.
 //
-// An access can be the next if no other one had ended before it began. Where several can be, those that read the present value come first, then
-// stores that somebody waits for; of equals the one that ended first. A choice after which nothing fits is taken back, as long as STEPS last.
-// What the place held at first is given.
+// An access can be the next if no other one had ended before it began. Loads that read the present value come first; then what reads it and
+// changes it, then stores that somebody waits for; of equals the one that ended first. A choice after which nothing fits is taken back, as
+// long as STEPS last. What the place held at first is given.
 //
 // Not known: where several orders fit, that of the run.
 #pragma once
@@ -21,9 +21,11 @@ enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 
 inline Scope scope_of(const Event &event) { return (Scope)(event.offset >> 4 & 3); }
 
 // A strong access through which threads may synchronise.
+// `before`, `after`: twice the reading of its clock, and one more for a number that was drawn. So numbers are equal only where two loads looked
+// with no draw in between, and a load that saw n draws comes after the draw of n - 1 and before that of n.
 struct FlagAccess {
-    u32 unit, thread, site, bytes, before, after, order;
-    u64 address, old, first, second;
+    u32 unit, thread, site, bytes, order;
+    u64 before, after, address, old, first, second;
     u32 operation;
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
@@ -97,28 +99,42 @@ class FlagOrder {
         return value ^ (value >> 31);
     }
 
-    // Let all accesses in that can be the next. Returns whether there is one.
+    // Take the loads that read the present value, and let all accesses in that can be the next then. Returns whether there is one.
     bool fill() {
-        u32 end = NOTHING;
-        for (u32 each : open_) end = std::min(end, all_[each].after);
-        for (; at_ < places_.size() && (open_.empty() || all_[places_[at_]].before < end); ++at_) {
-            open_.push_back(places_[at_]);
-            end = std::min(end, all_[places_[at_]].after);
-        }
+        do {
+            u64 end = ~0ull;
+            for (u32 each : open_) end = std::min(end, all_[each].after);
+            for (; at_ < places_.size() && (open_.empty() || all_[places_[at_]].before <= end); ++at_) {
+                open_.push_back(places_[at_]);
+                end = std::min(end, all_[places_[at_]].after);
+            }
+        } while (take_loads());
         return !open_.empty();
     }
 
-    // Those that may be the next, the best first. Of several that are alike the first to end is enough. One that only reads is no choice.
+    // Many loads may be open at once: all that can be taken are, in one pass. Returns whether there was one.
+    bool take_loads() {
+        size_t kept = 0;
+        for (u32 each : open_) {
+            const FlagAccess &access = all_[each];
+            if (access.observes && !access.writes && access.old == now_) done_.push_back(each), which_ ^= mixed(each);
+            else open_[kept++] = each;
+        }
+        bool any = kept < open_.size();
+        open_.resize(kept);
+        return any;
+    }
+
+    // Those that may be the next, the best first. Of several that are alike the first to end is enough.
     std::vector<u32> candidates() const {
         std::vector<u64> awaited;
         for (u32 each : open_)
             if (all_[each].observes) awaited.push_back(all_[each].old);
         std::sort(awaited.begin(), awaited.end());
-        std::vector<std::pair<std::tuple<bool, bool, u32>, u32>> ranked;
+        std::vector<std::pair<std::tuple<bool, bool, u64>, u32>> ranked;
         for (u32 each : open_) {
             const FlagAccess &access = all_[each];
             if (access.observes && access.old != now_) continue;
-            if (access.observes && !access.writes) return {each};
             bool wanted = access.observes || std::binary_search(awaited.begin(), awaited.end(), result(access, now_));
             ranked.push_back({std::make_tuple(!access.observes, !wanted, access.after), each});
         }

@@ -1,6 +1,6 @@
-// Which write each strong read has read from. Strong accesses of a launch are in the logs with their values and two numbers of a counter, one
-// drawn before and one after, so their order at one address is almost known: an access whose second number is less than another's first one
-// came before it. The values decide the rest (flag_order.hpp).
+// Which write each strong read has read from. Strong accesses of a launch are in the logs with their values and two readings of the clock of
+// their address (instrument/record/global_memory.py), one before and one after, so their order at one address is almost known: an access
+// whose second reading is less than another's first one came before it. The values decide the rest (flag_order.hpp).
 //
 // Not known: strong vectors of other than two words, and values of 16 bytes, which are no flags here.
 #pragma once
@@ -70,9 +70,18 @@ class Flags {
         auto wide = [&](u32 place) { return (u64)log.value_at(place + 1) << 32 | log.value_at(place); };
         FlagAccess made{};
         made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes;
-        made.address = wide(0), made.before = log.value_at(2), made.after = log.value_at(3);
+        auto reading = [&](u32 place) { return (u64)log.value_at(place) * 2 + (event.flags & WRITES ? 1 : 0); };
+        u32 place = 4;
+        auto value = [&](bool is_there) -> u64 {
+            if (!is_there) return 0;
+            bool two = event.bytes > 4;
+            place += two ? 2 : 1;
+            return two ? wide(place - 2) : log.value_at(place - 1);
+        };
+        made.address = wide(0), made.before = reading(2), made.after = reading(3);
         if (made.address >> 63) made.address = shared(unit, made.address);
-        made.old = wide(4), made.first = wide(6), made.second = wide(8);
+        bool swaps = ((u32)event.b & 255) == FlagOrder::CAS;
+        made.old = value(event.flags & READS), made.first = value(event.flags & WRITES), made.second = value(swaps);
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;

@@ -17,6 +17,11 @@ struct Grid {
     Outer outer;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
+    std::vector<u32> stored;  // the stores that each thread executes, as bits of the text (instrument/record/uses.py), unit by unit
+    u32 threads = 0;          // of a unit
+
+    // D26: whether what a load gives goes into stores only, of which the thread executes none.
+    bool unused(const Event &event, u32 unit, u32 thread) const { return event.c && !(stored[unit * threads + thread] & (u32)event.c); }
 };
 
 class Part {
@@ -65,8 +70,8 @@ class Part {
     }
 
     void access(u32 thread, const LaneLog &log) {
-        if (!grid_) return;
         const Event &event = log.event();
+        if (!grid_ || (event.kind == GLOBAL_READ && grid_->unused(event, unit_, thread))) return;
         OuterAccess made{};
         made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
         made.unit = unit_, made.thread = thread, made.site = (u32)event.site;

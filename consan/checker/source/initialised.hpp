@@ -15,6 +15,9 @@ class Initialised {
         if (access.writes) write(access);
     }
 
+    // Grows with each change.
+    u32 version() const { return version_; }
+
     // At the end: report the reads that no write explains.
     void finish() {
         for (const Read &read : reads_) {
@@ -44,6 +47,7 @@ class Initialised {
                 if (lacking >> byte & 1) missing |= 1u << (cell * 4 + byte - access.offset);
         }
         if (!missing || known(access.offset / 4, access, missing)) return;
+        ++version_;
         reads_.push_back({access, clocks_.time(access.thread), missing});
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(cell, (u32)reads_.size() - 1);
     }
@@ -55,7 +59,9 @@ class Initialised {
 
     void write(const Access &access) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
+            u8 known = written_[cell];
             written_[cell] |= Races::mask_of(access, cell);
+            version_ += written_[cell] != known;
             if (pending_[cell])
                 for (u32 number : by_cell_[cell]) explain(reads_[number], access);
         }
@@ -66,7 +72,7 @@ class Initialised {
         if (clocks_.before(read.access.thread, read.time, access.thread)) return;
         for (u32 byte = 0; byte < access.bytes; ++byte) {
             u32 place = access.offset + byte - read.access.offset;
-            if (place < LANES) read.missing &= ~(1u << place);
+            if (place < LANES) read.missing &= ~(1u << place), ++version_;
         }
     }
 
@@ -82,6 +88,7 @@ class Initialised {
 
     Clocks &clocks_;
     Findings &findings_;
+    u32 version_ = 0;
     std::vector<u8> written_, pending_;
     std::vector<Read> reads_;
     std::unordered_map<u32, std::vector<u32>> by_cell_;

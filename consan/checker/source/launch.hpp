@@ -38,6 +38,8 @@ class LaunchReplay {
     // What must be known beforehand: the bytes that several threads touch, the strong accesses.
     void read() {
         grid_.footprints.resize(input_.count);
+        grid_.threads = input_.one.ctas * input_.one.cta_threads;
+        grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
         auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
         bool shared = grid_.flags.in_shared_memory();
@@ -77,6 +79,7 @@ class LaunchReplay {
             grid_.sc |= event.offset & GIVES && grid_.views.scope(event) >= GPU_SCOPE;
         } else if (event.kind == GLOBAL_WRITE) {
             ++output_.accesses;
+            grid_.stored[unit * grid_.threads + thread] |= (u32)event.c;
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
             if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
         } else {
@@ -88,7 +91,8 @@ class LaunchReplay {
         const Event &event = log.event();
         if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
         auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
-        if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
+        if (event.kind == GLOBAL_READ && grid_.unused(event, unit, thread)) ++output_.accesses;
+        else if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
         else Sides::each_row(log, add);
     }
 

@@ -44,6 +44,13 @@ class LaneLog {
     // Whether the thread did nothing after this event.
     bool is_last() const { return left_ == 0 && (following() == 0 || (following() >= LEFT && following() < END)); }
 
+    // The place of the next block, and whether all events of this one are over.
+    u64 place() const { return at_ + size_; }
+    bool between() const { return left_ == 0 && !open_; }
+    u32 at(u64 place) const { return words_[place * LANES]; }
+    // Leave out the next lines.
+    void skip(u64 lines) { at_ += size_ + lines, size_ = 0; }
+
     // Whether the log ran out of room: then its last line is not zero.
     bool full() const { return words_[(input_->lines - 1) * LANES] != 0; }
 

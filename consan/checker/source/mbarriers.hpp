@@ -87,7 +87,7 @@ class Mbarriers {
     void signal(u32 thread, u32 site, u32 place, u32 actor, u32 number, std::vector<u32> &released) {
         Object *object = use(thread, site, place);
         if (!object) return;
-        scopes_.signal(thread, actor, number, object->gathered);
+        scopes_.signal(thread, {actor, number}, object->gathered);
         if (actor != NOTHING) object->commit = {site, thread, actor, number};
         count(*object, 1, thread, site, 0, released);
     }

@@ -97,6 +97,23 @@ class Operations {
         return {0, 0};
     }
 
+    // Products, as numbers, by chunk. `witness` knows what everybody knows.
+    void state(std::vector<u32> &found, u32 witness) const {
+        for (u32 chunk = 0; chunk < heads_.size(); ++chunk) {
+            if (!heads_[chunk]) continue;
+            found.push_back(chunk);
+            for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
+                const Operation &each = operations_[nodes_[at].operation];
+                for (u32 value : {each.kind, each.site, each.thread, each.reader, nodes_[at].mask}) found.push_back(value);
+                groups_.distances(found, each.thread, each.group, witness);
+            }
+        }
+    }
+    // The groups of products have so many more numbers, by thread.
+    void move(const std::vector<u32> &more) {
+        for (Operation &each : operations_) each.group += more[each.thread];
+    }
+
     // The CTA has ended: nobody knows that these are complete (R-CP5, R-M12).
     void finish() {
         for (const Operation &each : operations_) {

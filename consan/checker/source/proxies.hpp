@@ -86,6 +86,20 @@ class Proxies {
         });
     }
 
+    // The writes, as numbers: what is left of them, and whether it is ordered and fenced. `witness` knows what everybody knows.
+    void state(std::vector<u32> &found, u32 witness) const {
+        for (u32 cell = 0; cell < heads_.size(); ++cell)
+            for (u32 at = heads_[cell]; at; at = items_[at].next) {
+                const Item &item = items_[at];
+                u32 mask = item.mask, in_step = mask;
+                for (const Later &each : item.after) mask &= each.exact ? ~each.mask : ~0u, in_step &= ~each.mask;
+                if (!mask) continue;  // everybody knows that other bytes are there
+                bool warps = clocks_.warps_fenced(item.thread, item.warp_time, witness, memory(item));
+                for (u32 value : {cell, item.thread, item.site, mask, in_step, (u32)item.copy, (u32)ordered(item, witness), (u32)fenced(item, witness), (u32)warps})
+                    found.push_back(value);
+            }
+    }
+
   private:
     // A later write of some bytes, by a thread, or by a copy that completes with a phase. `exact`: also where each lane is one thread.
     struct Later {

@@ -15,6 +15,7 @@ struct Access {
     u8 element, operation;  // operation: an OperationKind, if it is no access
     bool reads, writes, strong, narrow, has_value;  // narrow: of .cta scope
     bool allocation;  // the word of a tcgen05.alloc
+    bool constant;    // the text gives the value
 };
 
 class Races {
@@ -29,6 +30,9 @@ class Races {
         ++generation_;
         items_.resize(1);
     }
+
+    // Whether two stores that nothing orders have stored the same value, which the text does not give: other CTAs may have stored others.
+    bool by_value() const { return by_value_; }
 
     // Grows when all accesses so far are forgotten.
     u32 generation() const { return generation_; }
@@ -97,10 +101,11 @@ class Races {
         return old.strong && now.strong && scopes && same_bytes(old, now) && old.element == now.element;
     }
 
-    Record conflict(const Item &item, const Access &now) const {
+    Record conflict(const Item &item, const Access &now) {
         const Access &old = item.access;
         bool warp = old.thread / LANES == now.thread / LANES;
         bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
+        by_value_ |= same && !(old.constant && now.constant);
         Record found{};
         found.kind = DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
@@ -157,4 +162,5 @@ class Races {
     std::vector<Cell> cells_;
     std::vector<Item> items_;
     u32 generation_ = 1;
+    bool by_value_ = false;
 };

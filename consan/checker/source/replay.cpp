@@ -10,6 +10,7 @@
 #include "grid.hpp"
 #include "lifetimes.hpp"
 #include "meetings.hpp"
+#include "repeats.hpp"
 #include "seals.hpp"
 #include "tensor_memory.hpp"
 #include "waiting.hpp"
@@ -26,8 +27,8 @@ class Replay {
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
-          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), ready_(shape_.warps(), 0) {
+          asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), repeats_(input), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
@@ -41,6 +42,7 @@ class Replay {
         again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
         part_.begin(clocks_);
+        repeats_wanted_ = repeats_.possible() && !grid && divergence_.none();
     }
 
     void run() {
@@ -74,6 +76,7 @@ class Replay {
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
+        output_.by_address |= races_.by_value() * BY_VALUE;
     }
 
   private:
@@ -154,22 +157,43 @@ class Replay {
         for (u32 each : released_) set_ready(each);
     }
 
-    // Run a thread until it waits or has exited.
-    void step(u32 thread) {
+    // Run a thread until it waits or has exited. `limit`: only while its events come one after the other in the text, and before that one.
+    void step(u32 thread, const Event *limit = nullptr) {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
         released.clear();
-        for (;;) {
+        for (const Event *last = nullptr;; last = &log.event()) {
             LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             if (state == LaneLog::FINISHED) exit(thread, released);
             stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
+            if (limit && (&log.event() >= limit || &log.event() <= last)) {
+                again_[thread] = true;
+                set_ready(thread);
+                break;
+            }
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
         }
         for (u32 each : released) set_ready(each);
+    }
+
+    // Before a thread releases: the other lanes of its warp do what comes before that in the text, as on a chip. Where each warp is one
+    // thread (R-W1), the release covers it. Lanes that run together are as far already.
+    void catch_up(u32 thread, std::vector<u32> &released) {
+        if (asynchronous_events_) return;
+        for (u32 each : released) set_ready(each);
+        released.clear();
+        const Event *limit = &logs_[thread].event();
+        u32 &ready = ready_[thread / LANES];
+        for (u32 lanes = ready; lanes; lanes &= lanes - 1) {
+            if (!(ready & lanes & -lanes)) continue;
+            ready &= ~(lanes & -lanes);
+            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit);
+        }
+        released.clear();
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
@@ -204,9 +228,14 @@ class Replay {
             copies_.wait(thread, log.a());
             return true;
         case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
-        case PUBLISH: return part_.publish(thread);
+        case PUBLISH:
+            if (event.offset & GIVES) catch_up(thread, released);
+            return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
-        case GLOBAL_WRITE: output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+        case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
+        case GLOBAL_WRITE:
+            if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
+            output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
@@ -240,6 +269,10 @@ class Replay {
         case MBARRIER_WAIT:
         case MBARRIER_COPIES: return mbarrier(thread, log, released);
         case POINT:
+            if (Divergence::lacks(event.flags, log.a(), thread)) {
+                ++points_[thread];
+                return true;
+            }
             undefined_ |= divergence_.ends_at_point(thread, points_[thread]++);
             meetings_.arrive(thread, log.a(), released);
             return false;
@@ -251,19 +284,68 @@ class Replay {
                 return false;
             }
             if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
-            barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+            {
+                u32 forgets = barriers(thread).forgets();
+                barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+                if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
+            }
             return false;
         case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
         case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
         case FENCE:
+            if (event.offset & GIVES) catch_up(thread, released);
             scopes_.fence(thread, event.flags & ACQUIRES, event.flags & RELEASES, !(event.flags & NARROW));
             return part_.fence(thread, event);
         case INITS_FENCE: mbarriers_.fence_inits(thread); return true;
         case WARP_BARRIER:
+            if (!(log.a() >> thread % LANES & 1)) return misuse(thread, (u32)event.site, NOT_IN_MASK), true;
             warp_barriers_.arrive(thread, log.a(), released);
             return false;
         default: return !TensorMemory::takes(event) || tensor(thread, log, released);
         }
+    }
+
+    // All threads that have not exited wait at one barrier, which is complete: leave out what comes again (repeats.hpp).
+    void skip_repeats(u32 witness) {
+        for (u32 thread = 0; thread < logs_.size(); ++thread)
+            if (!gone_[thread] && !logs_[thread].between()) return;
+        if (gave_up_ || forced_ || !barriers_[0].idle()) return;
+        Milestone now{};
+        for (const LaneLog &each : logs_) now.places.push_back(each.place());
+        if (!repeats_.may_repeat(now, logs_[witness], witness)) return repeats_.keep(std::move(now));
+        look(now, witness);
+        u64 times = 0;
+        const Milestone *then = repeats_.find(now, logs_, gone_, times);
+        if (!then) return repeats_.keep(std::move(now));
+        output_.repeats += (u32)times;
+        output_.lane_events += (output_.lane_events - then->events) * times;
+        findings_.repeat(then->findings, times);
+        if (repeats_.copies()) copies_.repeat(then->groups, times);
+        if (repeats_.products()) asynchronous_.repeat(then->commits, times, gone_, witness);
+        for (u32 thread = 0; thread < logs_.size(); ++thread) {
+            if (!gone_[thread]) logs_[thread].skip((now.places[thread] - then->places[thread]) * times);
+            now.places[thread] = logs_[thread].place();
+        }
+        look(now, witness);
+        repeats_.keep_only(std::move(now));
+    }
+
+    // What there is at a milestone. `witness`: one of the threads that wait. They all know the same.
+    void look(Milestone &now, u32 witness) const {
+        now.state = {exited_, initialised_.version()};
+        now.findings = findings_.counts(), now.events = output_.lane_events;
+        seals_.state(now.state);
+        if (repeats_.copies()) copies_.state(now.state), now.groups = copies_.groups();
+        if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
+    }
+
+    void misuse(u32 thread, u32 site, Reason reason) {
+        Record found{};
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = site;
+        found.thread = found.other_thread = thread;
+        findings_.add(found);
     }
 
     bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
@@ -290,6 +372,7 @@ class Replay {
         access.strong = event.flags & STRONG;
         access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
+        access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
         add(access);
     }
@@ -474,6 +557,8 @@ class Replay {
     Asynchronous asynchronous_;
     TensorMemory tensor_;
     Waiting waiting_;
+    Repeats repeats_;
+    bool repeats_wanted_ = false;
     struct Pending {
         const Event *event;
         u32 place;

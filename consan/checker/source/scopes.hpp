@@ -18,9 +18,18 @@ struct Given {
     std::vector<Deposit> wide;  // for threads of each CTA, with FAR; made when it is first taken
 };
 
+// That an actor has come up to a number. NOTHING: no actor has.
+struct Progress {
+    u32 actor = NOTHING, number = 0;
+};
+
 class Scopes {
   public:
-    Scopes(const Shape &shape, u32 level, Clocks &clocks) : shape_(shape), level_(level), clocks_(clocks), fences_(shape.threads()), pending_(shape.threads()) {}
+    Scopes(const Shape &shape, u32 level, Clocks &clocks)
+        : shape_(shape), level_(level), clocks_(clocks), fences_(shape.threads()), pending_(shape.threads()), progress_(shape.threads()) {}
+
+    // What the releases of a thread signal from now on, besides its clock.
+    void signals(u32 thread, Progress progress) { progress_[thread] = progress; }
 
     // A strong write of a thread. `orders`: it is a release; `wide`: of .cluster scope or wider.
     void release(u32 thread, bool orders, bool wide, Given &to) {
@@ -31,15 +40,13 @@ class Scopes {
             if (orders) clocks_.give(deposit, past);
             else clocks_.give(deposit, far ? fences_[thread].far : fences_[thread].near);
         });
+        if (orders) add(progress_[thread], to);
     }
 
-    // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number. NOTHING: no actor has.
-    void signal(u32 thread, u32 actor, u32 number, Given &to) {
+    // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number.
+    void signal(u32 thread, Progress progress, Given &to) {
         release(thread, true, true, to);
-        if (actor == NOTHING) return;
-        Vector done = clocks_.only({actor}, number);
-        if (to.executed) clocks_.add(to.executed, done);
-        for (Deposit &each : to.by) clocks_.add(each.seen, done);
+        add(progress, to);
     }
 
     // A strong read sees what has been published. `actor`, `number`: what it then knows of an mbarrier, or NOTHING.
@@ -82,6 +89,16 @@ class Scopes {
         u32 actor, number;
     };
 
+    void add(Progress progress, Given &to) const {
+        Vector done;
+        for (Deposit &each : to.by) {
+            if (progress.actor == NOTHING || !each.seen || clocks_.in(each.seen, progress.actor) >= progress.number) continue;
+            if (!done) done = clocks_.only({progress.actor}, progress.number);
+            clocks_.add(each.seen, done);
+        }
+        if (done && to.executed) clocks_.add(to.executed, done);
+    }
+
     template <typename Add> void give(u32 thread, bool wide, Given &to, Add add) {
         u32 far = shape_.ctas() == 1 ? 0 : shape_.ctas();
         to.by.resize(far + 1);
@@ -110,5 +127,6 @@ class Scopes {
     Clocks &clocks_;
     std::vector<Fences> fences_;              // by thread
     std::vector<std::vector<Seen>> pending_;  // by thread: what a fence would acquire
+    std::vector<Progress> progress_;          // by thread
     Deposit nothing_;
 };

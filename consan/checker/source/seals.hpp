@@ -32,6 +32,11 @@ class Seals {
 
     void exit(u32 thread) { changed_ |= copied_[thread] && !sealed_[thread]; }
 
+    // What there is beside the rounds, as numbers. All threads of a CTA have come to as many of these behind a barrier of all.
+    void state(std::vector<u32> &found) const {
+        auto count = [](const std::vector<u8> &each) { return (u32)std::count_if(each.begin(), each.end(), [](u8 value) { return value != 0; }); };
+        for (u32 each : {ctas_[0].seal, count(sealed_), count(copied_), (u32)apart_, (u32)changed_}) found.push_back(each);
+    }
     // A changed kernel (consan/checker/changes.py) may lack a wait or a seal: findings, if there are some, say that it was needed.
     bool apart(bool findings) const { return apart_ || (changed_ && !findings); }
 

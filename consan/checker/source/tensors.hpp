@@ -10,7 +10,7 @@
 
 class Tensor {
   public:
-    // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents and coordinates.
+    // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
     // In im2col mode the fourth of them tells the pixels, in place of the box.
     explicit Tensor(const LaneLog &log) : four_(log.event().flags & FOUR_ROWS), rank_(four_ ? 2 : std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
         u32 at = 2;
@@ -18,11 +18,15 @@ class Tensor {
         for (u32 d = 1; d < rank_; ++d) strides_[d] = log.value_at(at++);
         for (u32 d = 0; d < rank_; ++d) extents_[d] = log.value_at(at++);
         for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)log.value_at(at++);
+        if (log.event().flags & MAP) map_ = (u64)log.value_at(at + 1) << 32 | log.value_at(at);
         counts_[0] = (steps_ >> 24) + 1;
         if (im2col()) counts_[1] = (outer_ & 1023) + 1;
         else for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
         if (head_ & 0x1800) counts_[0] = (counts_[0] + (steps_ & 7)) / ((steps_ & 7) + 1);
     }
+
+    // The address of the map, if it may be in global memory; else 0.
+    u64 map() const { return map_; }
 
     // The bytes that one copy moves: those of the whole box, or of four. An unknown element type has the size that the driver noted.
     u32 bytes() const {
@@ -114,5 +118,5 @@ class Tensor {
     bool four_;
     u32 rank_, head_ = 0, upper_ = 0, steps_ = 0, outer_ = 0, size_ = 0, strides_[5] = {}, extents_[5] = {}, counts_[5] = {1, 1, 1, 1, 1};  // extents less one
     i32 coordinates_[5] = {};
-    u64 address_;
+    u64 address_, map_ = 0;
 };

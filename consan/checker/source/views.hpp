@@ -86,6 +86,9 @@ class Views {
         return covering(other_unit, other, time, unit, thread, false).number != 0;
     }
 
+    // Whether what was known at a moment has a thread's time, of the CTA of its chain.
+    bool covers(const Moment &moment, u32 thread, u32 time) const { return moment.number && time_of(chains_[moment.chain], chains_[moment.chain].moments[moment.number - 1], thread) >= time; }
+
     // The same where each warp is one thread (R-W1): what one lane has taken of another unit, all know.
     bool warps_before(u32 other_unit, u32 other, u32 time, u32 warp_time, u32 unit, u32 thread) {
         if (other_unit == unit) return clocks(unit).warps_before(other, warp_time, thread);

@@ -311,11 +311,29 @@ def test_where_cuda_core_came_first_kernels_have_hooks(site: Path) -> None:
 
 def test_nodes_of_a_graph_definition_get_no_log(adapter: CudaCoreAdapter, recording: FakeSession) -> None:
     graph = importlib.import_module("cuda.core.graph")
-    assert isinstance(graph.GraphDefinition(3), graph.GraphDefinition)
-    assert graph.GraphDefinition.kind == "definition"
     core().Program(SOURCE, "c++").compile("cubin")
+    assert isinstance(graph.GraphDefinition, type)
+    assert graph.GraphDefinition.kind == "definition"
     with pytest.raises(NotSupported, match=r"graph definition cannot be recorded; --engine inline"):
         graph.GraphDefinition()
+
+
+def test_a_program_of_graph_definitions_has_hooks(site: Path) -> None:
+    session, adapter = FakeSession(records=True), CudaCoreAdapter()
+    adapter.install(session)
+    core()
+    graph = importlib.import_module("cuda.core.graph")
+    definition = vars(graph).get("GraphDefinition", graph.GraphDefinition)
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    assert not session.attached
+    assert isinstance(definition(3), definition)
+    assert len(session.attached) == 1
+    launch(code)
+    with pytest.raises(AttributeError, match="has no attribute 'other'"):
+        _ = graph.other
+    adapter.remove()
+    assert [prepared.recorded for prepared in session.attached] == [None]
+    assert isinstance(graph.GraphDefinition(3), vars(graph)["GraphDefinition"])
 
 
 def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:

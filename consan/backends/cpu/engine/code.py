@@ -76,6 +76,7 @@ class BoundBlock:
         function, code = self.function, self.code
         instructions = function.code.instructions[code.start : code.end]
         straight = instructions[:-1] if code.ends else instructions
+        self.steps = []
         for instruction in straight:
             context = DecodeContext(function, instruction)
             try:
@@ -143,6 +144,12 @@ class BoundFunction:
     def block(self, index: int | None) -> BoundBlock | None:
         """A block by number. None after the last."""
         return self._blocks[index] if index is not None and index < len(self._blocks) else None
+
+    def bind(self) -> None:
+        """Decode all blocks."""
+        for block in self._blocks:
+            if not block.bound:
+                block.bind()
 
     @property
     def entry(self) -> BoundBlock:

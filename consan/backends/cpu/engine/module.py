@@ -16,6 +16,7 @@ import numpy as np
 from consan._errors import UsageError
 from consan.backends.cpu.decode.program import FunctionCode, MemoryVariable, ParamVariable
 from consan.backends.cpu.decode.reach import FlattenedModule, Reach
+from consan.backends.cpu.state.faults import Dim3
 from consan.backends.cpu.state.memory import Allocation
 from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.backends.cpu.state.wave import Shape, Wave
@@ -51,10 +52,20 @@ class EntryInfo:
     static_shared: int
     local_bytes: int
     reqntid: tuple[int, ...] | None
+    maxntid: tuple[int, ...] | None = None
     reqnctapercluster: tuple[int, ...] | None = None
     maxclusterrank: int | None = None
     explicit_cluster: bool = False
     blocks_are_clusters: bool = False
+
+    @property
+    def likely_block(self) -> tuple[int, int, int] | None:
+        """The block that the text names: the one that it requires, or the largest."""
+        named = self.reqntid or self.maxntid
+        if named is None:
+            return None
+        x, y, z = (*named, 1, 1)[:3]
+        return x, y, z
 
     @property
     def required_cluster(self) -> tuple[int, int, int] | None:
@@ -219,6 +230,7 @@ class LoadedModule:
             reach.static_shared,
             reach.static_local + reach.dynamic_local,
             limit("reqntid"),
+            limit("maxntid"),
             cluster,
             rank[0] if rank else None,
             cluster is not None or "explicitcluster" in directives,
@@ -236,6 +248,13 @@ class LoadedModule:
         """The function of this module at a code address."""
         owner, name = self.machine.code_names.get(address, (None, ""))
         return self.program.code(name) if owner is self else None
+
+    def decode(self, entry: str, block: Dim3, ctas: int) -> None:
+        """Decode a kernel as a launch of so many CTAs would do it bit by bit. For kernels without clusters and dynamic shared memory."""
+        reach = self.reach(entry)
+        shape = Shape(block, ctas, reach.static_shared, reach.static_local + reach.dynamic_local)
+        with np.errstate(all="ignore"):
+            self.plan(entry, shape).entry.bind()
 
     def plan(self, entry: str, shape: Shape) -> Plan:
         """The plan for an entry on waves of a shape, kept for later launches."""

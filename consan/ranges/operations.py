@@ -1,0 +1,190 @@
+"""What an instruction makes of the numbers of all threads, where they are sums of two parts (values.py)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+
+from consan.backends.cpu.semantics.ops import Op, semantics
+from consan.instrument.ptx import Instruction
+from consan.ranges.values import (
+    SIGNS,
+    Fork,
+    SpreadValue,
+    Unknown,
+    added,
+    bitwise,
+    compared,
+    computed,
+    divided,
+    extended,
+    is_integer,
+    negated,
+    scaled,
+    single,
+    united,
+    width,
+)
+
+_BIT_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
+
+
+def result(
+    instruction: Instruction, sources: Sequence[SpreadValue], bits: Sequence[int], ctas: int, *, converts: bool
+) -> list[SpreadValue]:
+    """The values of the registers that an instruction writes. Raises `Unknown`, or `Fork` if sets of CTAs have values.
+
+    `bits`: of these registers. `converts`: it makes an address of another state space, with the same number for global memory.
+    """
+    if converts:
+        return list(sources)
+    op = semantics(instruction.parts, sources=len(instruction.operands) - 1)
+    if op is None or op.kind != "lane" or len(op.sources) != len(sources) or len(op.dests) != len(bits):
+        raise Unknown
+    if not (any(each.varies[0] for each in sources) and any(each.varies[1] for each in sources)):
+        return computed(op, sources, bits)
+    try:
+        if len(bits) != 1:
+            raise Unknown
+        return [_sum(instruction.parts, op, sources, bits[0]).collapsed()]
+    except Unknown:
+        raise single(ctas) from None
+
+
+def _sum(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue], bits: int) -> SpreadValue:
+    """The result for values of both parts. Raises `Unknown` where it is no sum of parts, `Fork` where it is one for sets of CTAs."""
+    root, words = parts[0], (*op.sources, *op.dests)
+    if "pred" in words:
+        return _predicate(parts, op, sources)
+    if "sat" in parts or not all(map(is_integer, words)) or width(op.dests[0]) != bits or root not in _SUMS:
+        raise Unknown
+    return _SUMS[root](parts, op, sources)
+
+
+def _add(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    return added(sources[0], sources[1], width(op.dests[0]))
+
+
+def _subtract(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    bits = width(op.dests[0])
+    return added(sources[0], negated(sources[1], bits), bits)
+
+
+def _multiply(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    """A product, and what is added to it (ISA "mul", "mad"): with a number that all threads share."""
+    bits, factors = width(op.dests[0]), list(sources[:2])
+    if "wide" in parts:
+        factors = [extended(each, width(op.sources[0]), signed=op.sources[0].startswith("s")) for each in factors]
+    elif "lo" not in parts:
+        raise Unknown
+    shared = [each for each in factors if not any(each.varies)]
+    if not shared:
+        raise Unknown
+    other = factors[1] if factors[0] is shared[0] else factors[0]
+    product = scaled(other, shared[0], bits)
+    return added(product, sources[2], bits) if len(sources) > 2 else product
+
+
+def _shift_left(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    bits, amount = width(op.dests[0]), _number(sources[1])
+    return scaled(sources[0], SpreadValue.same(1 << amount if amount < bits else 0), bits)
+
+
+def _shift_right(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    bits, amount = width(op.dests[0]), _number(sources[1])
+    if op.sources[0].startswith("s") and _reaches_sign(sources[0], bits):
+        raise Unknown
+    if amount >= bits:
+        return SpreadValue.same(0)
+    try:
+        return bitwise(sources[0], bits, lambda part: part >> np.uint64(amount))
+    except Unknown:
+        return divided(sources[0], 1 << amount, bits, signed=False)[0]
+
+
+def _reaches_sign(value: SpreadValue, bits: int) -> bool:
+    return any(int(part.max()) >> bits - 1 & 1 for part in (value.of_cta, value.of_thread))
+
+
+def _and(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    masks = [each for each in sources if not any(each.varies)]
+    if not masks:
+        raise Unknown
+    other = sources[1] if sources[0] is masks[0] else sources[0]
+    bits, mask = width(op.dests[0]), masks[0].whole(64)
+    try:
+        return bitwise(other, bits, lambda part: part & mask)
+    except Unknown:
+        above = int(mask[0] & np.uint64((1 << bits) - 1)) + 1
+        if above & above - 1:
+            raise
+        return divided(other, above, bits, signed=False)[1]
+
+
+def _rest(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    """A quotient or a remainder (ISA "div", "rem")."""
+    word = op.sources[0]
+    found = divided(sources[0], _number(sources[1], word), width(word), signed=word.startswith("s"))
+    return found[parts[0] == "rem"]
+
+
+def _unite(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    return united(sources[0], sources[1], width(op.dests[0]))
+
+
+def _convert(_: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    """A number in another type, or the same (ISA "cvt", "mov"): without a wrap where it becomes wider."""
+    given, bits = op.sources[0], width(op.dests[0])
+    value = extended(sources[0], width(given), signed=given.startswith("s")) if width(given) < bits else sources[0]
+    return added(value, SpreadValue.same(0), bits)
+
+
+_SUMS: dict[str, Callable[[tuple[str, ...], Op, Sequence[SpreadValue]], SpreadValue]] = {
+    "add": _add, "sub": _subtract, "mul": _multiply, "mad": _multiply, "shl": _shift_left, "shr": _shift_right,
+    "div": _rest, "rem": _rest, "and": _and, "or": _unite, "xor": _unite, "cvt": _convert, "mov": _convert,
+}  # fmt: skip
+
+
+def _number(value: SpreadValue, word: str = "u32") -> int:
+    """A number that all threads share, from zero on."""
+    if any(value.varies):
+        raise Unknown
+    found = int(value.whole(width(word))[0])
+    if word.startswith("s") and found >> width(word) - 1:
+        raise Unknown
+    return found
+
+
+def _predicate(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -> SpreadValue:
+    """Comparisons, selections and combinations of predicates (ISA "setp", "selp", "and")."""
+    root = parts[0]
+    if root == "selp":
+        _divide(sources[2])
+        return sources[0] if sources[2].whole(1)[0] else sources[1]
+    if root == "setp" and parts[1] in SIGNS and is_integer(op.sources[0]):
+        word = op.sources[0]
+        signed = word.startswith("s") or (word.startswith("b") and parts[1] in ("eq", "ne"))
+        found = compared(parts[1], sources[0], sources[1], width(word), signed=signed)
+        return found if len(sources) == 2 else _combined(parts[2], found, sources[2])
+    if root in _BIT_OPERATIONS:
+        return _combined(root, sources[0], sources[1])
+    raise Unknown
+
+
+def _combined(how: str, one: SpreadValue, other: SpreadValue) -> SpreadValue:
+    """`and`, `or` or `xor` of two predicates. Where one differs between CTAs, and one between threads, CTAs are taken apart."""
+    if how not in _BIT_OPERATIONS:
+        raise Unknown
+    varies = [each.varies for each in (one, other)]
+    if (True, False) in varies and (False, True) in varies:
+        _divide(one if one.varies[0] else other)
+    threads = any(each[1] for each in varies)
+    numbers = _BIT_OPERATIONS[how](one.whole(1), other.whole(1))
+    return SpreadValue(np.zeros(1, np.uint64), numbers) if threads else SpreadValue(numbers, np.zeros(1, np.uint64))
+
+
+def _divide(predicate: SpreadValue) -> None:
+    if any(predicate.varies):
+        holds = predicate.whole(1) != 0
+        raise Fork([holds, ~holds], of_threads=predicate.varies[1])

@@ -1,0 +1,95 @@
+"""What the recording pass makes of a PTX text, kept on disk: the next process neither reads nor rewrites the module.
+
+The texts for the host (instrument/record/expansion.py) are kept beside it once somebody has asked for them. A file holds pickled values:
+the cache belongs to the user, who runs the machine code that lies in it, too.
+
+Not handled: damaged files (the digest of the cache detects them) and other versions of the pass (the key excludes them).
+"""
+
+from __future__ import annotations
+
+import functools
+import pickle
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import TypeVar
+
+from consan.instrument import communicates
+from consan.instrument.ptx import Module
+from consan.instrument.record import Recorded, Refusal, module, record
+from consan.instrument.stored import fingerprint
+from consan.toolchain.cache import CACHE, key
+
+Made = TypeVar("Made")
+
+
+@dataclass
+class Rewriting:
+    """How a text is recorded. `read`: gives the module. `keeps`: on disk. `made`: the recorded module, if it was not there."""
+
+    ptx: str
+    read: Callable[[], Module]
+    outer: bool
+    isa: bool
+    leaves: bool
+    keeps: bool
+    made: list[Recorded] = field(default_factory=list)
+
+    def done(self) -> tuple[Recorded, bool]:
+        """The recorded module, and whether CTAs may wait for each other through global memory. Raises `Refusal` and `PtxSyntaxError`."""
+        made = self.made
+
+        def make() -> tuple[Recorded | str, bool]:
+            try:
+                made.append(self._recorded())
+            except Refusal as reason:
+                return str(reason), False
+            return _alone(made[0]), communicates(self.read())
+
+        found, waits = self._kept("recorded", make)
+        if isinstance(found, str):
+            raise Refusal(found)
+        again = functools.cache(lambda: made[0] if made else self._recorded())
+        if found.compact:
+            expand = functools.cache(lambda: self._kept("expansion", lambda: _expansion(again())))
+            footprint = functools.cache(lambda: self._kept("footprint", lambda: _footprint(again())))
+            found = replace(found, expand=expand, footprint=footprint)
+        return found, waits
+
+    def _recorded(self) -> Recorded:
+        """With global memory if it is wanted and can be."""
+        if not self.outer:
+            return record(self.read(), isa=self.isa, leaves=self.leaves)
+        try:
+            return record(self.read(), outer=True, isa=self.isa, leaves=self.leaves)
+        except Refusal as reason:
+            return replace(record(self.read(), isa=self.isa, leaves=self.leaves), outer_refusal=str(reason))
+
+    def _kept(self, part: str, make: Callable[[], Made]) -> Made:
+        """One of the values, from disk or made."""
+        if not self.keeps:
+            return make()
+        made: list[Made] = []
+
+        def data() -> bytes:
+            made.append(make())
+            return pickle.dumps(made[0])
+
+        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT}"
+        stored = CACHE.fetch(key("rewritten", part, self.ptx, how, fingerprint()), data)
+        found: Made = made[0] if made else pickle.loads(stored)
+        return found
+
+
+def _alone(recorded: Recorded) -> Recorded:
+    """Without what only this process can have."""
+    return replace(recorded, expand=None, footprint=None, loaded=[], ahead=[])
+
+
+def _expansion(recorded: Recorded) -> Recorded:
+    assert recorded.expand is not None
+    return recorded.expand()
+
+
+def _footprint(recorded: Recorded) -> Recorded | None:
+    return recorded.footprint() if recorded.footprint is not None else None

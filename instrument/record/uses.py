@@ -1,0 +1,110 @@
+"""Loads from global memory whose values go into stores to global memory, and nowhere else.
+
+Where a tile has fewer elements than the CTA has threads, a compiler lets all threads load, and only some of them store. What a thread loads
+is then of no use to it, if it executes none of the stores: no value of the program depends on that load, so it is no access (D26).
+
+A register stands for all that is written to it anywhere, so a load may count as used that is not.
+"""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterator
+
+from consan.instrument.isa import computes, flow_of, lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import Graph, Key, graph_of, guard_of, key_of, written
+from consan.instrument.ptx import Function, Instruction
+from consan.instrument.record.ways import post_dominators
+
+_OUTER = ("global", "generic")
+_MOST = 31  # stores that have a bit
+_ELSEWHERE = 1 << _MOST
+_MANY = 16  # nodes
+
+
+def stores_of_values(function: Function) -> dict[int, int]:
+    """By the start of an instruction: of a weak store its bit, of a weak load those of all stores that its value goes into. 0: unknown."""
+    found = {instruction.start: 1 << number for number, instruction in enumerate(_weak(function, "store")) if number < _MOST}
+    loads = list(_weak(function, "load")) if found else []
+    if loads:
+        goes = _ways(function, found, _skips(graph_of(function)))
+        for load in loads:
+            mask = _union(goes, written(load))
+            found[load.start] = 0 if mask & _ELSEWHERE else mask
+    return found
+
+
+def _skips(graph: Graph) -> dict[int, tuple[Key, ...]]:
+    """By the start of a branch that only chooses between computations: the registers that they write."""
+    found, after = dict[int, tuple[Key, ...]](), post_dominators(graph)
+    for number, node in enumerate(graph.nodes):
+        between = _between(graph, number, after[number]) if node.guard is not None else {number}
+        inside = [step.instruction for each in between for step in graph.nodes[each].steps]
+        if number not in between and all(computes(each) or flow_of(each) == "branch" for each in inside):
+            found[node.steps[-1].instruction.start] = tuple(key for each in inside for key in written(each))
+    return found
+
+
+def _between(graph: Graph, number: int, join: int | None) -> set[int]:
+    """The nodes on the ways from a branch to where they meet; with the branch itself, if they are many."""
+    found, pending = set[int](), list(graph.nodes[number].successors)
+    while pending:
+        if len(found) > _MANY:
+            return {number}
+        node = pending.pop()
+        if node != join and node not in found:
+            found.add(node)
+            pending += graph.nodes[node].successors
+    return found
+
+
+def _ways(function: Function, stores: dict[int, int], skips: dict[int, tuple[Key, ...]]) -> dict[Key, int]:
+    """The stores that the value of each register goes into, or elsewhere."""
+    goes, makers, pending = defaultdict[Key, int](int), defaultdict[Key, list[Instruction]](list), list(function.instructions())
+    for instruction in pending:
+        for key in (*written(instruction), *skips.get(instruction.start, ())):
+            makers[key].append(instruction)
+    while pending:
+        instruction = pending.pop()
+        skipped = skips.get(instruction.start)
+        guarded = _ELSEWHERE if skipped is None else _union(goes, skipped)
+        for key, mask in _used(instruction, goes, stores, guarded):
+            if mask & ~goes[key]:
+                goes[key] |= mask
+                pending += makers[key]
+    return goes
+
+
+def _used(instruction: Instruction, goes: dict[Key, int], stores: dict[int, int], guarded: int) -> Iterator[tuple[Key, int]]:
+    """The registers that an instruction reads, and where their values go by it. `guarded`: where that of its guard goes."""
+    every = Counter(name for operand in instruction.operands for name in names(operand))
+    every.subtract(name for _, name in written(instruction))
+    guard, values = guard_of(instruction), Counter[str]()
+    if guard is not None:
+        yield guard.register, guarded
+    if instruction.start in stores and (row := lookup(instruction.parts)) is not None:
+        source = row.event(instruction).operand("src")
+        values = Counter(names(source) if source is not None else ())
+    others = _union(goes, written(instruction)) if computes(instruction) else _ELSEWHERE
+    for name in every:
+        if values[name]:
+            yield key_of(instruction.scope, name), stores[instruction.start]
+        if every[name] > values[name]:
+            yield key_of(instruction.scope, name), others
+
+
+def _weak(function: Function, family: str) -> Iterator[Instruction]:
+    for instruction in function.instructions():
+        row = lookup(instruction.parts)
+        if row is not None and row.family == family and row.touches:
+            access = row.event(instruction).first
+            if access.space in _OUTER and not access.is_strong:
+                yield instruction
+
+
+def _union(goes: dict[Key, int], keys: tuple[Key, ...]) -> int:
+    mask = 0
+    for key in keys:
+        mask |= goes[key]
+    return mask

@@ -1,0 +1,41 @@
+// One thread of each warp frees the operand (D12, SEMANTICS 9). The thread that refills it must wait for that phase: it knows of its own warp's wait only.
+// launch: grid=1 block=128 arch=sm_90a
+// arg: x f16[64,16]=random
+// arg: y f16[24,16]=random
+// arg: out f32[64,8]=zeros
+// expect: missing-wait WAR @multiply @refill severity=error
+// allow: barrier-misuse
+// result: out = x.astype(np.float32) @ (y[:8] + y[8:16] + y[16:]).astype(np.float32).T
+#include "../hopper.cuh"
+extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
+    __shared__ alignas(128) f16 a[64 * 16], b[8 * 16];
+    __shared__ u64 full, empty;
+    int t = threadIdx.x;
+    fill_operands(a, b, x, y);
+    if (t == 0) {
+        init(full, 1);
+        init(empty, 4);
+    }
+    fence_async_shared();
+    __syncthreads();
+    float d[4];
+#pragma unroll 1
+    for (int k = 0; k < 3; k++) {
+        wgmma_fence();
+        multiply(d, operand(a), operand(b), k);  /*@multiply*/
+        wgmma_commit();
+        wgmma_wait<0>();
+        if (t % 32 == 0) arrive(empty);
+        if (k == 2) break;
+        if (t == 0) {
+#ifndef RACY
+            wait(empty, k & 1);
+#endif
+            // The operand's layout in memory: blocks of 8 rows by 8 columns.
+            expect(full, B_BYTES);
+            for (int row = 0; row < 16; row++) bulk_load(b + place(row / 2, row % 2 * 8), y + 128 * (k + 1) + row * 8, 16, full);  /*@refill*/
+        }
+        wait(full, k & 1);
+    }
+    write_result(out, d);
+}

@@ -1,0 +1,66 @@
+"""Lists the kernels of the tests and of the corpus that take called hooks, and why: what the recording engine does not take yet.
+
+    PYTHONPATH=tests:tests/kernels python tests/quality/refusals.py [PATTERN ...] [--global]
+
+A pattern is of names such as `twins/raw`, `corpus/triton/*`; with none, all are listed. CONSAN_CORPUS_PYTHON names an interpreter with
+frameworks that this one lacks. `--global`: races in global memory are looked for, as `--global on` does.
+"""
+
+from __future__ import annotations
+
+import argparse
+import fnmatch
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import corpus
+import twin_file
+
+from consan._errors import ConsanError
+from consan.instrument.record import Refusal, record
+
+KERNELS = Path(__file__).parents[1] / "kernels"
+Source = tuple[str, Callable[[], str], bool]  # a name, what makes its PTX, and whether the strict reading of the ISA is asked for
+
+
+def sources() -> Iterator[Source]:
+    """The kernels of tests/kernels, repaired, and those of the corpus that this machine can make."""
+    for path in sorted(KERNELS.rglob("*.cu")):
+        name = str(path.relative_to(KERNELS).with_suffix(""))
+        yield name, lambda path=path: twin_file.kernel(path, False).ptx, twin_file.read(path).policy == "isa"
+    for entry in corpus.available():
+        yield f"corpus/{entry.name}", entry.make, False
+
+
+def reason(source: Source, outer: bool) -> str:
+    """Why a module is not recorded; empty if it is."""
+    name, make, isa = source
+    try:
+        record(make(), name, outer=outer, isa=isa)
+    except Refusal as refusal:
+        return str(refusal)
+    except ConsanError as error:
+        return f"not made: {str(error).splitlines()[0]}"
+    return ""
+
+
+def main() -> None:
+    """Print the kernels by reason."""
+    parser = argparse.ArgumentParser(description="Kernels that take called hooks, by reason.")
+    parser.add_argument("patterns", nargs="*", default=["*"])
+    parser.add_argument("--global", action="store_true", dest="outer")
+    arguments = parser.parse_args()
+    found, count = defaultdict[str, list[str]](list), 0
+    for source in sources():
+        if any(fnmatch.fnmatch(source[0], pattern) for pattern in arguments.patterns):
+            count += 1
+            if why := reason(source, arguments.outer):
+                found[why].append(source[0])
+    for why, names in sorted(found.items(), key=lambda item: -len(item[1])):
+        print(f"{len(names):4} {why}: {' '.join(names)}")
+    print(f"{count - sum(map(len, found.values()))} of {count} are recorded")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,140 @@
+"""Triton kernels of liger-kernel and fla-core, forward and backward, on the virtual machine: one line for each operation.
+
+    .venv-triton/bin/python tests/suites/triton_libraries.py [NAME ...]     needs torch (CPU), liger-kernel, fla-core, einops
+
+The inputs are small, so that all programs of a launch are checked together. `torch.cuda` tells of a device of four multiprocessors.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import time
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import consan.triton
+
+ARCH = "sm_90"
+PROPERTIES = {
+    "get_device_properties": lambda *_: SimpleNamespace(multi_processor_count=4, name="virtual", major=9, minor=0, total_memory=1 << 34),
+    "get_device_capability": lambda *_: (9, 0),
+    "device": lambda *_: contextlib.nullcontext(),
+    "current_device": lambda: 0,
+}
+
+
+def _rand(*shape: int) -> Any:
+    import torch
+
+    return torch.rand(*shape).requires_grad_()
+
+
+def _back(found: Any) -> None:
+    """Sum up the results and go back."""
+    results = found if isinstance(found, tuple) else (found,)
+    sum(each.sum() for each in results if each is not None and each.requires_grad).backward()
+
+
+def liger() -> dict[str, Callable[[], Any]]:
+    """The operations of liger-kernel."""
+    import torch
+    from liger_kernel import ops
+
+    def target(count: int, classes: int) -> Any:
+        return torch.randint(0, classes, (count,))
+
+    def log_softmax(*shape: int) -> Any:
+        return torch.rand(*shape).log_softmax(-1).requires_grad_()
+
+    halves = torch.rand(1, 16, 32), torch.rand(1, 16, 32)
+    return {
+        "rms_norm": lambda: ops.LigerRMSNormFunction.apply(_rand(12, 64), _rand(64), 1e-6),
+        "layer_norm": lambda: ops.LigerLayerNormFunction.apply(_rand(12, 64), _rand(64), _rand(64), 1e-6),
+        "group_norm": lambda: ops.LigerGroupNormFunction.apply(_rand(2, 8, 16), _rand(8), _rand(8), 8, 4, 1e-6),
+        "fused_add_rms_norm": lambda: ops.LigerFusedAddRMSNormFunction.apply(_rand(12, 64), _rand(12, 64), _rand(64), 1e-6),
+        "poly_norm": lambda: ops.LigerPolyNormFunction.apply(_rand(12, 64), _rand(3), _rand(1), 1e-6),
+        "dyt": lambda: ops.LigerDyTFunction.apply(_rand(12, 64), _rand(1), _rand(64), _rand(64)),
+        "softmax": lambda: ops.LigerSoftmaxFunction.apply(_rand(12, 64)),
+        "sparsemax": lambda: ops.LigerSparsemaxFunction.apply(_rand(12, 64), -1),
+        "swiglu": lambda: ops.LigerSiLUMulFunction.apply(_rand(12, 64), _rand(12, 64)),
+        "geglu": lambda: ops.LigerGELUMulFunction.apply(_rand(12, 64), _rand(12, 64)),
+        "relu_squared": lambda: ops.LigerReLUSquaredFunction.apply(_rand(12, 64)),
+        "cross_entropy": lambda: ops.LigerCrossEntropyFunction.apply(_rand(12, 100), target(12, 100), None)[0],
+        "fused_linear_cross_entropy": lambda: ops.LigerFusedLinearCrossEntropyFunction.apply(
+            _rand(12, 32), _rand(100, 32), target(12, 100)
+        )[0],
+        "kl_div": lambda: ops.LigerKLDivLossFunction.apply(log_softmax(12, 64), torch.rand(12, 64).softmax(-1)),
+        "jsd": lambda: ops.LigerJSDFunction.apply(log_softmax(12, 64), log_softmax(12, 64).detach()),
+        "fused_linear_jsd": lambda: ops.LigerFusedLinearJSDFunction.apply(_rand(8, 32), _rand(64, 32), _rand(8, 32), _rand(64, 32)),
+        "tvd": lambda: ops.LigerTVDLossFunction.apply(torch.rand(12, 64).softmax(-1).requires_grad_(), torch.rand(12, 64).softmax(-1)),
+        "rope": lambda: ops.LigerRopeFunction.apply(_rand(1, 4, 16, 32), _rand(1, 2, 16, 32), *halves),
+        "multi_token_attention": lambda: ops.LigerMultiTokenAttentionFunction.apply(_rand(1, 2, 16, 16), _rand(2, 1, 3, 3), _rand(2), 1, 1),
+    }
+
+
+def fla() -> dict[str, Callable[[], Any]]:
+    """Operations of fla-core: scans over chunks, and recurrences."""
+    import torch
+    from fla import ops
+
+    def qkv(heads: int = 2, size: int = 16, length: int = 64) -> list[Any]:
+        return [_rand(1, length, heads, size) for _ in range(3)]
+
+    def gate(*shape: int) -> Any:
+        return torch.rand(*shape).sigmoid().log().requires_grad_()
+
+    return {
+        "linear_attn": lambda: ops.linear_attn.chunk_linear_attn(*qkv())[0],
+        "retention": lambda: ops.retention.chunk_retention(*qkv())[0],
+        "parallel_retention": lambda: ops.retention.parallel_retention(*qkv())[0],
+        "simple_gla": lambda: ops.simple_gla.chunk_simple_gla(*qkv(), g=gate(1, 64, 2))[0],
+        "gla": lambda: ops.gla.chunk_gla(*qkv(), g=gate(1, 64, 2, 16))[0],
+        "fused_recurrent_gla": lambda: ops.gla.fused_recurrent_gla(*qkv(), gk=gate(1, 64, 2, 16))[0],
+        "hgrn": lambda: ops.hgrn.chunk_hgrn(_rand(1, 64, 32), gate(1, 64, 32))[0],
+        "delta_rule": lambda: ops.delta_rule.chunk_delta_rule(*qkv(), _rand(1, 64, 2))[0],
+        "gated_delta_rule": lambda: ops.gated_delta_rule.chunk_gated_delta_rule(*qkv(), gate(1, 64, 2), _rand(1, 64, 2))[0],
+        "attention": lambda: ops.attn.parallel_attn(*qkv()),
+        "rwkv6": lambda: ops.rwkv6.chunk_rwkv6(*qkv(), gate(1, 64, 2, 16), _rand(2, 16))[0],
+        "based": lambda: ops.based.parallel_based(*qkv()),
+    }
+
+
+def run(name: str, operation: Callable[[], Any]) -> None:
+    """One operation and its derivative: what consan says of their kernels."""
+    start, ended = time.monotonic(), "not begun"
+    with consan.triton.cpu(arch=ARCH) as report:
+        try:
+            found = operation()
+            ended = "forward only"
+            _back(found)
+            ended = "forward and backward"
+        except Exception as error:  # the next one may run
+            ended += f": {type(error).__name__} {' '.join(str(error).split())[:160]}"
+    kinds = sorted({f"{each.kind} {each.situation} {each.severity}" for each in report.findings})
+    seen = f"{len(report.kernels)} kernels, {sum(kernel.launches for kernel in report.kernels)} launches"
+    checked = "global-memory" in report.checked
+    print(
+        f"| {name} | {ended} | {seen} | {report.verdict}{'' if checked else ', global memory not checked'} | {', '.join(kinds)} |",
+        flush=True,
+    )
+    print(f"    {time.monotonic() - start:.0f} s {'; '.join(report.incomplete)[:300]}", file=sys.stderr, flush=True)
+    if any(each.severity != "note" for each in report.findings):
+        print(report, file=sys.stderr, flush=True)
+
+
+def main() -> None:
+    """Run those that the command line names, or all."""
+    with contextlib.ExitStack() as stack:
+        for name, value in PROPERTIES.items():
+            stack.enter_context(mock.patch(f"torch.cuda.{name}", value))
+        for library in (liger, fla):
+            for name, operation in library().items():
+                if not sys.argv[1:] or name in sys.argv[1:]:
+                    run(f"{library.__name__} {name}", operation)
+
+
+if __name__ == "__main__":
+    main()
