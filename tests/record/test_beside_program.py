@@ -17,7 +17,7 @@ from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
 from consan.instrument.record import module
-from consan.process.program import _OWN_THREADS, _join_threads
+from consan.process import program
 from consan.session import overdue, watch
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
@@ -92,16 +92,15 @@ def test_nobody_waits_for_a_launch(backend: Streams, monkeypatch: pytest.MonkeyP
     assert framework.counts() == ("clean", 5, 10, 1)
 
 
-def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Streams) -> None:
+def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     framework = Framework(backend)
     framework.launch()
     framework.session.report()
-    ours = [thread for thread in threading.enumerate() if thread.name.startswith(_OWN_THREADS)]
-    assert {"consan-checks", "consan-launches"} <= {thread.name for thread in ours}
-    waiter = threading.Thread(target=_join_threads, daemon=True)
-    waiter.start()
-    waiter.join(20)
-    assert not waiter.is_alive()
+    assert {"consan-checks", "consan-launches"} <= {thread.name for thread in threading.enumerate()}
+    joined: list[str] = []
+    monkeypatch.setattr(threading.Thread, "join", lambda thread, timeout=None: joined.append(thread.name))
+    program._join_threads()
+    assert not [name for name in joined if name.startswith("consan-")]
 
 
 def test_a_race_that_only_one_launch_has_is_found(backend: Streams) -> None:
