@@ -13,7 +13,6 @@ from consan._errors import EnvironmentFailure
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
-from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 
 _ONE = (1, 1, 1)
@@ -44,9 +43,8 @@ class CoreLaunches:
         config = core.LaunchConfig(**config) if isinstance(config, dict) else config
         cluster = _three(config.cluster or _ONE)
         x, y, z = (count * size for count, size in zip(_three(config.grid), cluster, strict=True))  # a grid of clusters
-        launch = FrameworkLaunch(
-            kernel_name(kernel), (x, y, z), _three(config.block), cluster, _handle(stream), CudaModule(module), int(config.shmem_size or 0)
-        )
+        loaded, shared = self._modules.loaded(module), int(config.shmem_size or 0)
+        launch = FrameworkLaunch(kernel_name(kernel), (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared)
         with self._modules.launching(session, launch) as other:
             return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
 

@@ -8,7 +8,7 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
   this call only), a `#line` names readable source, and the instrumented cubin is returned in place of CuPy's;
 - `_compile_module_with_cache` is wrapped: after the load the control block is planted;
 - `cupy._core.raw._get_raw_module` is wrapped for `RawModule(path=...)`: PTX files are instrumented, binaries are listed;
-- where the session records, CuPy's launches go through functions of ours (cupy_driver.py): each gets a log, and is waited for;
+- where the session records, CuPy's launches go through functions of ours (cupy_driver.py): each gets a log;
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
 
@@ -43,7 +43,6 @@ from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import Seam
 from consan.backends.base import DeviceLost
-from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 
 _OLDEST = (13, 0)
@@ -250,7 +249,7 @@ class CupyAdapter(Seam):
         if module not in self._recorded:
             return made.make(made.function)
         status = 0
-        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, CudaModule(module), made.shared)
+        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared)
         try:
             with self._recorded.launching(self._session, launch) as other:
                 status = made.make(other or made.function)

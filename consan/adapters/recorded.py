@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 
 from consan.adapters.base import PreparedLike, SessionLike
+from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 
 
@@ -19,10 +20,15 @@ class FrameworkModules:
     """By the handle that the driver has given a module, and the session to which it was last attached. They stay loaded."""
 
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
+    _loaded: dict[int, CudaModule] = field(default_factory=dict)
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
         """A recorded module is loaded, or attached to another session."""
-        self._known[module] = prepared, session
+        self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
+
+    def loaded(self, module: int) -> CudaModule:
+        """The module with a handle."""
+        return self._loaded[module]
 
     def __bool__(self) -> bool:
         return bool(self._known)

@@ -150,7 +150,8 @@ class TorchKernelAdapter(Seam):
         if name is None:
             raise NotSupported("torch.cuda._compile_kernel: a kernel that was not looked up by torch cannot be recorded")
         stream = sys.modules["torch.cuda"].current_stream() if stream is None else stream
-        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), CudaModule(module), shared_mem)
+        loaded = self._recorded.loaded(module)
+        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), loaded, shared_mem)
 
     # -- the work ---------------------------------------------------------------------------------------------------------------
 

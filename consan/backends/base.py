@@ -47,6 +47,41 @@ class EntryResources:
     max_threads: int = 1024
 
 
+class StreamWork(Protocol):
+    """Work of consan's own in the streams of the program. It is executed in the order of its stream, and nobody waits for it."""
+
+    @property
+    def vanishes(self) -> bool:
+        """Whether the program, and the memory of the device with it, may end before consan does."""
+
+    def entered(self) -> AbstractContextManager[None]:
+        """Inside the block the calling thread may add work."""
+
+    def clear(self, address: int, nbytes: int, stream: int) -> None:
+        """Set bytes of the device to zero."""
+
+    def copy(self, address: int, data: HostBytes, stream: int) -> None:
+        """Copy bytes of a ring of the host to the device. They must stay as they are until then."""
+
+    def launch(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int], stream: int) -> None:
+        """Launch a kernel whose parameters have at most 64 bits each."""
+
+    def run(self, handle: Handle, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
+        """Launch a kernel on a stream that waits for no other, and wait for it."""
+
+    def new_mark(self) -> Any:
+        """A mark that is nowhere yet."""
+
+    def mark(self, mark: Any, stream: int) -> None:
+        """Put a mark behind the work of a stream so far."""
+
+    def after(self, mark: Any, stream: int) -> None:
+        """Let the later work of a stream wait for a mark."""
+
+    def passed(self, mark: Any) -> bool:
+        """Whether the device has come to a mark. Raises `DeviceLost` after a fatal error."""
+
+
 @runtime_checkable
 class Backend(Protocol):
     """A device that runs PTX."""
@@ -105,6 +140,10 @@ class Backend(Protocol):
     @property
     def records(self) -> bool:
         """Whether `--engine auto` records here: all parts of the recorder have run on such a device."""
+
+    @property
+    def work(self) -> StreamWork | None:
+        """Work in the program's streams. None: the host waits for each recorded launch."""
 
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""

@@ -24,7 +24,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
-from consan.backends.base import DEFAULT_STREAMS, DeviceLost, Dim3, EntryResources, HostBytes
+from consan.backends.base import DEFAULT_STREAMS, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
 from consan.backends.driver_values import (
     check_arguments,
     host_bytes,
@@ -36,6 +36,7 @@ from consan.backends.driver_values import (
 )
 from consan.backends.streams import Streams
 from consan.backends.tensormap import encode_with_driver
+from consan.backends.work import CudaWork
 from consan.tensormap.description import TensorMapInfo
 from consan.toolchain.assemble import Assembled, assemble_cached
 
@@ -50,7 +51,7 @@ _Array = npt.NDArray[Any]
 _PINNED: dict[int, mmap.mmap] = {}
 
 
-@dataclass
+@dataclass(eq=False)
 class CudaModule:
     """A loaded module, its functions (looked up on first use), and its assembler output (None for a foreign cubin)."""
 
@@ -85,6 +86,7 @@ class CudaBackend:
         self._device, self._context = self._open(ordinal)
         self.attributes = {name: self._attribute(number) for name, number in api.DEVICE_ATTRIBUTES.items()}
         self._streams = Streams(self._driver)
+        self.work: StreamWork | None = CudaWork(self, self._driver)
         with self.current():
             self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
 

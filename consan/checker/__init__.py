@@ -8,5 +8,5 @@ loading it takes a millisecond, while Numba takes a second to import and more to
 A machine without a compiler uses the `ziglang` wheel, if that is installed. Without either the engine is `inline`, and the report
 says why.
 
-Not handled: logs that grow while the kernel runs, repeats inside a CTA, launches that a framework makes on a GPU (they take called hooks).
+Not handled: logs that grow while the kernel runs, and repeats inside a CTA.
 """

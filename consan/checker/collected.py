@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.beside import Kept
-from consan.checker.launch import Dim3, units_of
+from consan.checker.grouping import Dim3, units_of
 from consan.checker.replay import History
 from consan.checker.uniting import Key, key
 from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Kind

@@ -17,7 +17,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.ahead import later, settle
-from consan.checker.launch import Dim3, Launch, NoRoom, NotExpanded
+from consan.checker.grouping import Dim3
+from consan.checker.launch import Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
 from consan.checker.spans import Spans
 from consan.instrument.collection import no_collection

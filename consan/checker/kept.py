@@ -20,7 +20,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
-from consan.checker.launch import Grouped
+from consan.checker.grouping import Grouped
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Tables
 from consan.instrument.record.templates import LANES

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -18,8 +18,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
+from consan.checker.grouping import Dim3, Grouped, grouped, units_of
 from consan.checker.memory import MOST_KEPT, LogMemory
-from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, joined, names_of, sums_of, sums_on_device
+from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
+from consan.checker.receipts import WORK_BYTES
 from consan.checker.replay import History
 from consan.checker.spans import Spans, apart
 from consan.instrument.record import Compact, text
@@ -27,7 +29,6 @@ from consan.instrument.record.computed import SLOT
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
-Dim3 = tuple[int, int, int]
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
@@ -36,7 +37,6 @@ _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a 
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
 _HASH_BYTES = 8
-_NO_GROUP = -1
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
 
@@ -81,7 +81,10 @@ class Launch:
     expander: Expander | None = None  # computes full logs of it
     lines: int = field(init=False)
     address: int = field(init=False)
+    to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
+    told: Sequence[int] = ()  # the addresses of the module's variables
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
+    beside: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
     _places: dict[str, int] = field(default_factory=dict)  # addresses
@@ -106,8 +109,9 @@ class Launch:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
         threads = self.ctas * self.threads
         counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
-        sizes = {"results": self._result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
+        sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
         sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
+        sizes["work"] = WORK_BYTES * self.beside
         self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
         self.address = self._places["results"]
 
@@ -117,21 +121,22 @@ class Launch:
         return self.memory.backend
 
     @property
-    def _result_bytes(self) -> int:
+    def result_bytes(self) -> int:
         """Those of what the first thread stores."""
-        return text.RESULT_BYTES + (0 if self.compact is None else SLOT * len(self.compact.constants))
+        return text.RESULT_BYTES if self.compact is None else result_bytes(self.compact)
 
     def _take(self, log: int, sizes: dict[str, int]) -> None:
         """Take memory for the log, and one piece for all else. A compact log may hold anything behind its words."""
         ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
         try:
-            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None)
-            self._taken["rest"] = self.memory.take("rest", ends[-1])
+            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None and not self.beside)
+            self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.beside)
         except EnvironmentFailure as error:
             self.free()
             raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from None
         starts = (self._taken["rest"] + end for end in (0, *ends))
         self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
+        self.to_clear = [(self._taken["rest"], ends[-1]), *([(self._taken["log"], log)] if self.compact is None else [])]
 
     @property
     def ctas(self) -> int:
@@ -160,7 +165,7 @@ class Launch:
             self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
 
     def _read(self, address: int, nbytes: int) -> bytes:
-        found: bytes = self.backend.peek(address, nbytes) if self.hangs else self.backend.read(address, nbytes)
+        found: bytes = (self.backend.peek if self.hangs or self.beside else self.backend.read)(address, nbytes)
         return found
 
     def free(self) -> None:
@@ -178,6 +183,18 @@ class Launch:
         narrow[:2] = self.lines, max(0, self.lines - self.words - 1) * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
 
+    def variables(self) -> Iterator[tuple[int, int, bytes]]:
+        """What the launch's module is given: a place among all that it is given, the address, the bytes. Nobody stops it yet."""
+        first = self.address.to_bytes(text.LAUNCH_BYTES, "little")
+        yield 0, self.told[0], first
+        yield len(first), self.told[1], self.places()
+
+    @property
+    def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:
+        """What a receipt is made from: the hashes and their threads, memory to work in, the results and their bytes."""
+        hashed = not self._is_uniform
+        return self._places["hashes"], self.ctas * self.threads * hashed, self._places["work"], (self.address, self.result_bytes)
+
     # -- after the launch --------------------------------------------------------------------------------------------------
 
     def _evidence(self) -> tuple[bytes, Callable[[], Sums]]:
@@ -186,7 +203,7 @@ class Launch:
             return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
         place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
         if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
-            sums = sums_on_device(self.memory, place, self.ctas, self.threads)
+            sums = sums_on_device(self.memory, place, self.ctas, self.threads, beside=self.beside)
             return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
         data = self._read(place, math.prod(shape) * _HASH_BYTES)
         found = np.frombuffer(data, "<u8").reshape(shape)
@@ -202,7 +219,16 @@ class Launch:
     @functools.cached_property
     def _results(self) -> bytes:
         """What the first thread has stored. It does so before anything else, and nobody reads it before the launch."""
-        return b"" if self.silent else self._read(self.address, self._result_bytes)
+        return b"" if self.silent else self._read(self.address, self.result_bytes)
+
+    def received(self, results: bytes) -> None:
+        """Take the results out of a receipt."""
+        self.__dict__["_results"] = results
+
+    @property
+    def repeats_by_results(self) -> bool:
+        """Whether a launch with equal hashes and equal results has equal addresses."""
+        return self.expander is not None and not self.expander.stores_addresses
 
     def constants(self) -> bytes:
         """The constants that the first thread of a launch with compact logs has stored."""
@@ -342,59 +368,6 @@ def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
     return log
 
 
-def units_of(grid: Dim3, cluster: Dim3) -> npt.NDArray[np.int64]:
-    """The linear %ctaid of the CTAs that are checked together, by rank: clusters x CTAs of a cluster (ISA "%cluster_ctarank")."""
-    (x, y, z), (cx, cy, cz) = grid, cluster
-    numbers = np.arange(x * y * z).reshape(z // cz, cz, y // cy, cy, x // cx, cx)
-    return np.ascontiguousarray(numbers.transpose(0, 2, 4, 1, 3, 5).reshape(-1, cx * cy * cz))
-
-
-@dataclass(frozen=True)
-class Group:
-    """Units with one history. `name`: its 128 bits."""
-
-    members: tuple[int, ...]
-    name: bytes
-
-
-@dataclass(frozen=True)
-class Grouped:
-    """The units of a launch, CTAs or clusters: the distinct histories, and the units whose threads have not all exited."""
-
-    groups: tuple[Group, ...]
-    unended: tuple[int, ...]
-
-    @property
-    def units(self) -> int:
-        """How many units these are."""
-        return sum(len(group.members) for group in self.groups) + len(self.unended)
-
-    def by_unit(self) -> npt.NDArray[np.int32]:
-        """The number of each unit's group, -1 for a unit that has not ended."""
-        found = np.full(self.units, _NO_GROUP, np.int32)
-        for number, group in enumerate(self.groups):
-            found[list(group.members)] = number
-        return found
-
-    @classmethod
-    def from_units(cls, by_unit: npt.NDArray[np.int32], names: Sequence[bytes]) -> Grouped:
-        """The inverse of `by_unit`. ValueError if a group has no unit, or no name."""
-        order = np.argsort(by_unit, kind="stable")
-        bounds = np.searchsorted(by_unit[order], np.arange(len(names) + 1))
-        if by_unit.size and not _NO_GROUP <= by_unit.min() <= by_unit.max() < len(names):
-            raise ValueError("a unit is in no group")
-        members = [tuple(order[begin:end].tolist()) for begin, end in itertools.pairwise(bounds)]
-        if not all(members):
-            raise ValueError("a group has no unit")
-        return cls(tuple(map(Group, members, names)), tuple(order[: bounds[0]].tolist()))
-
-
-def grouped(sums: Sums, units: npt.NDArray[np.int64], shared: bytes = b"") -> Grouped:
-    """The units by the sums of their CTAs. `units`: the CTAs of each. `shared`: a part of the name of each group."""
-    finished = sums.ended[units].all(axis=1)
-    whole = finished.nonzero()[0]
-    known: dict[bytes, list[int]] = {}
-    for unit, name in zip(whole.tolist(), names_of(sums, units[whole]), strict=True):
-        known.setdefault(name, []).append(unit)
-    groups = tuple(Group(tuple(members), joined(name, shared)) for name, members in known.items())
-    return Grouped(groups, tuple((~finished).nonzero()[0].tolist()))
+def result_bytes(compact: Compact) -> int:
+    """The bytes of what the first thread of a launch with compact logs stores."""
+    return text.RESULT_BYTES + SLOT * len(compact.constants)

@@ -6,6 +6,7 @@ not get it before the device is closed, so only a little is kept.
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
@@ -16,35 +17,46 @@ MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of wha
 
 @dataclass
 class LogMemory:
-    """The memory of one device. Where the backend gives zeroed memory, which costs nothing, nothing is kept."""
+    """The memory of one device. Where the backend gives zeroed memory, which costs nothing, nothing is kept. Threads share it."""
 
     backend: Any
-    _kept: dict[str, tuple[int, int]] = field(default_factory=dict)  # address and bytes, by what it is for
+    _kept: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for
     _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
     _modules: dict[str, Any] = field(default_factory=dict)
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
+    _lock: threading.RLock = field(default_factory=threading.RLock)
 
     def take(self, name: str, nbytes: int, *, clear: bool = True) -> int:
         """Memory, at least a byte. It is zeroed, unless its user does not need that: to clear a gigabyte takes longer than most kernels."""
         nbytes = max(nbytes, 1)
-        address, size = self._kept.pop(name, (0, 0))
-        if size < nbytes:
-            self._free(address)
-            self._free_kept()
-            address, size = self.backend.alloc_apart(nbytes), nbytes
-        self._sizes[address] = size
+        with self._lock:
+            pieces = self._kept.get(name, [])
+            found = min((piece for piece in pieces if piece[0] >= nbytes), default=None)
+            if found is not None:
+                pieces.remove(found)
+            else:
+                self._free_kept()
+                found = nbytes, int(self.backend.alloc_apart(nbytes))
+            size, address = found
+            self._sizes[address] = size
         if clear and not self.backend.allocates_zeros:
             self.backend.fill(address, 0, nbytes)
-        return int(address)
+        return address
 
     def give(self, name: str, address: int) -> None:
         """Take memory back."""
-        size = self._sizes.pop(address)
-        others = sum(kept for _, kept in self._kept.values())
-        if self.backend.allocates_zeros or name in self._kept or others + size > MOST_KEPT:
-            self._free(address)
-        else:
-            self._kept[name] = (address, size)
+        with self._lock:
+            size = self._sizes.pop(address)
+            kept = sum(each for pieces in self._kept.values() for each, _ in pieces)
+            if self.backend.allocates_zeros or kept + size > MOST_KEPT:
+                self.backend.free(address)
+            else:
+                self._kept.setdefault(name, []).append((size, address))
+
+    @property
+    def used(self) -> int:
+        """Bytes that are in use."""
+        return sum(self._sizes.values())
 
     def module(self, ptx: str) -> Any:
         """A module of consan's own, loaded once."""
@@ -69,9 +81,6 @@ class LogMemory:
         self._free_kept()
 
     def _free_kept(self) -> None:
-        while self._kept:
-            self._free(self._kept.popitem()[1][0])
-
-    def _free(self, address: int) -> None:
-        if address:
-            self.backend.free(address)
+        for pieces in self._kept.values():
+            while pieces:
+                self.backend.free(pieces.pop()[1])

@@ -40,13 +40,17 @@ def sums_of(hashes: npt.NDArray[np.uint64]) -> Sums:
     return Sums(np.stack([each.sum(axis=1, dtype=np.uint64) for each in mixed]), (hashes != 0).all(axis=(0, 2)))
 
 
-def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int) -> Sums:
-    """The same by the device. `place`: the address of CTAs x threads x 2 hashes."""
+def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int, *, beside: bool = False) -> Sums:
+    """The same by the device. `place`: the address of CTAs x threads x 2 hashes. `beside`: apart from the program's streams."""
     backend, size = memory.backend, ctas * _SUMS * _HASH_BYTES
-    out = memory.take("sums", size)
-    arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
-    backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
-    found = np.frombuffer(backend.read(out, size), "<u8").reshape(ctas, _SUMS).T
+    out = memory.take("sums", size, clear=not beside)
+    if beside:
+        backend.poke(out, bytes(size))
+        backend.work.run(memory.module(kernel()), "consan_sums", ctas, _THREADS, (place, out, threads))
+    else:
+        arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
+        backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
+    found = np.frombuffer((backend.peek if beside else backend.read)(out, size), "<u8").reshape(ctas, _SUMS).T
     memory.give("sums", out)
     return Sums(np.ascontiguousarray(found[:2]), found[2] == 0)
 
@@ -81,7 +85,8 @@ def _avalanched(register: str) -> str:
     return " ".join(steps)
 
 
-def _mixed(total: str, one: str, other: str, mix: int) -> str:
+def mixed(total: str, one: str, other: str, mix: int) -> str:
+    """PTX that adds the mix of two hashes to a sum. `%n`: the number of their thread, from one."""
     first = f"mad.lo.u64 %m, %n, {mix}, {one}; {_avalanched('%m')}"
     return f"{first}\nxor.b64 %m, %m, {other}; {_avalanched('%m')}\nadd.u64 {total}, {total}, %m;"
 
@@ -107,8 +112,8 @@ add.u64 %x, %a, %i; ld.global.v2.u64 {{%one, %other}}, [%x];
 setp.eq.u64 %p, %one, 0; setp.eq.or.u64 %q, %other, 0, %p;
 @%q add.u64 %s2, %s2, 1;
 add.u64 %n, %n, 1;
-{_mixed("%s0", "%one", "%other", MIX[0])}
-{_mixed("%s1", "%other", "%one", MIX[1])}
+{mixed("%s0", "%one", "%other", MIX[0])}
+{mixed("%s1", "%other", "%one", MIX[1])}
 add.u32 %t, %t, %step;
 bra again;
 done:

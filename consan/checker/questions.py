@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.collected import LaunchedKernel
-from consan.checker.launch import Grouped
+from consan.checker.grouping import Grouped
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked, check
 from consan.checker.replay import History

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.launch import Grouped
+from consan.checker.grouping import Grouped
 from consan.checker.replay import History
 
 

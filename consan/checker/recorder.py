@@ -9,9 +9,10 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
@@ -23,7 +24,8 @@ from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
 from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
-from consan.checker.launch import Group, Grouped, Launch
+from consan.checker.grouping import Group, Grouped
+from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
@@ -34,7 +36,7 @@ from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
-from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES, SWITCH
+from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
@@ -87,6 +89,13 @@ class Checked:
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
     overtaken: bool = False  # see replay.py
     kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
+    by_address: bool = False  # as `Known` has it, of any history
+    by_clip: bool = False
+
+    def again(self, times: int) -> Checked:
+        """The same for so many launches that did the same: one if something was found."""
+        assert times == 1 or not self.found
+        return replace(self, tally=Tally(times, times * self.tally.ctas))
 
     @property
     def found(self) -> list[Any]:
@@ -105,21 +114,24 @@ class Checked:
 
 def start(
     memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, machine: Callable[[], Any] | None = None,
+    *, roomy: bool = False, beside: bool = False, machine: Callable[[], Any] | None = None,
 ) -> Launch:  # fmt: skip
-    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs."""
+    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
+
+    `beside`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
+    """
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
     )  # fmt: skip
     if not launch.silent:
-        address, _ = backend.symbol(handle, LAUNCH)
-        backend.write(address, launch.address.to_bytes(LAUNCH_BYTES, "little"))  # nobody stops it yet
-        backend.write(backend.symbol(handle, PLACES)[0], launch.places())
-        launch.switch = address + SWITCH
+        launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
+        launch.switch = launch.told[0] + SWITCH
+        for _, address, data in () if beside else launch.variables():
+            backend.write(address, data)
     return launch
 
 
@@ -200,6 +212,7 @@ def check(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
         outer=outer, overtaken=checker.overtaken, kept=None if outer else checker.kept,
+        by_address=checker.by_address, by_clip=checker.by_clip,
     )  # fmt: skip
 
 
@@ -227,6 +240,8 @@ class _Checker:
     sample: frozenset[int] | None = None  # the units that may be replayed; None: all
     skipped: int = 0  # units that were not, and did what no other did
     overtaken: bool = False
+    by_address: bool = False
+    by_clip: bool = False
     deadlocked: int = 0  # units that did not end
     stands: list[Stand] = field(default_factory=list)
     first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
@@ -279,6 +294,9 @@ class _Checker:
 
     def _check(self, group: Group) -> None:
         known, members = self.histories.get(self._name(group)), self._members(group)
+        if known is not None:
+            self.by_address |= known.by_address
+            self.by_clip |= known.by_clip
         if known is not None and not (known.unlike or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
@@ -329,8 +347,8 @@ class _Checker:
             return []
         histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        with ThreadPoolExecutor() as pool:
-            done = list(pool.map(lambda task: self._replayed(*task), tasks))
+        with ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
+            done = pool.starmap(self._replayed, tasks, chunksize=1)
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:

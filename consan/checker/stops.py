@@ -10,7 +10,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consan.checker.launch import Dim3, units_of
+from consan.checker.grouping import Dim3, units_of
 from consan.instrument.record import Recorded
 
 

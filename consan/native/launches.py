@@ -1,14 +1,15 @@
 """Recorded launches of one process of a native program.
 
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
-there, says that it has launched, and goes on when the record has been judged. Meanwhile no other thread of the process launches or loads.
+there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the record where it waits for that
+(consan/session/beside_program.py). Meanwhile no other thread of the process launches or loads.
 The variables are those of one context. A launch in another one takes the program's own kernel, which counts as unchecked.
 
 What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
 hooks, which is a module of its own. So only modules without state are recorded (consan/session/variables.py).
 
-Not handled: a kernel that waits for what its program does behind the launch (it is stopped after the time limit), a table that the program
-changes between launches of one graph, and `cuLaunchGrid`.
+Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), a table that the
+program changes between launches of one graph, and `cuLaunchGrid`.
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import math
 import mmap
 import os
 import socket
+import threading
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -26,6 +27,7 @@ from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED
 from consan.native.wire import Broken, Malformed, Message, MessageKind, call, encoded, receive, send
+from consan.native.work import RemoteWork
 
 # What each argument is. n: a number. o: what the function writes. b: what it reads and writes. s: a text. I<k>, O<k>: host bytes that it
 # reads or writes; argument k is their number.
@@ -63,14 +65,15 @@ _SIGNATURES: Final = {
     "cuStreamCreate": "o n",
     "cuStreamIsCapturing": "n o",
     "cuStreamSynchronize": "n",
+    "cuStreamWaitEvent": "n n n",
     "cuThreadExchangeStreamCaptureMode": "b",
 }
 _NAMES: Final = ("cuGetErrorName", "cuGetErrorString")  # they give the address of a text
-_POSTED: Final = frozenset(("cuEventRecord", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async"))  # nobody waits for their answers
+# Nobody waits for their answers.
+_POSTED: Final = frozenset(("cuEventRecord", "cuLaunchKernel", "cuMemcpyHtoDAsync_v2", "cuMemsetD8Async", "cuStreamWaitEvent"))
 _MOST_POSTED: Final = 64  # orders: their answers must fit into the socket's buffer, and
 _MOST_KEPT: Final = 1 << 20  # bytes
 _FRESH: Final = 1.0  # seconds for which the amount of free memory is believed: an allocation that fails is not the end
-_VALUE, _POINTER = 16, 8  # bytes of an argument at most, and of a pointer to it
 ENDED: Final = "the end of the process"
 
 
@@ -82,21 +85,28 @@ class Orders:
 
     def __init__(self, connection: socket.socket) -> None:
         self._connection = connection
+        self._lock = threading.RLock()  # threads of consan give orders beside each other
         self._kept = bytearray()
         self._unanswered = 0
         self._failed = 0
 
     def __call__(self, order: Message, file: int | None = None) -> Message:
         """Give an order, with an open file if it needs one, and wait for the answer."""
-        kept, self._kept = bytes(self._kept), bytearray()
-        try:
-            send(self._connection, order, file, before=kept)
-            while self._unanswered:
-                self._unanswered -= 1
-                self._failed = self._answer().a or self._failed
-            return self._answer()
-        except Broken:
-            raise DeviceLost("the program has ended", code=0, name=ENDED) from None
+        with self._lock:
+            kept, self._kept = bytes(self._kept), bytearray()
+            try:
+                send(self._connection, order, file, before=kept)
+                while self._unanswered:
+                    self._unanswered -= 1
+                    self._failed = self._answer().a or self._failed
+                return self._answer()
+            except Broken:
+                raise DeviceLost("the program has ended", code=0, name=ENDED) from None
+
+    @property
+    def are_kept(self) -> bool:
+        """Whether some have not gone."""
+        return bool(self._kept)
 
     def _answer(self) -> Message:
         answer = receive(self._connection)
@@ -106,10 +116,11 @@ class Orders:
 
     def post(self, order: Message) -> None:
         """Give an order whose answer is looked at later (`failed`)."""
-        self._kept += encoded(order)
-        self._unanswered += 1
-        if self._unanswered >= _MOST_POSTED or len(self._kept) >= _MOST_KEPT:
-            self(call("cuCtxGetDevice", [0], 1, b"", scratch=8, input_at=8, output=8))
+        with self._lock:
+            self._kept += encoded(order)
+            self._unanswered += 1
+            if self._unanswered >= _MOST_POSTED or len(self._kept) >= _MOST_KEPT:
+                self(call("cuCtxGetDevice", [0], 1, b"", scratch=8, input_at=8, output=8))
 
     def failed(self) -> int:
         """The status of a posted order that has failed, once; 0 if there is none."""
@@ -198,7 +209,7 @@ def _target(value: Any) -> Any:
     return getattr(value, "_obj", value)
 
 
-@dataclass
+@dataclass(eq=False)
 class NativeModule(CudaModule):
     """A module that the program has loaded; `library`: as a library, which belongs to no context."""
 
@@ -217,8 +228,8 @@ class ClientBackend(CudaBackend):
         super().__init__(driver=Driver(RemoteLibrary(orders)))
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
+        self.work = RemoteWork(self, self._driver)
         self._free, self._free_at = 0, -_FRESH
-        self._page: tuple[mmap.mmap, int] | None = None  # for the arguments of a launch of consan's own
         self.launching = False  # a launch of the program has its log, or is asking for one
         self.without_log = False  # what it launches now cannot be waited for
 
@@ -290,15 +301,22 @@ class ClientBackend(CudaBackend):
         self.write(target, self.peek(source, nbytes))
 
     def settle(self) -> None:
-        """Wait until the device has what was written: a launch of the program on another stream must find it."""
+        """Wait until the device has what was written: a launch of the program on another stream must find it. Kept orders go."""
         if self._unsettled:
             self._unsettled = False
             self._driver.call("cuStreamSynchronize", self._control)
+        elif self._orders.are_kept:
+            self._driver.call("cuCtxGetDevice", ctypes.byref(ctypes.c_int()))
+
+    def shared_pages(self, nbytes: int) -> tuple[mmap.mmap, int]:
+        """Zeroed pages of this process that the other one maps too, and their address there."""
+        pages, address = shared_pages(self._orders, nbytes)
+        self._mapped.append(pages)
+        return pages, address
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Zeroed pages that both processes and the device map: (device address, view). They outlive the other process."""
-        pages, host = shared_pages(self._orders, nbytes)
-        self._mapped.append(pages)
+        pages, host = self.shared_pages(nbytes)
         address = ctypes.c_uint64()
         with self.current():
             self._driver.call("cuMemHostRegister_v2", host, len(pages), RING_FLAGS)
@@ -326,17 +344,11 @@ class ClientBackend(CudaBackend):
         return self.without_log or super().capturing(stream)
 
     def launch(self, handle: CudaModule, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes], **how: Any) -> None:
-        """Launch a kernel of consan's own, on its stream."""
+        """Launch a kernel of consan's own, whose parameters have at most 64 bits each, on its stream."""
         del how
-        if self._page is None:
-            self._page = shared_pages(self._orders, mmap.PAGESIZE)
-        page, address = self._page
-        for number, value in enumerate(args):  # the values, and pointers to them
-            page[_VALUE * number : _VALUE * number + len(value)] = value
-            place = mmap.PAGESIZE // 2 + _POINTER * number
-            page[place : place + _POINTER] = (address + _VALUE * number).to_bytes(_POINTER, "little")
-        function, arguments = self.function(handle, entry, 0, (1, 1, 1)), address + mmap.PAGESIZE // 2
-        self._driver.call("cuLaunchKernel", function, *grid, *block, 0, self._control, arguments, 0)
+        assert self.work is not None
+        numbers = [int.from_bytes(value, "little") for value in args]
+        self.work.launch(handle, entry, math.prod(grid), math.prod(block), numbers, self._control.value or 0)
         self._unsettled = True
 
     def name_of(self, function: int) -> str:

@@ -20,6 +20,7 @@ import sys
 import threading
 import types
 from collections.abc import Sequence
+from concurrent.futures import thread as pools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -285,6 +286,11 @@ def _place(error: BaseException, before: str, after: str = "") -> str:
 
 
 def _join_threads() -> None:
+    """Wait for the program's threads. Workers of a pool that the program left open end when they have nothing to do, as in Python."""
+    end_pools = getattr(pools, "_python_exit", None)
+    if end_pools is not None:
+        end_pools()
+        pools._shutdown = False  # type: ignore[attr-defined]  # only the program has ended: consan goes on
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

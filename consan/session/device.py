@@ -6,11 +6,13 @@ import functools
 import threading
 import weakref
 from collections import OrderedDict, deque
+from collections.abc import Callable
 from typing import Protocol
 
 from consan._errors import EnvironmentFailure
 from consan.backends.base import Backend, Handle
 from consan.checker.memory import LogMemory
+from consan.checker.receipts import Receipts
 from consan.instrument import CONTROL, SEED
 from consan.instrument.runtime import Variant
 from consan.session.prepared import Prepared
@@ -55,6 +57,7 @@ class Device:
         self._alive: weakref.WeakValueDictionary[int, Prepared] = weakref.WeakValueDictionary()  # kept modules, and those in use
         self._unused: deque[Handle] = deque()  # loaded modules that no session holds any more
         self.lost = False
+        self.unsettled: Callable[[], None] | None = None  # concludes the launches of the owner that nobody has waited for
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
         self._owner: weakref.ref[Owner] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
@@ -64,6 +67,11 @@ class Device:
     def shadow(self) -> Shadow:
         """The shadow tables. Created with the first module."""
         return Shadow(self.backend, arena_bytes=self.most_shadow)
+
+    @functools.cached_property
+    def receipts(self) -> Receipts:
+        """Slips for the receipts of recorded launches. Made with the first that nobody waits for."""
+        return Receipts(self.logs)
 
     @property
     def most_shadow(self) -> int:
@@ -81,6 +89,8 @@ class Device:
             before = self.owner
             if session is None or session is before:
                 return
+            if self.unsettled is not None:
+                self.unsettled()
             if before is not None:
                 before.harvest()
             if not self.lost:
@@ -147,6 +157,8 @@ class Device:
     def close(self) -> None:
         """Free the shadow, if it exists, and the memory of logs, if the context is alive."""
         if not self.lost:
+            if (receipts := self.__dict__.pop("receipts", None)) is not None:
+                receipts.close()
             self.logs.close()
         shadow = self.__dict__.pop("shadow", None)
         if shadow is not None and not self.lost:

@@ -1,6 +1,7 @@
 """Launches that a framework makes by itself, of a module that it has loaded, recorded as the session's own are.
 
-The framework launches inside a block. Before it, the launch gets a log; behind it, the host waits for the kernel and judges the record.
+The framework launches inside a block. Before it, the launch gets a log. The record is judged beside the program (beside_program.py), or
+else behind the block, where the host waits for the kernel.
 A launch that cannot be recorded (into a graph, without room for its log, of a kernel whose record could not be judged) takes called
 hooks: the framework is given that form of the module, to launch in place of its own.
 
@@ -15,11 +16,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from consan.backends.base import Dim3, Handle
+from consan.session.beside_program import BesideProgram
 from consan.session.device import Device
 from consan.session.judging import Judge
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
 from consan.session.selection import Selection
+from consan.session.sent import Shape
 from consan.session.watch import SessionWatch
 
 
@@ -50,6 +53,7 @@ class Frameworks:
     judge: Judge
     watch: SessionWatch
     selection: Selection
+    beside: BesideProgram
 
     @contextlib.contextmanager
     def recorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
@@ -69,6 +73,8 @@ class Frameworks:
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
         judge = self.judge
+        if prepared.recorded is None or launch.entry not in prepared.recorded.silent:
+            return False
         if prepared.doubtful or judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False
         return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
@@ -80,11 +86,20 @@ class Frameworks:
                 yield None
                 backend.watch(launch.stream)
             return
-        chosen, started = judge.start(prepared, entry, launch.grid, launch.block, launch.cluster, None, launch.stream)
+        shape: Shape = (launch.module, prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
+        beside = not prepared.doubtful and self.beside.takes(prepared, entry) and not backend.capturing(launch.stream)
+        chosen, started = prepared, self.beside.idle(shape) if beside else None
+        if started is None:
+            chosen, started = judge.start(prepared, entry, *shape[3:6], None, launch.stream, beside=beside)
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:
             yield chosen.loaded
+            return
+        if beside:
+            ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
+            with ending, self.beside.launched(prepared, shape, started, launch.stream):
+                yield None
             return
         if not started.silent and launch.stream not in backend.ordered_streams:
             backend.synchronize()  # the memory for its record is cleared on another stream

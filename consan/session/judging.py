@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import contextlib
 import math
+import threading
 import time
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from consan._errors import NotSupported
@@ -22,6 +23,7 @@ from consan.checker.recorder import Checked
 from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
 from consan.reports.found import ModuleSites
+from consan.reports.model import VerifiedFix
 from consan.reports.positions import unfinished
 from consan.session.device import Device
 from consan.session.histories import Keeper
@@ -34,6 +36,14 @@ from consan.session.watch import SessionWatch
 
 Restore = Callable[[], None]
 _WITH_HOOKS: Final = "--engine inline checks it with called hooks"
+
+
+@dataclass(frozen=True)
+class Examined:
+    """What a launch did, and the fixes of its findings, by their numbers."""
+
+    checked: Checked
+    fixes: Mapping[int, VerifiedFix]
 
 
 @dataclass
@@ -49,6 +59,8 @@ class Judge:
     cta_limit: int
     lost: bool = False  # a fault has taken the device and the record
     proofs: Proofs = field(default_factory=Proofs)
+    settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
+    _checking: threading.Lock = field(default_factory=threading.Lock)
 
     def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
@@ -80,11 +92,14 @@ class Judge:
         restore: Restore | None,
         stream: int | None = None,
         args: Sequence[bytes] = (),
+        *,
+        beside: bool = False,
     ) -> tuple[Prepared, Started | None]:
         """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks.
 
         So do nodes of a graph: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters, if
-        they are known.
+        they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
+        for itself.
         """
         if prepared.recorded is None:
             return prepared, None
@@ -98,8 +113,10 @@ class Judge:
             if proven:
                 self._unlist(prepared)
             return self._with_hooks(prepared, cluster), None
+        if not (beside or entry in prepared.recorded.silent):
+            self.settle()
         try:
-            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None)
+            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None, beside=beside)
         except NoRoom as error:
             if prepared.recorded.mode is not Mode.OFF:
                 prepared = self.modules.without_outer(prepared)
@@ -142,20 +159,37 @@ class Judge:
         if not (hangs or started.silent):
             self.watch.synchronize()
         if self.device.lost and not hangs:
-            self.lost = True
-            self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
+            self.loses(entry)
             return
-        began = time.monotonic()
-        checked = started.check(limit=self.cta_limit)
-        if started.restore is None and started.recorded.leaves and self.recording.takes_long(time.monotonic() - began):
-            prepared.doubtful = "its replays take long"  # this launch is judged; later ones take hooks
-        if not checked.unended:  # it has ended after all
-            started.stopped = ""
-        if self._repeats(prepared, entry, started, checked):
-            return
+        examined = self.examined(prepared, entry, started)
+        if not started.repeats:
+            self.concluded(prepared, entry, started, examined)
+
+    def loses(self, entry: str) -> None:
+        """Tell that a launch has left no record."""
+        self.lost = True
+        self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
+
+    def examined(self, prepared: Prepared, entry: str, started: Started) -> Examined:
+        """Check what a launch has left, and choose how later ones of its kernel are made. One thread at a time does so."""
+        with self._checking:
+            began = time.monotonic()
+            checked = started.check(limit=self.cta_limit)
+            if started.earlier is not None:
+                started.earlier.store()
+            if started.restore is None and started.recorded.leaves and self.recording.takes_long(time.monotonic() - began):
+                prepared.doubtful = "its replays take long"  # this launch is judged; later ones take hooks
+            if not checked.unended:  # it has ended after all
+                started.stopped = ""
+            started.repeats = self._repeats(prepared, started, checked)
+            return Examined(checked, {} if started.repeats else self.recording.fixes_of(prepared, started, checked))
+
+    def concluded(self, prepared: Prepared, entry: str, started: Started, examined: Examined) -> None:
+        """Keep what was found in a launch."""
+        checked = examined.checked
         if self.keeper is not None:
             self.keeper.add(prepared, entry, started)
-        self.recording.note(prepared, entry, started, checked, self.sites_of(prepared))
+        self.recording.note(prepared, entry, started, checked, replace(self.sites_of(prepared), fixes=examined.fixes))
         if started.stopped:
             self._stopped(prepared, entry, started, checked)
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ended_early or bool(started.stopped)))
@@ -168,7 +202,7 @@ class Judge:
             threads = math.prod(started.launched.grid) * math.prod(started.launched.block)
             self.watch.reasons[unfinished(entry, f"{started.stopped}; {_WITH_HOOKS}", where, 0, threads)] = None
 
-    def _repeats(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> bool:
+    def _repeats(self, prepared: Prepared, started: Started, checked: Checked) -> bool:
         """Whether the launch is repeated, because its record does not tell all. Chooses how, for this launch and for later ones."""
         why = started.doubt(checked)
         if not why:
@@ -182,5 +216,4 @@ class Judge:
             return False
         self._unlist(prepared)
         started.restore()
-        started.repeats = True
         return True

@@ -9,9 +9,9 @@ Not handled: the record of a launch on a GPU that ends with a fault.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Hashable
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Final
+from collections.abc import Callable, Hashable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
@@ -136,9 +136,10 @@ class Recording:
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
     def start(
-        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, once: bool = False
-    ) -> Started:
-        """Make the memory for a launch. `once`: it cannot be repeated. Raises `NoRoom`."""
+        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3,
+        *, once: bool = False, beside: bool = False,
+    ) -> Started:  # fmt: skip
+        """Make the memory for a launch. `once`: it cannot be repeated. `beside`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
@@ -148,7 +149,8 @@ class Recording:
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, roomy=prepared.roomy, machine=VirtualBackend)
+        how: dict[str, Any] = {"roomy": prepared.roomy, "beside": beside, "machine": VirtualBackend}
+        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
@@ -163,16 +165,24 @@ class Recording:
             self._earlier[prepared.number] = Earlier(prepared.recorded)
         return self._earlier[prepared.number]
 
+    @property
+    def asks_all(self) -> bool:
+        """Whether each launch is looked at by itself, whatever earlier ones did."""
+        return bool(self.asked or self.sample or self.keeps)
+
+    def fixes_of(self, prepared: Prepared, started: Started, checked: Checked) -> Mapping[int, model.VerifiedFix]:
+        """The fixes of the findings of a launch, by their numbers."""
+        if started.stopped or not checked.found:
+            return {}
+        return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
+
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
         self.kept = checked.kept
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
-            fixes = {} if started.stopped else self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
-            self.findings.add(self._decode(checked, prepared, replace(sites, fixes=fixes)))
-        if started.earlier is not None:
-            started.earlier.store()
+            self.findings.add(self._decode(checked, prepared, sites))
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())

@@ -22,7 +22,7 @@ from consan.backends.base import Dim3, Handle
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.options import ASSEMBLIES, DEVICES, ENGINES, POLICIES
+from consan.options import check_choices
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -30,6 +30,7 @@ from consan.reports.divergence import blame_divergence
 from consan.reports.found import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
+from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
 from consan.session.endings import not_recorded
 from consan.session.frameworks import FrameworkLaunch, Frameworks
@@ -63,22 +64,6 @@ def _checked(used: Iterable[Prepared], globals_too: bool) -> tuple[str, ...]:
     return (*CHECKED, *(_SPECIAL[each] for each in _SPECIAL if each in families), *["global-memory"] * globals_too)
 
 
-def _check_choices(
-    device: str, seed: int, policy: str, assembly: str, engine: str, timeout: float | None, shadow_memory: int | None
-) -> None:
-    """A misspelt device or policy must not select another one."""
-    given = (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES), ("engine", engine, ENGINES))
-    for name, value, known in given:
-        if value not in known:
-            raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
-    if not isinstance(seed, int):
-        raise UsageError(f"seed={seed!r}: expected a whole number")
-    if shadow_memory is not None and not (isinstance(shadow_memory, int) and shadow_memory > 0):
-        raise UsageError(f"shadow_memory={shadow_memory!r}: expected a number of bytes above zero")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
-        raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
-
-
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
@@ -110,15 +95,13 @@ class Session:
         global_memory: str = "auto",
         on: Device | None = None,
     ) -> None:
-        _check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
+        check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
         engine = engine_for(engine, global_memory)
         private = private or variant is not None
         self.device = on or (new_device if private else shared_device)(device, shadow_memory)
         self._finish = weakref.finalize(self, self.device.close) if private else None
         self.backend = self.device.backend
-        self.seed = seed
-        self.strict = strict
-        self.policy = policy
+        self.seed, self.strict, self.policy = seed, strict, policy
         self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
         self.triton_arch = triton_arch  # the target of Triton on the virtual machine
         self.skip_benchmarks = skip_benchmarks
@@ -140,6 +123,7 @@ class Session:
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self.sites_of, cta_limit)
+        self._beside = BesideProgram(self.device, self._judge, self.watch)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -204,10 +188,13 @@ class Session:
         if prepared.recorded is None:
             yield None
             return
-        frameworks = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection)
-        with self._own(), frameworks.recorded(prepared, launch) as module:
+        with self._own(), self._frameworks.recorded(prepared, launch) as module:
             self._ever_launched = True
             yield module
+
+    @functools.cached_property
+    def _frameworks(self) -> Frameworks:
+        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -364,6 +351,7 @@ class Session:
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
         """Stored records, and the tables if they record for this session. Waits for the device."""
         with self.device.lock:
+            self._beside.settle()
             if self.device.owner is not self:
                 return self._found, self._drained
             if not self.device.lost:
@@ -392,6 +380,7 @@ class Session:
         self._uninstrumented.clear()
         self._notes.clear()
         self.recording.forget()
+        self._beside.forget()
         if self._keeper is not None:
             self._keeper.forget()
         self._found, self._drained = [], None

@@ -38,10 +38,13 @@ class SessionWatch:
 
     @property
     def _limit(self) -> float | None:
+        return self.limit_of(self.recorded)
+
+    def limit_of(self, recorded: Started | None) -> float | None:
         """The time limit of a launch. A launch whose threads leave only at a signal always has one."""
-        if self._timeout is not None or self.recorded is None or not self.recorded.recorded.leaves:
+        if self._timeout is not None or recorded is None or not recorded.recorded.leaves:
             return self._timeout
-        return LONGEST_ONCE if self.recorded.restore is None else LONGEST
+        return LONGEST_ONCE if recorded.restore is None else LONGEST
 
     @contextlib.contextmanager
     def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
@@ -52,13 +55,13 @@ class SessionWatch:
         try:
             yield
         except DeviceLost as error:
-            self._device_lost(entry, error)
+            self.device_lost(entry, error)
         except NotSupported as error:
             located = endings.located(error, prepared) if handle is prepared.loaded else error
-            self._unfinished(entry, str(located))
+            self.unfinished(entry, str(located))
             raise located from None
         except MemoryError:
-            self._unfinished(entry, "there was not enough memory")
+            self.unfinished(entry, "there was not enough memory")
             raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
         except KeyboardInterrupt as error:
             if hasattr(error, endings.STOOD):  # the virtual machine has ended the launch, and tells where it stood
@@ -68,10 +71,11 @@ class SessionWatch:
             raise
         except BaseException as error:
             if type(error) is not UsageError:
-                self._unfinished(entry, str(error) or type(error).__name__)
+                self.unfinished(entry, str(error) or type(error).__name__)
             raise
 
-    def _unfinished(self, entry: str, why: str) -> None:
+    def unfinished(self, entry: str, why: str) -> None:
+        """Tell that a launch did not end."""
         self.reasons[unfinished(entry, why)] = None
 
     def after(self, prepared: Prepared, entry: str, result: LaunchStats | None, threads: int, *, alone: bool) -> None:
@@ -90,7 +94,7 @@ class SessionWatch:
             if not self._backend.synchronize(self._limit):
                 self._stop("a kernel")
         except DeviceLost as error:
-            self._device_lost("a kernel", error)
+            self.device_lost("a kernel", error)
         except KeyboardInterrupt:
             self._end_running("a kernel", "interrupted", 0.0)
             raise
@@ -134,7 +138,8 @@ class SessionWatch:
         self._device.lost = True
         return False
 
-    def _device_lost(self, entry: str, error: DeviceLost) -> None:
+    def device_lost(self, entry: str, error: DeviceLost) -> None:
+        """Tell that a kernel has broken the device."""
         self._device.lost = True
         self.reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
 

@@ -3,9 +3,8 @@
     python tests/bench/bench_native.py [ROUNDS]
 
 A process: a program that loads one module and launches once, with consan's server, less the same program alone. A module: what each of
-20 more costs. Every module is another text, so none is in the server's memory. With called hooks all are in the cache on disk; recorded
-text is made in each process, and its machine code is in the cache. The best of the rounds: the machine may be busy. Also the time of both
-processes on a processor, and what a launch costs that does what one before has done.
+20 more costs. Every module is another text, so none is in the server's memory, and all are in the cache on disk. The best of the rounds:
+the machine may be busy. Also the time of both processes on a processor, and what a launch costs that does what one before has done.
 """
 
 from __future__ import annotations

@@ -9,8 +9,8 @@ import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.checker import build
-from consan.checker.launch import History, units_of
-from consan.checker.replay import RECORD, Status, replay
+from consan.checker.grouping import units_of
+from consan.checker.replay import RECORD, History, Status, replay
 from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
 from consan.session.session import Session

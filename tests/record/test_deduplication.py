@@ -13,7 +13,7 @@ import consan
 from consan._errors import UsageError
 from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
-from consan.checker.launch import grouped
+from consan.checker.grouping import grouped
 from consan.checker.names import sums_of
 from consan.checker.replay import Status, replay
 from consan.instrument.record import text

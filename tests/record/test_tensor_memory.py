@@ -7,8 +7,7 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from consan.checker.launch import History
-from consan.checker.replay import Replayed, Status, replay
+from consan.checker.replay import History, Replayed, Status, replay
 from consan.checker.uniting import united
 from consan.instrument.abi.events import Kind, Reason
 from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables

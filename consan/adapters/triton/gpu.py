@@ -11,7 +11,7 @@ files, is turned off for the session, through torch's public `config.patch`.
   configuration would be assembled with hooks.
 - The driver's device number has the real value but is equal to no plain number. Triton caches kernels by it, so kernels of a session
   and others are never mixed.
-- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log and is waited for. Launches
+- Where the session records, the kernel's launcher (`CompiledKernel._run`) is replaced: each launch gets a log. Launches
   into a CUDA graph take the form with called hooks. So the modes of `torch.compile` that ask for CUDA graphs launch without them.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
@@ -177,7 +177,7 @@ class TritonAdapter(TritonSeam):
         self._functions.add(kernel.function)
         if prepared.recorded is not None:
             self.recorded.add(self._open, prepared, module.handle)
-            kernel._run = RecordedRun(self, module, kernel)
+            kernel._run = RecordedRun(self, self.recorded.loaded(module.handle), kernel)
 
     def _again(self, prepared: PreparedLike, kernel: Any) -> PreparedLike:
         """Attach a kernel loaded by an earlier session to this one, if its hooks are the same."""

@@ -54,14 +54,26 @@ def test_what_is_too_small_is_freed_first() -> None:
 def test_two_at_a_time_and_only_a_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     backend = Backend()
     logs = LogMemory(backend)
-    one, two = logs.take("log", 64), logs.take("log", 64)
-    assert one != two
+    for _ in range(2):
+        one, two = logs.take("log", 64), logs.take("log", 64)
+        assert one != two
+        assert logs.used == 128
+        logs.give("log", one)
+        logs.give("log", two)
+    assert (backend.allocated, backend.live, logs.used) == (2, {one, two}, 0)
+    one, two = logs.take("log", 64), logs.take("log", 32)
+    monkeypatch.setattr(memory, "MOST_KEPT", 100)
     logs.give("log", one)
     logs.give("log", two)
-    assert backend.live == {one}
-    monkeypatch.setattr(memory, "MOST_KEPT", 100)
-    logs.give("hashes", logs.take("hashes", 64))
     assert backend.live == {one}, "more than the limit would be kept"
+
+
+def test_the_smallest_piece_that_fits_is_taken() -> None:
+    logs = LogMemory(Backend())
+    given = {size: logs.take("log", size) for size in (4096, 64, 1024)}
+    for address in given.values():
+        logs.give("log", address)
+    assert [logs.take("log", size) for size in (100, 100)] == [given[1024], given[4096]]
 
 
 def test_memory_that_is_zeroed_anyway_is_not_kept() -> None:

@@ -1,0 +1,74 @@
+"""Programs that go on beside their recorded launches, on a GPU: what repeats is counted, and what is new, faults and hangs are told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from programs import engines, run
+
+pytestmark = pytest.mark.gpu
+
+HEAD = '''
+import cupy as cp
+kernel = cp.RawKernel(r"""
+extern "C" __global__ void shift(float *x, int how, int n) {
+    __shared__ float tile[128];
+    tile[threadIdx.x] = x[threadIdx.x];
+    if (how != 1) __syncthreads();
+    if (how == 2) x[1ull << 40] = 1;  // an illegal address
+    for (long long i = 0; i < (long long)n << 20; ++i) asm volatile("add.s64 %0, %0, 0;" : "+l"(i));
+    __syncthreads();
+    x[threadIdx.x] = tile[(threadIdx.x + 33) % 128];
+}
+""", "shift")
+x = cp.zeros(1 << 16, cp.float32)
+def launch(how=0, n=0, ctas=4): kernel((ctas,), (128,), (x, cp.int32(how), cp.int32(n)))
+'''
+
+
+@pytest.fixture(autouse=True)
+def _gpu() -> None:
+    cupy = pytest.importorskip("cupy", reason="CuPy is not installed")
+    if not cupy.is_available():
+        pytest.skip("no GPU")
+
+
+def test_what_repeats_is_counted(tmp_path: Path) -> None:
+    status, report = run(tmp_path, HEAD + "for _ in range(300): launch()")
+    (shift,) = (kernel for kernel in report["kernels"] if kernel["name"] == "shift")
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert (shift["launches"], shift["ctas"], shift["histories"]) == (300, 1200, 1)
+
+
+@pytest.mark.parametrize("after", [0, 50])
+def test_a_race_of_one_launch_is_found(after: int, tmp_path: Path) -> None:
+    """Also in the last launch before the end."""
+    status, report = run(tmp_path, HEAD + f"for _ in range(50): launch()\nlaunch(1)\nfor _ in range({after}): launch()")
+    assert (status, report["verdict"]) == (66, "violations")
+    assert [(finding["kind"], finding["ctas"]) for finding in report["findings"]] == [("data-race", 4)]
+
+
+def test_streams(tmp_path: Path) -> None:
+    """A module's variables serve one stream at a time."""
+    streams = "streams = [cp.cuda.Stream(non_blocking=True) for _ in range(4)]\n"
+    body = "for i in range(100):\n    with streams[i % 4]: launch(i == 57, n=1)\nfor s in streams: s.synchronize()"
+    status, report = run(tmp_path, HEAD + streams + body)
+    assert status == 66
+    assert [(finding["kind"], finding["ctas"]) for finding in report["findings"]] == [("data-race", 4)]
+    assert engines(report)["record"] >= 100
+    assert not report["incomplete"]
+
+
+def test_a_fault_is_told_of_its_kernel(tmp_path: Path) -> None:
+    status, report = run(tmp_path, HEAD + "for i in range(20): launch(2 if i == 12 else 0)\ncp.cuda.Device().synchronize()")
+    assert report["verdict"] == "incomplete"
+    assert status != 0
+    assert any(why.startswith("shift, or a kernel beside it") and "ended with CUDA_ERROR" in why for why in report["incomplete"]), report
+    assert any(why.startswith("shift left no record") for why in report["incomplete"])
+
+
+def test_a_kernel_that_does_not_end_is_stopped(tmp_path: Path) -> None:
+    _, report = run(tmp_path, HEAD + "launch()\nlaunch(0, 1 << 30)\ncp.cuda.Device().synchronize()\nlaunch()", CONSAN_TIMEOUT="3")
+    assert report["verdict"] == "incomplete"
+    assert any(why.startswith("shift did not run to its end: stopped after 3 s") for why in report["incomplete"]), report["incomplete"]
