@@ -9,9 +9,10 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
+import os
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, fields, replace
+from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
@@ -346,8 +347,8 @@ class _Checker:
             return []
         histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        with ThreadPoolExecutor() as pool:
-            done = list(pool.map(lambda task: self._replayed(*task), tasks))
+        with ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
+            done = pool.starmap(self._replayed, tasks, chunksize=1)
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:

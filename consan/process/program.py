@@ -20,6 +20,7 @@ import sys
 import threading
 import types
 from collections.abc import Sequence
+from concurrent.futures import thread as pools
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
@@ -36,7 +37,6 @@ _ELF: Final = b"\x7fELF"
 _MAGIC: Final = (_ELF, b"\xcf\xfa\xed\xfe", b"\xca\xfe\xba\xbe", b"MZ")  # ELF, Mach-O, universal Mach-O, PE
 _NATIVE: Final = "of those, consan run takes programs for Linux, on a GPU"
 _INTERPRETER: Final = "without the word python, consan run knows the frameworks of the script, and checks more of their kernels"
-_OWN_THREADS: Final = "consan-"  # how their names begin
 _OWN: Final = str(Path(__file__).resolve().parents[1]) + os.sep
 
 
@@ -286,7 +286,11 @@ def _place(error: BaseException, before: str, after: str = "") -> str:
 
 
 def join_threads() -> None:
-    """Wait for the program's threads; those of consan wait for work."""
+    """Wait for the program's threads. Workers of a pool that the program left open end when they have nothing to do, as in Python."""
+    end_pools = getattr(pools, "_python_exit", None)
+    if end_pools is not None:
+        end_pools()
+        pools._shutdown = False  # type: ignore[attr-defined]  # only the program has ended: consan goes on
     for thread in threading.enumerate():
-        if thread is not threading.current_thread() and not (thread.daemon or thread.name.startswith(_OWN_THREADS)):
+        if thread is not threading.current_thread() and not thread.daemon:
             thread.join()

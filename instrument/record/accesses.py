@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from consan.instrument.isa import family_of, has_action
 from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, word
+from consan.instrument.passes.emit import Snippet, Unsupported, narrow_guard, word
 from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Immediate, Instruction, Operand, Register, Vector
 from consan.instrument.record import clusters
@@ -109,11 +109,7 @@ def only_members(instruction: Instruction) -> str | None:
     value = word(mask, snippet, instruction.scope)
     snippet.add(f"mov.u32 {lane}, %lanemask_eq; and.b32 {lane}, {lane}, {value};")
     snippet.add(f"setp.ne.u32 {member}, {lane}, 0;")
-    if instruction.predicate is not None:
-        own = snippet.register("pred")
-        snippet.add(f"{'not' if instruction.predicate.negated else 'mov'}.pred {own}, {instruction.predicate.register};")
-        snippet.add(f"and.pred {member}, {member}, {own};")
-    snippet.add(f"@{member} {instruction.opcode} {value};")
+    snippet.add(f"{narrow_guard(snippet, instruction, member)}{instruction.opcode} {value};")
     return snippet.text()
 
 

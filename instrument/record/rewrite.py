@@ -30,6 +30,7 @@ from consan.instrument.record import (
     sides,
     tensor_memory,
     tensormaps,
+    tensors,
     text,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
@@ -145,7 +146,7 @@ class KernelRewrite:
         if self.is_silent:
             return
         for instruction in self.departures:
-            self.context.edits.insert_before(instruction, self._departure(instruction, flow_of(instruction)))
+            self.context.edits.insert_before(instruction, tensors.only_where(instruction, self.end(flow_of(instruction))))
         kept = self.outer.declarations() if self.outer is not None else ""
         stored = text.compact_left(counts=not self.bounded) if self.manner is Manner.COMPACT else ""
         left = self.leaving.place(stored) if self.leaving is not None else ""
@@ -293,10 +294,8 @@ class KernelRewrite:
 
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
-        if self.manner.on_host:
-            text_instead = expansion.replaced(self, instruction, node)
-        else:
-            text_instead = accesses.only_members(instruction) if self.leaves else None
+        other = accesses.only_members(instruction) if self.leaves else None
+        text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else other
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)
         return text_instead is not None
@@ -361,13 +360,6 @@ class KernelRewrite:
         self.hashes |= block.hashes
         return block.close(late=self.leaves)
 
-    def _departure(self, instruction: Instruction, flow: str) -> str:
-        predicate = instruction.predicate
-        if predicate is None:
-            return self.end(flow)
-        skip, guard = f"$__consan_stay{instruction.start}", "" if predicate.negated else "!"
-        return f"@{guard}{predicate.register} bra {skip};\n{self.end(flow)}{skip}:\n"
-
     # -- events ----------------------------------------------------------------------------------------------------------
 
     def _point(self, point: Point) -> None:
@@ -377,8 +369,8 @@ class KernelRewrite:
         if members.mask is None:
             flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
         else:
-            flags, (a, a_word) = Flag.MASKED, self.number_of(block, instruction, members.mask)
-            flags |= Flag.WAITS * (family_of(instruction) == "warp-barrier")
+            flags = Flag.MASKED | Flag.WAITS * (family_of(instruction) == "warp-barrier")
+            a, a_word = self.number_of(block, instruction, members.mask)
             key = self.keys.setdefault((instruction.opcode, 0), len(self.keys))
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 

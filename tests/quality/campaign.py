@@ -72,10 +72,10 @@ def of_twin(name: str, device: str, first: int, times: int, keep: Path | None) -
     is_twin, spec = path in TWINS, read(path)
     outcome = Outcome("twins" if is_twin else "legal patterns", Counter(kernels=not first, launches=0), [])
     for number in range(first, first + times):
-        with _counted(outcome, f"{name}, launch {number}"):
+        with _counted(outcome, f"{name}{_seed(device, number)}"):
             _check_clean(*_launch(path, False, number, device), spec)
         if is_twin:
-            with _counted(outcome, f"{name} racy, launch {number}"):
+            with _counted(outcome, f"{name} racy{_seed(device, number)}"):
                 _check_racy(_launch(path, True, number, device)[0], spec)
     return outcome
 
@@ -89,10 +89,14 @@ def of_litmus(name: str, device: str, first: int, times: int, keep: Path | None)
     expected = {variable: kind for variable, kind in test.races.items() if kind != ISA}
     outcome = Outcome("litmus", Counter(kernels=not first, launches=0), [])
     for number in range(first, first + times):
-        with _counted(outcome, f"{name}, launch {number}"):
+        with _counted(outcome, f"{name}{_seed(device, number)}"):
             found = reported(test, device, number)
             assert found == expected, f"{found}, not {expected}"
     return outcome
+
+
+def _seed(device: str, number: int) -> str:
+    return f", seed {number}" if device == "cpu" else ""
 
 
 @contextlib.contextmanager
@@ -165,7 +169,7 @@ def main() -> None:
     for name, count in sorted(counts.items()):
         print(f"{name}: " + ", ".join(f"{number:,} {what}" for what, number in count.items()))
     print(f"{time.monotonic() - start:.0f} s, {left} parts did not end in time, {len(differ)} lines of disagreement")
-    print("\n".join(sorted(differ)[:150]))
+    print("\n".join(f"{count} x {line}" for line, count in sorted(Counter(differ).items())[:150]))
 
 
 if __name__ == "__main__":

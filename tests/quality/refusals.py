@@ -2,7 +2,8 @@
 
     PYTHONPATH=tests:tests/kernels python tests/quality/refusals.py [PATTERN ...] [--global]
 
-A pattern is of names such as `twins/raw`, `corpus/triton/*`; with none, all are listed. CONSAN_CORPUS_PYTHON names an interpreter with
+tests/record/taken.txt holds the same of the twins, which a test compares. A pattern is of names such as `twins/raw`, `corpus/triton/*`;
+with none, all are listed. CONSAN_CORPUS_PYTHON names an interpreter with
 frameworks that this one lacks. `--global`: races in global memory are looked for, as `--global on` does.
 """
 
@@ -26,7 +27,7 @@ Source = tuple[str, Callable[[], str], bool]  # a name, what makes its PTX, and 
 
 def sources() -> Iterator[Source]:
     """The kernels of tests/kernels, repaired, and those of the corpus that this machine can make."""
-    for path in sorted(KERNELS.rglob("*.cu")):
+    for path in sorted(each for each in KERNELS.rglob("*.cu") if each.parent.name != "launches"):  # those have kernels of other names
         name = str(path.relative_to(KERNELS).with_suffix(""))
         yield name, lambda path=path: twin_file.kernel(path, False).ptx, twin_file.read(path).policy == "isa"
     for entry in corpus.available():

@@ -155,6 +155,15 @@ def test_a_launch_is_proven_by_its_own_parameters(monkeypatch: pytest.MonkeyPatc
     assert (report.kernels[0].global_proven, report.verdict) == (0, "violations")
 
 
+@pytest.mark.parametrize(("stride", "apart"), [(32, True), (40, True), (31, False), (0, False), (-32, True)])
+def test_tiles_of_a_stride(stride: int, apart: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Tiles that overlap by an element, all at one place, and from behind."""
+    source = '\nextern "C" __global__ void k(int* data, int stride) { data[1024 + blockIdx.x * stride + threadIdx.x] = blockIdx.x; }'
+    report = _launch(consan.Kernel(source, arch="sm_80"), monkeypatch, proves=True, data=[np.zeros(WORDS, np.int32), np.int32(stride)])
+    assert report.kernels[0].global_proven == (128 if apart else 0)
+    assert report.verdict == "clean" if apart else report.verdict != "clean"
+
+
 def test_a_block_counts_what_each_launch_has(monkeypatch: pytest.MonkeyPatch) -> None:
     """A proven launch and one that is not, of one kernel: each in the form that serves, and both in the report."""
     source = '\nextern "C" __global__ void k(int* data, int from) { int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }'

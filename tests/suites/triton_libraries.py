@@ -55,7 +55,7 @@ def liger() -> dict[str, Callable[[], Any]]:
         "layer_norm": lambda: ops.LigerLayerNormFunction.apply(_rand(12, 64), _rand(64), _rand(64), 1e-6),
         "group_norm": lambda: ops.LigerGroupNormFunction.apply(_rand(2, 8, 16), _rand(8), _rand(8), 8, 4, 1e-6),
         "fused_add_rms_norm": lambda: ops.LigerFusedAddRMSNormFunction.apply(_rand(12, 64), _rand(12, 64), _rand(64), 1e-6),
-        "poly_norm": lambda: ops.LigerPolyNormFunction.apply(_rand(12, 64), _rand(3), _rand(1), 1e-6),
+        "poly_norm": lambda: ops.LigerPolyNormFunction.apply(_rand(12, 64), _rand(3), _rand(1)[0], 1e-6),
         "dyt": lambda: ops.LigerDyTFunction.apply(_rand(12, 64), _rand(1), _rand(64), _rand(64)),
         "softmax": lambda: ops.LigerSoftmaxFunction.apply(_rand(12, 64)),
         "sparsemax": lambda: ops.LigerSparsemaxFunction.apply(_rand(12, 64), -1),
@@ -71,7 +71,7 @@ def liger() -> dict[str, Callable[[], Any]]:
         "fused_linear_jsd": lambda: ops.LigerFusedLinearJSDFunction.apply(_rand(8, 32), _rand(64, 32), _rand(8, 32), _rand(64, 32)),
         "tvd": lambda: ops.LigerTVDLossFunction.apply(torch.rand(12, 64).softmax(-1).requires_grad_(), torch.rand(12, 64).softmax(-1)),
         "rope": lambda: ops.LigerRopeFunction.apply(_rand(1, 4, 16, 32), _rand(1, 2, 16, 32), *halves),
-        "multi_token_attention": lambda: ops.LigerMultiTokenAttentionFunction.apply(_rand(1, 2, 16, 16), _rand(2, 1, 3, 3), _rand(2), 1, 1),
+        "multi_token_attention": lambda: ops.LigerMultiTokenAttentionFunction.apply(_rand(1, 2, 16, 16), _rand(2, 2, 3, 3), _rand(2), 1, 1),
     }
 
 
@@ -80,8 +80,11 @@ def fla() -> dict[str, Callable[[], Any]]:
     import torch
     from fla import ops
 
-    def qkv(heads: int = 2, size: int = 16, length: int = 64) -> list[Any]:
-        return [_rand(1, length, heads, size) for _ in range(3)]
+    def qkv(dtype: Any = torch.float32) -> list[Any]:
+        return [torch.rand(1, 64, 2, 16, dtype=dtype).requires_grad_() for _ in range(3)]
+
+    def half(*shape: int) -> Any:
+        return torch.rand(*shape, dtype=torch.bfloat16).requires_grad_()
 
     def gate(*shape: int) -> Any:
         return torch.rand(*shape).sigmoid().log().requires_grad_()
@@ -94,7 +97,7 @@ def fla() -> dict[str, Callable[[], Any]]:
         "gla": lambda: ops.gla.chunk_gla(*qkv(), g=gate(1, 64, 2, 16))[0],
         "fused_recurrent_gla": lambda: ops.gla.fused_recurrent_gla(*qkv(), gk=gate(1, 64, 2, 16))[0],
         "hgrn": lambda: ops.hgrn.chunk_hgrn(_rand(1, 64, 32), gate(1, 64, 32))[0],
-        "delta_rule": lambda: ops.delta_rule.chunk_delta_rule(*qkv(), _rand(1, 64, 2))[0],
+        "delta_rule": lambda: ops.delta_rule.chunk_delta_rule(*qkv(torch.bfloat16), half(1, 64, 2))[0],
         "gated_delta_rule": lambda: ops.gated_delta_rule.chunk_gated_delta_rule(*qkv(), gate(1, 64, 2), _rand(1, 64, 2))[0],
         "attention": lambda: ops.attn.parallel_attn(*qkv()),
         "rwkv6": lambda: ops.rwkv6.chunk_rwkv6(*qkv(), gate(1, 64, 2, 16), _rand(2, 16))[0],

@@ -61,6 +61,7 @@ class Copies {
 
     // An access meets copies in flight (R-CP1, R-CP2).
     void meet(const Access &access, Reason reason = NO_REASON) {
+        if (items_.size() == 1) return;  // there are no copies
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             u8 mask = Races::mask_of(access, cell);
             for (u32 *at = &heads_[cell]; *at;) {
