@@ -56,7 +56,6 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 @dataclass
 class Tally:
     """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py).
-
     `apart`: launches whose accesses to global memory were all proven apart before they ran, `proven`: these accesses.
     """
 
