@@ -256,8 +256,7 @@ class _Checker:
                 self._give_up(sum(len(group.members) for group in groups[at:]))
                 return
             new = {self._name(group): self._members(group) for group in some}
-            first = {name: members[0] for name, members in new.items() if members and name not in self.histories}
-            first = {name: unit for name, unit in first.items() if not self._recall(name)}
+            first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
             self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
             self.first |= first
             for name in first if self.earlier is not None else ():
