@@ -344,7 +344,7 @@ class CudaBackend:
 
     def capturing(self, stream: int | None) -> bool:
         """Whether launches on a stream become nodes of a graph."""
-        with self.current():
+        with contextlib.nullcontext() if (stream or 0) in DEFAULT_STREAMS else self.current():
             return self._streams.capturing(stream or 0)
 
     def apart_from_captures(self) -> contextlib.AbstractContextManager[None]:

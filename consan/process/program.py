@@ -194,7 +194,7 @@ def execute(program: PythonProgram) -> int:
         try:
             return _guarded(program.code, module)
         finally:
-            _join_threads()
+            join_threads()
     finally:
         with contextlib.suppress(OSError):  # a full disk or a closed pipe must not cost the findings
             sys.stdout.flush()
@@ -285,7 +285,7 @@ def _place(error: BaseException, before: str, after: str = "") -> str:
     return place
 
 
-def _join_threads() -> None:
+def join_threads() -> None:
     """Wait for the program's threads. Workers of a pool that the program left open end when they have nothing to do, as in Python."""
     end_pools = getattr(pools, "_python_exit", None)
     if end_pools is not None:

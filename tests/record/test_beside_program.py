@@ -99,7 +99,7 @@ def test_the_end_of_a_program_does_not_wait_for_threads_of_consan(backend: Strea
     assert {"consan-checks", "consan-launches"} <= {thread.name for thread in threading.enumerate()}
     joined: list[str] = []
     monkeypatch.setattr(threading.Thread, "join", lambda thread, timeout=None: joined.append(thread.name))
-    program._join_threads()
+    program.join_threads()
     assert not [name for name in joined if name.startswith("consan-")]
 
 
