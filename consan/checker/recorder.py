@@ -55,9 +55,7 @@ _UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 @dataclass
 class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py).
-    `apart`: launches whose accesses to global memory were all proven apart before they ran, `proven`: these accesses.
-    """
+    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
 
     launches: int = 0
     ctas: int = 0
@@ -66,8 +64,8 @@ class Tally:
     events: int = 0
     accesses: int = 0
     compared: int = 0
-    apart: int = 0
-    proven: int = 0
+    apart: int = 0  # launches whose accesses to global memory were all proven apart before they ran
+    proven: int = 0  # these accesses
 
     def add(self, new: Tally) -> None:
         """Count another launch."""

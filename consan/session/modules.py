@@ -143,7 +143,7 @@ class Modules:
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
         self._leave(prepared)
-        light = self.load(self.instrument(prepared.plain, prepared.name, 1, recorded=True, outer=False))
+        light = self.load(self.instrument(prepared.instrumented.module, prepared.name, 1, recorded=True, outer=False))
         light.framework = prepared.framework
         return light
 

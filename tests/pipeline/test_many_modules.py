@@ -45,7 +45,7 @@ def test_only_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     gc.collect()
     assert _number(8) == 8
     alive = [prepared for prepared in device.prepared() if "tile[4096]" in prepared.plain]
-    assert len(alive) <= 4  # three and the last launch's
+    assert len(alive) <= 5  # three and the last launch's, which has a form without global memory
     assert any(prepared is held for prepared in device.prepared())
     assert held.loaded.symbol(CONTROL if held.recorded is None else LAUNCH)
     assert [_number(k) for k in range(2)] == [0, 1]
