@@ -12,7 +12,7 @@ from test_twins import _check_clean, _check_racy
 
 import consan
 from consan.instrument.record import record
-from consan.session import recording
+from consan.session import rewritten
 
 HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))
@@ -84,7 +84,7 @@ def test_races_behind_a_weak_flag_are_said_to_follow() -> None:
 @pytest.fixture
 def as_on_a_gpu(monkeypatch: pytest.MonkeyPatch) -> None:
     """The text of recorded kernels is that for a GPU, where threads can leave."""
-    monkeypatch.setattr(recording, "record", lambda *module, **how: record(*module, **how | {"leaves": True}))
+    monkeypatch.setattr(rewritten, "record", lambda *module, **how: record(*module, **how | {"leaves": True}))
 
 
 @pytest.mark.usefixtures("as_on_a_gpu")

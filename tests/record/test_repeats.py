@@ -153,11 +153,12 @@ def _changed(history: History, random: np.random.Generator) -> History:
     return History(log, history.threads, history.window, history.shared_bytes)
 
 
+@pytest.mark.parametrize("count", [15, pytest.param(200, marks=pytest.mark.slow)])
 @pytest.mark.parametrize("name", [*LOOPS, *MULTIPLIES])
-def test_logs_in_which_a_word_is_changed(name: str) -> None:
+def test_logs_in_which_a_word_is_changed(name: str, count: int) -> None:
     recorded, history = _recorded(name, 12)
     random = np.random.default_rng(len(name))
-    for number in range(60):
+    for number in range(count):
         assert _both(recorded, _changed(history, random), descending=bool(number & 1))[1]
 
 

@@ -95,6 +95,7 @@ def test_command_of_the_readme(folder: Path, command: str, tmp_path: Path) -> No
 
 
 @pytest.mark.slow
+@pytest.mark.timeout(1200)  # a minute on an idle machine of two cores
 def test_triage_walks_to_the_missing_wait(tmp_path: Path) -> None:
     """The commands of tutorial 6, one after another: rare wrong results, findings in all runs, one delay, and the same again."""
     folder = shutil.copytree(ROOT / "06_flaky_multicast", tmp_path / "tutorial")
