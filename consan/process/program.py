@@ -290,7 +290,7 @@ def join_threads() -> None:
     end_pools = getattr(pools, "_python_exit", None)
     if end_pools is not None:
         end_pools()
-        pools._shutdown = False  # type: ignore[attr-defined]  # only the program has ended: consan goes on
+        pools._shutdown = False  # only the program has ended: consan goes on
     for thread in threading.enumerate():
         if thread is not threading.current_thread() and not thread.daemon:
             thread.join()
