@@ -67,9 +67,7 @@ class Slip:
 
     def read(self, nbytes: int) -> Receipt:
         """The receipt, with so many bytes of results."""
-        return Receipt(
-            self.view[SUMS:UNENDED].tobytes(), int(self._words[UNENDED // 8]), self.view[RESULTS : RESULTS + nbytes].tobytes()
-        )
+        return Receipt(self.view[SUMS:UNENDED].tobytes(), int(self._words[UNENDED // 8]), self.view[RESULTS : RESULTS + nbytes].tobytes())
 
 
 @dataclass
