@@ -132,7 +132,11 @@ def _check(instruction: Instruction) -> None:
     row = lookup(instruction.parts)
     if row is None or row.family in _UNSEEN or row.flow in ("table", "break"):
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
-    outer = [access for access in row.accesses(instruction) if access.space in ("global", "generic")]
+    try:
+        outer = _outer(instruction)
+        read(instruction), written(instruction)
+    except ValueError:
+        raise NotProven(f"the operands of {instruction.opcode} do not fit", never=True) from None
     followed = row.family in _ORDINARY or (row.family == "cp.async" and row.action == "async")
     if outer and not followed:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)

@@ -225,7 +225,9 @@ class FunctionCode:
             return known
         if (found := scope.lookup(name)) is not None:
             variable, block = found
-            there = self._names.get((id(block), name)) or self._names.setdefault((id(block), name), _variable(variable, name))
+            if (made := self._names.get((id(block), name)) or _variable(variable, name)) is None:
+                return None
+            there = self._names.setdefault((id(block), name), made)
             return self._names.setdefault(here, there)  # threads may share the function: they must not get two variables
         return self.params.get(name) or self.returns.get(name) or self.program.names.get(name)
 
@@ -252,11 +254,12 @@ def _once(items: list[int]) -> set[int]:
     return seen - twice
 
 
-def _variable(variable: Variable, name: str) -> Named:
+def _variable(variable: Variable, name: str) -> Named | None:
+    """None: one of a range of parameters, which no compiler writes."""
     if variable.space == "reg":
         return RegisterVariable(name, variable.type)
-    item = next(n for n in variable.names if n.name == name)
-    return ParamVariable(name, variable.nbytes(item), variable.alignment)
+    item = next((n for n in variable.names if n.name == name), None)
+    return None if item is None else ParamVariable(name, variable.nbytes(item), variable.alignment)
 
 
 def memory_variables(variable: Variable) -> Iterator[MemoryVariable]:
