@@ -292,12 +292,14 @@ def _recorded(report: Report) -> str:
 def _outer(report: Report) -> str:
     """`4,096 accesses, of which 96 can meet a write of another thread and were compared`: all others cannot race.
 
-    `...; 2,048 of them were proven apart before the launch`.
+    `512 accesses, proven apart before their launch`; `...; 512 of them were proven apart before their launch` if not all were.
     """
     names = ("global_accesses", "global_compared", "global_proven")
     accesses, compared, proven = (sum(getattr(kernel, name) for kernel in report.kernels) for name in names)
     if not accesses:
         return ""
+    if proven == accesses:
+        return f"{plural(accesses, 'access', 'accesses')}, proven apart before their launch"
     apart = f"; {proven:,} of them were proven apart before their launch" if proven else ""
     return f"{plural(accesses, 'access', 'accesses')}, of which {compared:,} can meet a write of another thread and were compared{apart}"
 

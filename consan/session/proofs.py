@@ -3,6 +3,8 @@
 A proof depends on the parameters, the grid and the block, so there is one for each launch; equal launches share it. Where there is none,
 the launch is recorded in full.
 
+A module whose variables keep state has none: the two forms would each have their own.
+
 Not handled: launches of frameworks, whose parameters the session does not see, and launches that are compared with others.
 """
 
@@ -14,6 +16,7 @@ from typing import Final
 
 from consan.ranges import LaunchExtents, NotProven, Slice, proven
 from consan.session.prepared import Prepared
+from consan.session.variables import keeps_state
 
 PROVES = True  # tests look at records
 _MOST_KNOWN: Final = 256  # launches
@@ -49,6 +52,8 @@ class Proofs:
 
 
 def _slice(prepared: Prepared, entry: str) -> Slice | None:
+    if keeps_state(prepared.plain):
+        return None
     module = prepared.instrumented.module
     function = next(each for each in module.functions if each.name == entry and each.body is not None)
     try:

@@ -175,3 +175,11 @@ def test_a_block_counts_what_each_launch_has(monkeypatch: pytest.MonkeyPatch) ->
     assert report.verdict == "violations"
     assert "global-memory" in report.checked
     assert [(each.launches, each.global_accesses, each.global_proven) for each in report.kernels] == [(2, 512, 256)]
+
+
+def test_a_module_with_state_has_no_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The form without global memory would have a variable of its own."""
+    source = '\n__constant__ int by = 3;\nextern "C" __global__ void k(int* data) { data[blockIdx.x * 32 + threadIdx.x] = by; }'
+    kernel, data = consan.Kernel(source, arch="sm_80"), np.zeros(WORDS, np.int32)
+    report = _launch(kernel, monkeypatch, proves=True, data=[data])
+    assert (report.kernels[0].global_proven, report.verdict, data[:128].tolist()) == (0, "clean", [3] * 128)

@@ -215,7 +215,6 @@ RERUNS = [
     ("divergent_barrier_one_side", "with barrier.sync 1, 64 at"),
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
     ("flag_handshake", "with st.release.cta.shared.u32 at"),
-    ("tensormap_cleared_after_copy", "before the setp.lt.u32 at tensormap_cleared_after_copy.cu:"),  # not where one warp passes
     ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
     ("mbarrier_copies_arrive_is_no_release", "with mbarrier.init.shared::cta.b64 with twice the count at"),
 ]

@@ -61,7 +61,6 @@ def test_the_fault_is_reported_and_its_repair_is_clean(name: str) -> None:
     assert (clean.verdict, clean.findings) == ("clean", ())
 
 
-@pytest.mark.xfail(strict=True, reason="a mask that lacks the lane that executes it is not looked at (SEMANTICS, section 11)")
 def test_a_lane_beside_its_own_mask() -> None:
     report = report_of("part[t] = x[t]; __syncwarp(0xffff); out[t] = part[t];", "", racy=True)
     assert "barrier-misuse" in {finding.kind for finding in report.findings}

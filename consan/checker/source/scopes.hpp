@@ -46,7 +46,10 @@ class Scopes {
     // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number.
     void signal(u32 thread, Progress progress, Given &to) {
         release(thread, true, true, to);
-        add(progress, to);
+        if (progress.actor == NOTHING) return;
+        Vector done = clocks_.only({progress.actor}, progress.number);
+        if (to.executed) clocks_.add(to.executed, done);
+        for (Deposit &each : to.by) clocks_.add(each.seen, done);  // in each CTA, whatever the scope of its wait
     }
 
     // A strong read sees what has been published. `actor`, `number`: what it then knows of an mbarrier, or NOTHING.

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 
 SPINS = 20_000  # consecutive backward branches after which other groups run
 POLLS = 256  # the same for a loop that may be waiting for another thread
-ALONE = 16  # the same where nothing but the loop's own group can run: no other one has to wait for its turn
+ALONE = 16  # after which such a loop is looked at if nothing else can run: whether it hangs
 BETWEEN = SPINS // POLLS  # what a barrier in a loop counts for: a thread may wait there with plain loads
 EARLY = 4  # the same for a loop that does nothing else, while other groups can run
 TICKS = 64  # blocks between looks at the clock
@@ -206,7 +206,9 @@ class Scheduler:
     def _spun(self, group: LaneGroup, block: BoundBlock) -> bool:
         group.spins += 1
         polled = group.polls & MAY_WAIT
-        if group.spins < (self._patience(group) if polled else SPINS):
+        if polled and group.spins % ALONE == 0 and self._is_alone() and self.progress.turn(group):
+            return True
+        if group.spins < (POLLS if polled else SPINS):
             return group.spins % EARLY == 0 and self._spun_early(group)
         if polled and not self.held:
             self.plan.unblock(polled=True)
@@ -214,12 +216,9 @@ class Scheduler:
         group.round += 1
         return self.progress.turn(group) or bool(self.ready) or bool(self.held)
 
-    def _patience(self, group: LaneGroup) -> int:
-        """After how many backward branches a group that polls has made a turn."""
-        if group.spins < ALONE:
-            return ALONE
-        plan = self.plan
-        return POLLS if self.ready or self.held or plan.copies.flying or plan.mbarriers.parked else ALONE
+    def _is_alone(self) -> bool:
+        """Whether nothing but the group that runs can change anything."""
+        return not (self.ready or self.held or self.plan.copies.flying or self.plan.mbarriers.parked)
 
     def _spun_early(self, group: LaneGroup) -> bool:
         """Whether a group that only polls lets others run: turns that see nothing new cost as much as turns that do."""
