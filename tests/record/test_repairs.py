@@ -206,7 +206,7 @@ RERUNS = [
     ("same_value_two_stores", "with bar.sync 0 (__syncthreads()) before the setp.ne.s32 at same_value_two_stores.cu:"),
     ("bulk_bytes_never_come", "with 16 bytes less at"),
     ("deadlock_copies_counted_twice", "with cp.async.mbarrier.arrive.noinc"),
-    ("vector_padding", "with zeros in 1024 bytes of"),
+    pytest.param("vector_padding", "with zeros in 1024 bytes of", marks=pytest.mark.slow),
     ("named_barrier_deadlock", "with bar."),
     ("deadlock_crossed_barriers", "with mbarrier.arrive.shared::cta.b64 moved before the bra at"),
     ("deadlock_no_drop", "with mbarrier.arrive_drop.shared::cta.b64 after the bra at"),
@@ -220,7 +220,7 @@ RERUNS = [
 ]
 
 
-@pytest.mark.parametrize(("name", "words"), RERUNS, ids=[row[0] for row in RERUNS])
+@pytest.mark.parametrize(("name", "words"), RERUNS)
 def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(name: str, words: str) -> None:
     kernel, report = twin_file.kernel(TWINS / f"{name}.cu", True), _launch(name, True)
     assert all(finding.verified is None for finding in report.findings)
