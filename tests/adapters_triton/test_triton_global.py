@@ -60,13 +60,10 @@ def test_release_and_acquire_do(name: str) -> None:
     assert (report.verdict, report.findings) == ("clean", ())
 
 
-def test_what_another_lane_releases_is_a_warning() -> None:
-    """All lanes of Triton's warp load the value, lane 0 releases, and nothing stands between (R-W1)."""
+def test_values_of_lanes_that_use_none_of_them() -> None:
+    """All lanes of Triton's warp load the value, and lane 0 alone stores it and releases: the other loads are no accesses (D26)."""
     report = _launch("write_after_read", "sm_90", "release", "acquire")
-    assert [(finding.kind, finding.situation, finding.severity) for finding in report.findings] == [
-        ("global-race", "no-warp-sync", "warning")
-    ]
-    assert report.verdict == "clean"
+    assert (report.verdict, report.findings) == ("clean", ())
 
 
 @pytest.mark.parametrize(("orders", "verdict"), [(("relaxed", "relaxed"), "violations"), (("release", "acquire"), "clean")])
