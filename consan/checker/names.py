@@ -91,6 +91,14 @@ def mixed(total: str, one: str, other: str, mix: int) -> str:
     return f"{first}\nxor.b64 %m, %m, {other}; {_avalanched('%m')}\nadd.u64 {total}, {total}, %m;"
 
 
+# PTX that adds the hashes of one thread, at address `%x`, to the sums `%s0` and `%s1`, and counts it in `%s2` if it has not ended.
+ADD_HASHES = f"""ld.global.v2.u64 {{%one, %other}}, [%x];
+setp.eq.u64 %p, %one, 0; setp.eq.or.u64 %q, %other, 0, %p;
+@%q add.u64 %s2, %s2, 1;
+{mixed("%s0", "%one", "%other", MIX[0])}
+{mixed("%s1", "%other", "%one", MIX[1])}"""
+
+
 @functools.cache
 def kernel() -> str:
     """A CTA for each CTA of the launch; a thread for every so many of its threads."""
@@ -108,12 +116,8 @@ again:
 setp.ge.u32 %p, %t, %count;
 @%p bra done;
 mul.wide.u32 %i, %cta, %count; cvt.u64.u32 %n, %t; add.u64 %i, %i, %n; shl.b64 %i, %i, 4;
-add.u64 %x, %a, %i; ld.global.v2.u64 {{%one, %other}}, [%x];
-setp.eq.u64 %p, %one, 0; setp.eq.or.u64 %q, %other, 0, %p;
-@%q add.u64 %s2, %s2, 1;
-add.u64 %n, %n, 1;
-{mixed("%s0", "%one", "%other", MIX[0])}
-{mixed("%s1", "%other", "%one", MIX[1])}
+add.u64 %x, %a, %i; add.u64 %n, %n, 1;
+{ADD_HASHES}
 add.u32 %t, %t, %step;
 bra again;
 done:

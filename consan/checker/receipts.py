@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from consan.checker import names
 from consan.checker.memory import LogMemory
-from consan.checker.names import MIX, mixed
+from consan.checker.names import ADD_HASHES
 from consan.instrument.record.text import LAUNCH_BYTES, PLACES_BYTES
 
 NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip
@@ -141,12 +141,8 @@ mov.b64 %s0, 0; mov.b64 %s1, 0; mov.b64 %s2, 0;
 _SUMS_OF_THREAD = f"""again:
 setp.ge.u64 %p, %i, %count;
 @%p bra added;
-shl.b64 %x, %i, 4; add.u64 %x, %x, %h; ld.global.v2.u64 {{%one, %other}}, [%x];
-setp.eq.u64 %p, %one, 0; setp.eq.or.u64 %q, %other, 0, %p;
-@%q add.u64 %s2, %s2, 1;
-add.u64 %n, %i, 1;
-{mixed("%s0", "%one", "%other", MIX[0])}
-{mixed("%s1", "%other", "%one", MIX[1])}
+shl.b64 %x, %i, 4; add.u64 %x, %x, %h; add.u64 %n, %i, 1;
+{ADD_HASHES}
 add.u64 %i, %i, %step;
 bra again;
 added:

@@ -110,18 +110,23 @@ class Globals {
         if (!clocks_.before(store.thread, store.time, copy.thread)) return false;
         bool acquired = maps_.acquired(map, store.thread, store.time, copy.thread);
         if (acquired && (store.released || maps_.released(store.thread, store.time, copy.thread))) return false;
+        lacks_fence(copy, store, acquired ? MAP_NOT_RELEASED : MAP_NOT_ACQUIRED, map, MAP_BYTES);
+        return true;
+    }
+
+    // An operation that uses bytes behind a store, without the fence.
+    void lacks_fence(const Operation &use, const Store &store, Reason reason, u64 address, u32 bytes) {
         Record found{};
         found.kind = MISSING_PROXY_FENCE;
-        found.reason = acquired ? MAP_NOT_RELEASED : MAP_NOT_ACQUIRED;
+        found.reason = reason;
         found.hazard = RAW;
         found.flags = GLOBAL;
-        found.site = copy.site, found.other_site = store.site;
-        found.thread = copy.thread, found.other_thread = store.thread;
-        found.own_operation = copy.kind;
-        found.bytes = MAP_BYTES;
-        found.address_low = (u32)map, found.address_high = (u32)(map >> 32);
+        found.site = use.site, found.other_site = store.site;
+        found.thread = use.thread, found.other_thread = store.thread;
+        found.own_operation = use.kind;
+        found.bytes = bytes;
+        found.address_low = (u32)address, found.address_high = (u32)(address >> 32);
         findings_.add(found);
-        return true;
     }
 
     void remember(const Access &access, u64 address, bool released) {
@@ -137,17 +142,7 @@ class Globals {
             if (found == stores_.end()) continue;
             const Store &store = found->second;
             if (!clocks_.before(store.thread, store.time, load.thread) || clocks_.fenced(store.thread, store.time, load.thread, clocks_.global_memory())) continue;
-            Record record{};
-            record.kind = MISSING_PROXY_FENCE;
-            record.reason = NO_PROXY_FENCE;
-            record.hazard = RAW;
-            record.flags = GLOBAL;
-            record.site = load.site, record.other_site = store.site;
-            record.thread = load.thread, record.other_thread = store.thread;
-            record.own_operation = load.kind;
-            record.bytes = CELL;
-            record.address_low = (u32)(cell * CELL), record.address_high = (u32)(cell * CELL >> 32);
-            findings_.add(record);
+            lacks_fence(load, store, NO_PROXY_FENCE, cell * CELL, (u32)CELL);
             return true;
         }
         return false;
