@@ -1,6 +1,7 @@
-"""Work that somebody will want soon, done by another thread beside what comes before: the assembler, the driver, the kernel.
+"""Other threads do work that will be wanted soon, while the assembler, the driver or the kernel runs.
 
-Who wants a result waits for it if it is being made, and makes it otherwise. So nothing depends on whether a task ran.
+The caller that wants a result waits for a task that runs, and does the work itself if the task has not begun. So no result depends on
+whether a task ran.
 The threads are daemons: `consan run` waits for the program's own threads at its end, and these never end.
 """
 
@@ -65,7 +66,7 @@ def later(work: Callable[[], object]) -> Future[object]:
 
 
 def settle(tasks: Iterable[Future[object]]) -> None:
-    """Wait for the tasks that run, and drop those that have not begun. Who does the work again meets the error of one that failed."""
+    """Wait for the tasks that run, and drop those that have not begun. The error of a task stays with it."""
     for task in tasks:
         if not task.cancel():
             task.exception()

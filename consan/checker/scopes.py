@@ -71,7 +71,7 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
 
 
 def _lack_more(scoped: list[np.void], wide: list[np.void]) -> None:
-    """A race that wide scopes leave is no `scope`: it is told as the race that they leave."""
+    """A race that remains under wide scopes is no `scope`: the report names the race that remains."""
     left = {_pair(record): record for record in _unordered(wide)}
     for record in scoped:
         if (found := left.get(_pair(record))) is not None:

@@ -1,4 +1,4 @@
-"""What an instruction makes of the numbers of all threads, where they are sums of two parts (values.py)."""
+"""The results of an instruction for all threads, whose numbers are sums of two parts (values.py)."""
 
 from __future__ import annotations
 

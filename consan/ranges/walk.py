@@ -174,7 +174,7 @@ def _accesses(instruction: Instruction) -> tuple[MemoryAccess, ...]:
 
 
 def _keys(instruction: Instruction) -> Iterator[Key]:
-    """The registers that an instruction reads. Of an access only those of its address matter, of any instruction its guard."""
+    """The registers that matter of those that an instruction reads: for an access those of its address, and always its guard."""
     names = read(instruction)
     if outer := _outer(instruction):
         bases = [_base(access)[0] for access in outer]
@@ -290,7 +290,7 @@ class _Walk:
         return SpreadAccess(threads, of_cta + offset, of_thread, access.total_bytes, access.access != "read", own)
 
     def _results(self, path: Path, instruction: Instruction, row: Row) -> list[tuple[Key, SpreadValue]]:
-        """What an instruction writes, as far as it is known."""
+        """The values that an instruction writes, as far as they are known."""
         if row.family == "load":
             return self._parameter(instruction, row)
         converts = row.family == "address" and row.action == "convert" and "global" in instruction.parts

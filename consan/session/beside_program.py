@@ -78,7 +78,7 @@ class BesideProgram:
         return not recorded.compact or result_bytes(recorded.compact[prepared.entries.index(entry)]) <= MOST_RESULTS
 
     def idle(self, shape: Shape) -> Started | None:
-        """What an earlier launch of this shape had, if that is free. Else there is room for another one: the host waits for it."""
+        """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""
         while True:
             self.look()
             if self.device.receipts.free:
@@ -249,7 +249,7 @@ class BesideProgram:
                 account.repeats_by_results = account.examined.checked.by_address and sent.memory.repeats_by_results
                 if not self.device.lost:
                     sent.started.free()
-        except Exception as error:  # it is told where the launch is concluded
+        except Exception as error:  # _conclude reports it
             account.error = error
         finally:
             account.is_known = True

@@ -40,7 +40,7 @@ _WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 
 @dataclass(frozen=True)
 class Examined:
-    """What a launch did, and the fixes of its findings, by their numbers."""
+    """The findings of a launch, and their fixes by the number of the finding."""
 
     checked: Checked
     fixes: Mapping[int, VerifiedFix]

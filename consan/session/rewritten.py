@@ -1,4 +1,4 @@
-"""What the recording pass makes of a PTX text, kept on disk: the next process neither reads nor rewrites the module.
+"""Results of the recording pass on disk: the next process neither reads nor rewrites the module.
 
 The texts for the host (instrument/record/expansion.py) are kept beside it once somebody has asked for them. A file holds pickled values:
 the cache belongs to the user, who runs the machine code that lies in it, too.
