@@ -55,7 +55,7 @@ def errors(verdict: Verdict) -> set[object]:
 @pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "divergent", "ending", "matrix"])
 def test_same_order_same_verdict(strategy: str) -> None:
     judged, merged = 0, 0
-    for batch in examples(batches(strategy, 2), 17, 4):
+    for batch in examples(batches(strategy, 2), 19, 4):
         found = [(order, verdict) for order, verdict in runs(batch.ptx, batch.grid, batch.threads) if order is not None]
         judged += len(found)
         for k, (order, verdict) in enumerate(found):

@@ -1,7 +1,7 @@
 """What digests.py runs: twins, legal patterns, regressions of the oracle, real kernels, and a stored set of random programs.
 
 An item has a name, such as `twin/warp_shuffle` or `program/lanes/3`, and gives its PTX and consan's report of one launch on the virtual
-machine. The random programs are stored (`programs.json.xz`): Hypothesis makes others of the same seed in another Python or another version.
+machine. The random programs are stored (`programs.json.xz`), so that they stay the same where a strategy changes.
 """
 
 from __future__ import annotations
