@@ -154,5 +154,19 @@ RULES = {
         "halo_of_neighbour",
         True,
     ),
+    "what lacks: the release does not cover the access": (
+        "edges.hpp",
+        "if (released && !views_.covers(lacks.release, other, time)) lacks.lack = Lack::RELEASE,",
+        "if (false)",
+        "serial_split_k_no_fence",
+        True,
+    ),
+    "what lacks: only the reader's fence, where all have a fence.sc": (
+        "edges.hpp",
+        "if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;",
+        "",
+        "last_block_no_acquire",
+        True,
+    ),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }
