@@ -34,7 +34,7 @@ if TYPE_CHECKING:
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
 _MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that the proofs before a report may take
-_Kernel = tuple[int, str]
+_OfModule = tuple[int, str]
 _Shape = tuple[Dim3, Dim3, Dim3]
 
 
@@ -56,10 +56,10 @@ class GlobalLooks:
 
     modules: Modules
     judge: Judge
-    _shapes: dict[_Kernel, set[_Shape]] = field(default_factory=dict)  # that had a launch
-    _looks: dict[_Kernel, int] = field(default_factory=dict)
+    _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
+    _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
-    _owed: dict[tuple[_Kernel, Parameters, LaunchExtents], int] = field(default_factory=dict)  # launches that have no proof yet
+    _owed: dict[tuple[_OfModule, Parameters, LaunchExtents], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
     def of(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:

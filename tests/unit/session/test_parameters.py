@@ -32,7 +32,7 @@ def buffered(data: bytes, size: int, *more: int) -> Any:
 
 
 def test_pointers() -> None:
-    pointers, _kept = pointed(VALUES)
+    pointers, _values = pointed(VALUES)
     assert parameters.given(PARAMS, ctypes.addressof(pointers)) == VALUES
     pointers[1] = None
     assert parameters.given(PARAMS, ctypes.addressof(pointers)) is None
@@ -41,7 +41,7 @@ def test_pointers() -> None:
 def test_a_buffer() -> None:
     data = VALUES[0] + bytes(7) + VALUES[1] + VALUES[2] + bytes(36) + VALUES[3]
     for size, found in ((len(data), VALUES), (len(data) - 1, None)):
-        extra, _kept = buffered(data, size)
+        extra, _values = buffered(data, size)
         assert parameters.given(PARAMS, 0, ctypes.addressof(extra)) == found
 
 
@@ -59,7 +59,7 @@ def test_no_parameters() -> None:
 
 def test_a_size_that_is_left_open_is_not_guessed() -> None:
     params = parameters.declared(parse(PTX.replace("c[12]", "c[]")), "k")
-    pointers, _kept = pointed(VALUES)
+    pointers, _values = pointed(VALUES)
     assert parameters.given(params, ctypes.addressof(pointers)) is None
 
 
