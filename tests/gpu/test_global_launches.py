@@ -33,6 +33,48 @@ extern "C" __global__ void last_block(float *out, float *parts, unsigned *count,
 """, {name!r})
 x, y, z = cp.zeros(1 << 16, cp.float32), cp.zeros(1 << 16, cp.float32), cp.zeros(1 << 16, cp.int32)
 '''
+TRITON = """
+import torch, triton, triton.language as tl
+@triton.jit
+def histogram(keys, bins, atomic: tl.constexpr, B: tl.constexpr):
+    key = tl.load(keys + tl.program_id(0) * B + tl.arange(0, B))
+    if atomic: tl.atomic_add(bins + key, 1)
+    else: tl.store(bins + key, tl.load(bins + key) + 1)
+@triton.jit
+def split_k(parts, out, count, K: tl.constexpr, sem: tl.constexpr, B: tl.constexpr):
+    at = tl.arange(0, B)
+    tl.store(parts + tl.program_id(0) * B + at, at * 1.0 + tl.program_id(0))
+    tl.debug_barrier()
+    if tl.atomic_add(count, 1, sem=sem) == K - 1:
+        total = tl.zeros([B], tl.float32)
+        for i in range(K): total += tl.load(parts + i * B + at)
+        tl.store(out + at, total)
+@triton.jit
+def rows(x, out, n, stride, B: tl.constexpr):
+    at = tl.program_id(0) * stride + tl.arange(0, B)
+    tl.store(out + at, tl.load(x + at, mask=at < n) + tl.program_id(0), mask=at < n)
+zeros = lambda n, kind: torch.zeros(n, dtype=kind, device="cuda")
+x, y, keys, bins = zeros(1 << 16, torch.float32), zeros(1 << 16, torch.float32), zeros(1 << 14, torch.int32), zeros(64, torch.int32)
+"""
+TRITON_LAUNCHES = {
+    "histogram": ("histogram[(64,)](keys, bins, {right}, B=256)", "False", "True"),
+    "split_k": ("split_k[(16,)](x, y, zeros(1, torch.int32), 16, {right!r}, B=256)", "relaxed", "acq_rel"),
+    "rows": ("rows[(64,)](x, y, 1 << 16, {right}, B=256)", "240", "256"),
+}
+INDUCTOR = """
+import torch
+f = torch.compile(lambda x: torch.softmax(torch.relu(x) * 2 + 1, dim=1))
+x = torch.rand(64, 512, device="cuda")
+for _ in range(5): y = f(x)
+assert torch.allclose(y, torch.softmax(torch.relu(x) * 2 + 1, dim=1))
+"""
+COMPILED = """
+import torch
+kernel = torch.cuda._compile_kernel('extern "C" __global__ void rows(float *out, int n, int stride) '
+    '{ int at = blockIdx.x * stride + threadIdx.x; if (at < n) out[at] = blockIdx.x + 1; }', "rows")
+out = torch.zeros(1 << 14, device="cuda")
+for _ in range(3): kernel(grid=(64, 1, 1), block=(256, 1, 1), args=[out, 1 << 14, {right}])
+"""
 LAUNCHES = {
     "rows": ("for _ in range({times}): kernel((64,), (256,), (x, y, cp.int32({right} or 240)))", "256"),
     "histogram": ("for _ in range({times}): kernel((64,), (256,), (cp.zeros(64, cp.int32), z, cp.int32({right})))", "1"),
@@ -58,12 +100,8 @@ def test_cupy(name: str, tmp_path: Path) -> None:
     needs("cupy")
     text, right = LAUNCHES[name]
     head = CUPY.replace("{name!r}", repr(name))
-    status, report = run(tmp_path, head + text.format(times=3, right=0))
-    assert (status, report["verdict"]) == (66, "violations"), report
-    assert "global-race" in {finding["kind"] for finding in report["findings"]}, report
-    status, report = run(tmp_path, head + text.format(times=1, right=right))
-    assert outcome(status, report) == (0, "clean", set()), report
-    assert "global-memory" in report["checked"], global_gaps(report)
+    racy(tmp_path, head + text.format(times=3, right=0))
+    clean(tmp_path, head + text.format(times=1, right=right))
 
 
 def test_cupy_repeats(tmp_path: Path) -> None:
@@ -84,3 +122,45 @@ def test_cupys_own_kernels_are_proven(tmp_path: Path) -> None:
     status, report = run(tmp_path, body)
     assert outcome(status, report) == (0, "clean", set()), report
     assert "global-memory" in report["checked"], global_gaps(report)
+
+
+def racy(folder: Path, script: str) -> None:
+    status, report = run(folder, script)
+    assert (status, report["verdict"]) == (66, "violations"), report
+    assert "global-race" in {finding["kind"] for finding in report["findings"]}, report
+
+
+def clean(folder: Path, script: str) -> dict[str, Any]:
+    status, report = run(folder, script)
+    assert outcome(status, report) == (0, "clean", set()), report
+    assert "global-memory" in report["checked"], global_gaps(report)
+    return report
+
+
+@pytest.mark.parametrize("name", TRITON_LAUNCHES)
+def test_triton(name: str, tmp_path: Path) -> None:
+    needs("triton"), needs("torch")
+    text, wrong, right = TRITON_LAUNCHES[name]
+    racy(tmp_path, TRITON + text.replace("{right!r}", repr(wrong)).replace("{right}", wrong))
+    clean(tmp_path, TRITON + text.replace("{right!r}", repr(right)).replace("{right}", right))
+
+
+def test_triton_repeats(tmp_path: Path) -> None:
+    needs("triton"), needs("torch")
+    report = clean(tmp_path, TRITON + "for _ in range(40): rows[(64,)](x, y, 1 << 16, 256, B=256)")
+    (kernel,) = (kernel for kernel in report["kernels"] if kernel["launches"])
+    assert (kernel["name"], kernel["launches"]) == ("rows", 40)
+    assert kernel["global_proven"] > 0
+
+
+def test_inductor(tmp_path: Path) -> None:
+    needs("triton"), needs("torch")
+    clean(tmp_path, INDUCTOR)
+
+
+def test_compiled_by_torch(tmp_path: Path) -> None:
+    needs("torch")
+    if not hasattr(pytest.importorskip("torch").cuda, "_compile_kernel"):
+        pytest.skip("this torch compiles no kernels")
+    racy(tmp_path, COMPILED.replace("{right}", "240"))
+    clean(tmp_path, COMPILED.replace("{right}", "256"))
