@@ -6,6 +6,7 @@ A launch has them as pointers to their values (`kernelParams`), or as one buffer
 from __future__ import annotations
 
 import ctypes
+import itertools
 from collections.abc import Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final
 
@@ -62,6 +63,12 @@ def _in_buffer(params: Sequence[Param], extra: int) -> Parameters | None:
     if not all(keys.get(key) for key in (_BUFFER, _SIZE)):
         return None
     return packed(params, ctypes.string_at(keys[_BUFFER], ctypes.c_size_t.from_address(keys[_SIZE]).value))
+
+
+def divided(params: Sequence[Param], data: bytes) -> Parameters | None:
+    """The parameters that follow each other."""
+    ends = list(itertools.accumulate((each.nbytes for each in params), initial=0))
+    return fitting(params, [data[begin:end] for begin, end in itertools.pairwise(ends)]) if len(data) == ends[-1] else None
 
 
 def packed(params: Sequence[Param], data: bytes) -> Parameters | None:
