@@ -14,7 +14,9 @@ program changes between launches of one graph, and `cuLaunchGrid`.
 
 from __future__ import annotations
 
+import functools
 import math
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -24,7 +26,9 @@ from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
+from consan.session import parameters
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import Parameters
 from consan.session.variables import keeps_state, tables_of
 
 if TYPE_CHECKING:
@@ -33,6 +37,7 @@ if TYPE_CHECKING:
 
 _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
 _RECORDED: Final = 1
+_BUFFER: Final = 2  # an answer with all parameters in one buffer
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
 REFUSED: Final = Message(MessageKind.ANSWER, 0, 2)  # launch nothing
 
@@ -139,7 +144,9 @@ class RecordedModules:
     def _launched(
         self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
-        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, 0 if backend.without_log else asked.stream, module)
+        stream = 0 if backend.without_log else asked.stream
+        args = functools.partial(_parameters, backend, prepared, entry)
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args)
         answered = False
         try:
             with session.framework_launch(prepared, launch) as other:
@@ -162,6 +169,16 @@ class RecordedModules:
             raise Malformed("no end of a launch")
         if done.a:
             raise _Refused(f"CUDA error {done.a}")
+
+
+def _parameters(backend: ClientBackend, prepared: Prepared, entry: str) -> Parameters | None:
+    """The parameters of the launch that asks; None if they cannot be known."""
+    params = parameters.declared(prepared.instrumented.module, entry)
+    sizes = [each.nbytes for each in params]
+    if not all(sizes):
+        return None
+    answer = backend.ask(Message(MessageKind.PARAMETERS, data=struct.pack(f"<{len(sizes)}I", *sizes)))
+    return (parameters.packed if answer.a == _BUFFER else parameters.divided)(params, answer.data)
 
 
 def _copy_tables(

@@ -140,6 +140,13 @@ class Modules:
             self._recording.takes_hooks(name, "its warps are delayed")
         return wanted and not delayed
 
+    def with_outer(self, prepared: Prepared) -> Prepared:
+        """A recorded module for global memory too, loaded."""
+        whole = self.load(self.instrument(prepared.instrumented.module, prepared.name, 1, recorded=True))
+        self.used.pop(whole.number, None)  # it is not launched yet
+        whole.framework = prepared.framework
+        return whole
+
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
         self._leave(prepared)

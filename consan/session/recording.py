@@ -51,6 +51,7 @@ LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
+FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -90,6 +91,7 @@ class Recording:
     kept: Kept | None = None  # those of the last one, if all are known
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
@@ -143,8 +145,8 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.required:
-            _refuse_many(prepared.recorded, math.prod(grid), math.prod(block))
+        if not self.required and (why := too_many(prepared.recorded, math.prod(grid), math.prod(block))):
+            raise NoRoom(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
@@ -213,6 +215,16 @@ class Recording:
         """Keep why a kernel's global memory was not checked in full."""
         self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
 
+    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, times: int = 1) -> None:
+        """Count launches whose accesses to global memory are proven apart, and are not recorded."""
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(Tally(accesses=times * accesses, apart=times, proven=times * accesses))
+
+    def counts_looked(self, prepared: Prepared, entry: str) -> None:
+        """Count a launch that took the form with global memory instead of this one."""
+        kernel = prepared.number, entry
+        self._looked[kernel] = self._looked.get(kernel, 0) + 1
+
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
@@ -222,8 +234,10 @@ class Recording:
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
         tally = self.tally(prepared, entry)
-        if prepared.recorded.mode is Mode.OFF and not of_launches and tally.apart < max(tally.launches, 1):
-            return ("its framework launches it (--global on looks for them there too)",)
+        missed = tally.launches - tally.apart
+        if prepared.recorded.mode is Mode.OFF and missed:
+            whole = tally.launches + self._looked.get((prepared.number, entry), 0)
+            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
         return of_launches
 
     def tally(self, prepared: Prepared, entry: str) -> Tally:
@@ -247,6 +261,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self._looked.clear()
         self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()
@@ -256,13 +271,17 @@ class Recording:
         self.fixes = Fixes(self.fixes.off)
 
 
-def _refuse_many(recorded: Recorded, ctas: int, threads: int) -> None:
-    """Raise `NoRoom` if a launch is too large for global memory to be looked at unasked."""
+def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
+    """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
     if recorded.mode is Mode.SYNCED and ctas > MOST_TOGETHER:
-        raise NoRoom(f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)")
+        return f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
+    return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
+
+
+def too_many_warps(ctas: int, threads: int) -> str:
+    """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
     warps = ctas * -(-threads // LANES)
-    if recorded.mode is not Mode.OFF and recorded.leaves and warps > MOST_WARPS:
-        raise NoRoom(f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)")
+    return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:

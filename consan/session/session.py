@@ -194,7 +194,7 @@ class Session:
 
     @functools.cached_property
     def _frameworks(self) -> Frameworks:
-        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside)
+        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -351,7 +351,7 @@ class Session:
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
         """Stored records, and the tables if they record for this session. Waits for the device."""
         with self.device.lock:
-            self._beside.settle()
+            self._frameworks.settle()
             if self.device.owner is not self:
                 return self._found, self._drained
             if not self.device.lost:
@@ -380,7 +380,7 @@ class Session:
         self._uninstrumented.clear()
         self._notes.clear()
         self.recording.forget()
-        self._beside.forget()
+        self._frameworks.forget()
         if self._keeper is not None:
             self._keeper.forget()
         self._found, self._drained = [], None

@@ -1,0 +1,152 @@
+"""Global memory in the launches of frameworks, where nobody asks for all of it: proven apart, looked at, or left out and named.
+
+A framework launches the form without global memory. Where the parameters of a launch are known, its accesses may be proven apart
+(proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows from the
+text, the parameters, the grid and the block, and from nothing that happens. A first launch without a proof takes the form with global
+memory, and the host waits for it. The report counts all later launches that have no proof.
+
+A module whose variables keep state has the framework's form only: another form would have variables of its own.
+
+Not handled: launches into a graph, which take called hooks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from consan._errors import ConsanError
+from consan.backends.base import Dim3
+from consan.instrument.record.global_memory import Mode
+from consan.ranges import LaunchExtents
+from consan.session.judging import Judge
+from consan.session.modules import Modules
+from consan.session.parameters import Parameters
+from consan.session.prepared import Prepared
+from consan.session.recording import FIRST_ONLY, too_many, too_many_warps
+from consan.session.variables import keeps_state
+
+if TYPE_CHECKING:
+    from consan.session.frameworks import FrameworkLaunch
+
+MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
+_MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
+LONGEST_PROOFS: Final = 10.0  # seconds that the proofs before a report may take
+_OfModule = tuple[int, str]
+_Shape = tuple[Dim3, Dim3, Dim3]
+
+
+@dataclass(frozen=True)
+class GlobalLook:
+    """How the global memory of a launch is looked at. `whole`: the form of its module that records it; `args`: for a later proof."""
+
+    whole: Prepared | None = None
+    proven: int = 0  # accesses
+    args: Parameters | None = None
+
+
+NONE: Final = GlobalLook()
+
+
+@dataclass
+class GlobalLooks:
+    """The looks of one session. The caller holds the device."""
+
+    modules: Modules
+    judge: Judge
+    _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
+    _looks: dict[_OfModule, int] = field(default_factory=dict)
+    _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
+    _owed: dict[tuple[_OfModule, Parameters, LaunchExtents], int] = field(default_factory=dict)  # launches that have no proof yet
+    _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
+
+    def of(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:
+        """How to look at a launch that is about to be made."""
+        recording = self.judge.recording
+        if not recording.outer or prepared.recorded is None or prepared.recorded.mode is not Mode.OFF or prepared.doubtful:
+            return NONE
+        shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
+        shape, args = (launch.grid, launch.block, launch.cluster), launch.args()
+        if shape in shapes:
+            return GlobalLook(args=args)
+        shapes.add(shape)
+        proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
+        return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch))
+
+    def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
+        """Count a launch of the framework's form."""
+        recording, entry = self.judge.recording, launch.entry
+        if look.proven:
+            recording.counts_proven(prepared, entry, look.proven)
+        elif look.args is not None:
+            owed = (prepared.number, entry), look.args, LaunchExtents(launch.grid, launch.block)
+            if owed in self._owed or len(self._owed) < _MOST_OWED:
+                self._owed[owed] = self._owed.get(owed, 0) + 1
+                self._prepared[prepared.number] = prepared
+
+    def settle(self) -> None:
+        """Make the proofs that are owed."""
+        until = time.monotonic() + LONGEST_PROOFS
+        for ((number, entry), args, shape), times in self._owed.items():
+            if time.monotonic() > until:
+                break
+            prepared = self._prepared[number]
+            if proven := self.judge.proofs.accesses(prepared, entry, args, shape):
+                self.judge.recording.counts_proven(prepared, entry, proven, times)
+        self._owed.clear()
+        self._prepared.clear()
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._shapes.clear()
+        self._looks.clear()
+        self._owed.clear()
+
+    def _whole(self, prepared: Prepared, launch: FrameworkLaunch) -> Prepared | None:
+        """The form of a module that records global memory too, for a launch. None: the report says why."""
+        kernel, looks = (prepared.number, launch.entry), self._looks.get((prepared.number, launch.entry), 0)
+        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
+        why = too_many_warps(ctas, threads) or _state(prepared) or (FIRST_ONLY if looks >= MOST_LOOKS else "")
+        if not why:
+            whole = self._form(prepared)
+            why = whole if isinstance(whole, str) else self._refuses(whole, launch)
+            if not why:
+                assert not isinstance(whole, str)
+                whole.address_name = prepared.address_name
+                self._looks[kernel] = looks + 1
+                return whole
+        self.judge.recording.lacks_outer(prepared, launch.entry, why)
+        return None
+
+    def _form(self, prepared: Prepared) -> Prepared | str:
+        """The form that records global memory, loaded, or why there is none."""
+        found = self._wholes.get(prepared.number)
+        if found is None:
+            try:
+                found = self._wholes[prepared.number] = self.modules.with_outer(prepared)
+            except ConsanError as error:  # the framework's form runs
+                return f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
+        return found
+
+    def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:
+        """Why a launch does not take the form; empty if it does."""
+        if whole.recorded is None:
+            return f"called hooks do not look for them ({whole.refusal})"
+        if whole.recorded.outer_refusal or whole.doubtful:
+            return whole.recorded.outer_refusal or whole.doubtful
+        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
+        if why := too_many(whole.recorded, ctas, threads):
+            return why
+        if whole.instrumented.communicates:  # no CTA may wait for one that has no place
+            room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
+            if room is not None and ctas > room:
+                return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
+        return ""
+
+
+def _state(prepared: Prepared) -> str:
+    """Why a module cannot have two forms; empty if it can."""
+    variable = keeps_state(prepared.plain, copies=True)
+    return f"its variable {variable} must not exist twice" if variable else ""
