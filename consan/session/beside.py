@@ -139,11 +139,10 @@ class Beside:
         number = self.timeline.note(place, waits=waits)
         self._launched[number] = launch
         if launch.stream is None:
-            self.timeline.host = self.timeline.everything
+            self.timeline.host_waits(self.timeline.everything)
         else:
             launch.stream.launched(number, place)
-        for each in self.timeline.host & self._launched.keys():
-            del self._launched[each]
+        self._launched = {each: self._launched[each] for each in self.timeline.running}
 
 
 def _doubt(earlier: _Launched, later: _Launched, *, any_found: bool) -> str:
