@@ -66,7 +66,8 @@ class Stream:
     Use it inside of one block of `consan.check()`, in `consan.launch(..., stream=s)`.
     """
 
-    name = ""  # in reports
+    name = ""  # in reports; empty: its number
+    edge = " (second.wait(first.record()))"  # how a program lets one stream wait for another
 
     def __init__(self) -> None:
         self._timeline: LaunchOrder | None = None
