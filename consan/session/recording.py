@@ -90,6 +90,7 @@ class Recording:
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
     kept: Kept | None = None  # those of the last one, if all are known
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
+    _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
@@ -181,6 +182,8 @@ class Recording:
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
         self.kept = checked.kept
+        if not self.keeps:
+            self._uncompared.add((prepared.number, entry))
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
@@ -244,6 +247,10 @@ class Recording:
         """How much of a kernel was checked."""
         return self._tallies.get((prepared.number, entry), Tally())
 
+    def compares(self, prepared: Prepared, entry: str) -> bool:
+        """Whether all launches of a kernel were compared with those that may run beside them."""
+        return self.keeps and (prepared.number, entry) not in self._uncompared
+
     def takes_long(self, seconds: float) -> bool:
         """Whether replays have taken longer than hooks and their assembly mostly take."""
         return seconds > LONGEST_CHECK
@@ -262,6 +269,7 @@ class Recording:
         """Start anew, for the next report."""
         self._tallies.clear()
         self._looked.clear()
+        self._uncompared.clear()
         self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()

@@ -5,8 +5,9 @@ all, tuples item by item, numbers as their type says, pointers as addresses. A t
 tensor map (sm_90), the map by value, then its shape (i32 each) and strides (i64 each); elsewhere pointer, shape, strides (i64 each), a byte
 for each flag, and shape and strides again. After the last argument come two pointers, global and profiler scratch.
 
-Does NOT handle: streams (launches run in order), programmatic dependent launch (a launch has ended when the next one starts), and profiler
-scratch, which Proton's intra-kernel instrumentation asks for.
+A launch has ended when the next one starts; the session compares those that may run beside each other (consan/session/program_streams.py).
+
+Does NOT handle: profiler scratch, which Proton's intra-kernel instrumentation asks for.
 """
 
 from __future__ import annotations
@@ -20,7 +21,9 @@ from consan._errors import NotSupported
 from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import HostMemory, block_of, wrapped
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
+from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
+from consan.session.beside import Copied, LaunchShape, Memory
 from consan.session.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 
@@ -61,11 +64,11 @@ class Launcher:
         if enter is not None:
             enter(metadata)
         if x * y * z > 0:
-            self._launch((x, y, z), function, [wrapped(value) for value in args])
+            self._launch((x, y, z), int(stream or 0), function, [wrapped(value) for value in args])
         if leave is not None:
             leave(metadata)
 
-    def _launch(self, grid: tuple[int, int, int], function: Code, args: Sequence[Any]) -> None:
+    def _launch(self, grid: Dim3, stream: int, function: Code, args: Sequence[Any]) -> None:
         session, told = self._driver.session, self._metadata
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
@@ -74,22 +77,27 @@ class Launcher:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
             values += _scratch(placement, told, grid, count - len(values))
-            self._run(prepared, function.name, grid, values, NamedBuffers(tuple(placement.buffers)))
+            ctas = int(getattr(told, "num_ctas", 1))
+            memory = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
+            shape = LaunchShape(function.name, (grid[0] * ctas, grid[1], grid[2]), (told.num_warps * 32, 1, 1), memory)
+            if self._run(prepared, shape, ctas, values, NamedBuffers(tuple(placement.buffers))):
+                programmatic = bool(getattr(told, "launch_pdl", False))
+                session.streams.launched(prepared, shape, session.streams.of(stream), programmatic=programmatic)
 
-    def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes], names: NamedBuffers) -> None:
+    def _run(self, prepared: Any, shape: LaunchShape, ctas: int, values: list[bytes], names: NamedBuffers) -> bool:
         told = self._metadata
-        ctas = int(getattr(told, "num_ctas", 1))
-        self._driver.session.launch(
+        checked: bool = self._driver.session.launch(
             prepared,
-            name,
-            (grid[0] * ctas, grid[1], grid[2]),
-            (told.num_warps * 32, 1, 1),
+            shape.entry,
+            shape.grid,
+            shape.block,
             values,
             shared=told.shared,
             cluster=(ctas, 1, 1),
             cooperative=bool(getattr(told, "launch_cooperative_grid", False)),
             address_name=names,
         )
+        return checked
 
     def _parameters(self, found: Sequence[Leaf], placement: Placement) -> Iterator[bytes]:
         memory = HostMemory(placement, [block for leaf in found if leaf.refers and (block := block_of(leaf.base, leaf.label)) is not None])

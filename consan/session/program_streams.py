@@ -1,0 +1,149 @@
+"""The streams of the program that a session runs, where consan stands in for the framework (SEMANTICS 12, R-GM14).
+
+The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
+Kernels are recorded for the comparison once the program has made a stream: until then there is nothing that could run beside them.
+
+Not followed: host threads (what one of them waits for, all know), graphs, priorities, and memory that a pool gives to another stream.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from consan.reports.beside import OperationSide
+from consan.session.array_rows import Placed, rows_of
+from consan.session.beside import Beside, LaunchShape
+from consan.session.streams import Event, Numbers, Stream
+
+if TYPE_CHECKING:
+    from consan.session.prepared import Prepared
+    from consan.session.session import Session
+
+PER_THREAD: Final = 2  # the handle of a thread's own default stream
+_DEFAULT_HANDLES: Final = (0, 1)
+_FIRST_HANDLE: Final = 1 << 20
+_BEFORE: Final = "what the default stream did before the first stream was made"
+_INTERNAL: Final = ("consan", "numpy", "torch", "triton")  # packages whose frames are not the program's
+
+
+class Blocking(enum.Enum):
+    """How a stream and the legacy default stream wait for each other."""
+
+    DEFAULT = enum.auto()
+    YES = enum.auto()
+    NO = enum.auto()
+
+
+_PARTNER: Final = {Blocking.DEFAULT: Blocking.YES, Blocking.YES: Blocking.DEFAULT}
+
+
+class ProgramStream(Stream):
+    """A stream of the program. `edge`: how the program lets `second` wait for `first`."""
+
+    def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str) -> None:
+        super().__init__()
+        self._timeline = streams.beside.timeline
+        self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
+        self.name = "the default stream" if kind is Blocking.DEFAULT else ""
+
+    def _begins(self) -> None:
+        others = self._reached.get(_PARTNER.get(self.kind), frozenset())
+        if not others <= self._over:
+            self._over |= others
+            self._last = None
+
+    def _ends(self) -> None:
+        if self.kind in _PARTNER:
+            self._reached[self.kind] = self._reached.get(self.kind, frozenset()) | self._over
+
+
+@dataclass(eq=False)
+class ProgramStreams:
+    """The streams of a session's program, and what it does in them."""
+
+    session: Session
+    beside: Beside = field(default_factory=lambda: Beside(required=False))
+    reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
+    _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
+    _freed: list[tuple[int, int]] = field(default_factory=list)  # memory, since the last launch
+    _busy: bool = False  # the default stream has done something before there was another one
+
+    def __post_init__(self) -> None:
+        self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
+        self._known |= dict.fromkeys(_DEFAULT_HANDLES, self.default)
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a second stream, and launches are compared."""
+        return len(self._known) > len(_DEFAULT_HANDLES) and self.session.recording.keeps
+
+    def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
+        """The program makes a stream."""
+        recording = self.session.recording
+        if not recording.keeps and recording.looks_outside(self.session.backend):
+            recording.keeps = True
+            if self._busy:
+                self.beside.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
+        number = handle or _FIRST_HANDLE + len(self._known)
+        stream = ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge)
+        self._known[number] = stream
+        return stream
+
+    def of(self, handle: int, edge: str = "") -> ProgramStream:
+        """The stream with a handle. One that nobody has made here is taken for a blocking one."""
+        return self._known.get(handle) or self.make(blocking=True, edge=edge, handle=handle)
+
+    def synchronize(self) -> None:
+        """The host waits for the device."""
+        self._busy = False
+        self.beside.timeline.host_waits(self.beside.timeline.everything)
+
+    def host_waits(self, stream: ProgramStream) -> None:
+        """The host waits for a stream."""
+        self._busy &= stream is not self.default
+        stream.synchronize()
+
+    def host_waits_for(self, event: Event) -> None:
+        """The host waits for an event."""
+        self.beside.timeline.host_waits(event.over)
+
+    def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
+        """Compare a launch that the session has made with those beside it."""
+        self._busy = True
+        if self.compares:
+            self._forget_memory()
+            self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
+
+    def operated(
+        self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
+        *, known: bool = True, owners: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        """Compare an operation of the framework on arrays with what may run beside it. `known`: there is no more than these arrays.
+
+        `owners`: objects that keep the arrays where they are.
+        """
+        self._busy = True
+        if self.compares:
+            self._forget_memory()
+            self.beside.operated(self.session, OperationSide(name, *_caller()), stream, rows_of(reads, writes) if known else None, owners)
+
+    def freed(self, address: int, nbytes: int) -> None:
+        """Memory was freed: what is there next is other memory. May be called at any time."""
+        if self.compares:
+            self._freed.append((address, nbytes))
+
+    def _forget_memory(self) -> None:
+        while self._freed:
+            self.beside.freed(*self._freed.pop())
+
+
+def _caller() -> tuple[str, int]:
+    """The program's line that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno
