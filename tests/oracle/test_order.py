@@ -52,7 +52,13 @@ def errors(verdict: Verdict) -> set[object]:
     return {*(pair for pair, found in verdict.pairs.items() if found.severity == "error"), *verdict.uninitialized}
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "divergent", "ending", "matrix"])
+SLOW = ("ending", "matrix")
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["synchronous", "with_copies", "asynchronous", "divergent", *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)],
+)
 def test_same_order_same_verdict(strategy: str) -> None:
     judged, merged = 0, 0
     for batch in examples(batches(strategy, 2), 19, 4):
