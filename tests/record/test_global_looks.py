@@ -115,6 +115,8 @@ def test_later_launches_without_a_proof_are_named() -> None:
     report = framework.report()
     assert framework.exchanged == [True, True, False, False, False, False, True]
     assert report.verdict == "clean"
+    launches = {kernel.name: (kernel.launches, kernel.ctas) for kernel in report.kernels if kernel.launches}
+    assert (launches, len(report.kernels)) == ({"scatters": (4, 9), "exchanges": (3, 6)}, 3)
     assert "scatters: 2 of 4 launches: only the first" in gap(report)
     assert "exchanges: 2 of 3 launches: only the first" in gap(report)
 
