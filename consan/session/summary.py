@@ -15,7 +15,6 @@ from consan.session.recording import Recording
 from consan.session.selection import Selection
 from consan.session.shadow import Counters, Drained
 
-
 _COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
