@@ -19,18 +19,21 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError
 from consan.backends.base import Dim3
+from consan.instrument.record import outer_mode
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LANES
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
 from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
-from consan.session.recording import FIRST_ONLY, too_many, too_many_warps
+from consan.session.recording import FIRST_ONLY, too_many_together, too_many_warps
 from consan.session.variables import keeps_state
 
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
+MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
 _MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that the proofs before a report may take
@@ -59,6 +62,7 @@ class GlobalLooks:
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
+    _modes: dict[int, Mode] = field(default_factory=dict)  # of the forms with global memory, by the same number
     _owed: dict[tuple[_OfModule, Parameters, LaunchExtents], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
@@ -106,44 +110,51 @@ class GlobalLooks:
 
     def _whole(self, prepared: Prepared, launch: FrameworkLaunch) -> Prepared | None:
         """The form of a module that records global memory too, for a launch. None: the report says why."""
-        kernel, looks = (prepared.number, launch.entry), self._looks.get((prepared.number, launch.entry), 0)
-        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
-        why = too_many_warps(ctas, threads) or _state(prepared) or (FIRST_ONLY if looks >= MOST_LOOKS else "")
+        kernel = prepared.number, launch.entry
+        looks, whole = self._looks.get(kernel, 0), None
+        why = FIRST_ONLY if looks >= MOST_LOOKS else self._too_large(prepared, launch) or _state(prepared)
         if not why:
-            whole = self._form(prepared)
-            why = whole if isinstance(whole, str) else self._refuses(whole, launch)
-            if not why:
-                assert not isinstance(whole, str)
-                whole.address_name = prepared.address_name
-                self._looks[kernel] = looks + 1
-                return whole
-        self.judge.recording.lacks_outer(prepared, launch.entry, why)
-        return None
-
-    def _form(self, prepared: Prepared) -> Prepared | str:
-        """The form that records global memory, loaded, or why there is none."""
-        found = self._wholes.get(prepared.number)
-        if found is None:
             try:
-                found = self._wholes[prepared.number] = self.modules.with_outer(prepared)
-            except ConsanError as error:  # the framework's form runs
-                return f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
-        return found
+                whole = self._form(prepared)
+                why = self._refuses(whole, launch)
+            except ConsanError as error:  # the program goes on with the form that it has
+                why = f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
+        if why or whole is None:
+            self.judge.recording.lacks_outer(prepared, launch.entry, why)
+            return None
+        whole.address_name, whole.unrepeatable = prepared.address_name, True
+        self._looks[kernel] = looks + 1
+        return whole
+
+    def _too_large(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
+        """Why a launch is too large; empty if it is not. Nobody can repeat one whose logs turn out to be too long."""
+        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
+        if why := too_many_warps(ctas, threads):
+            return why
+        if prepared.number not in self._modes:
+            self._modes[prepared.number] = outer_mode(prepared.instrumented.module)
+        if self._modes[prepared.number] is not Mode.SYNCED:
+            return ""
+        warps = ctas * -(-threads // LANES)
+        long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"
+        return too_many_together(ctas) or (long if warps > MOST_WARPS_TOGETHER else "")
+
+    def _form(self, prepared: Prepared) -> Prepared:
+        """The form that records global memory, loaded."""
+        if prepared.number not in self._wholes:
+            self._wholes[prepared.number] = self.modules.with_outer(prepared)
+        return self._wholes[prepared.number]
 
     def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:
         """Why a launch does not take the form; empty if it does."""
         if whole.recorded is None:
             return f"called hooks do not look for them ({whole.refusal})"
-        if whole.recorded.outer_refusal or whole.doubtful:
-            return whole.recorded.outer_refusal or whole.doubtful
-        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
-        if why := too_many(whole.recorded, ctas, threads):
-            return why
         if whole.instrumented.communicates:  # no CTA may wait for one that has no place
+            ctas, threads = math.prod(launch.grid), math.prod(launch.block)
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:
                 return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
-        return ""
+        return whole.recorded.outer_refusal or whole.doubtful
 
 
 def _state(prepared: Prepared) -> str:

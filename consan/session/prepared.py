@@ -32,6 +32,7 @@ class Prepared:
     delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     roomy: bool = False  # recorded, and a log of the usual length was full
+    unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
     doubtful: str = ""  # why its launches take hooks: a record could not be judged
     refusal: str = ""  # why that engine does not take it, where it was asked to
     framework: str = CUDA  # the framework whose words the fixes use

@@ -152,7 +152,8 @@ class Recording:
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        how: dict[str, Any] = {"roomy": prepared.roomy, "beside": beside, "machine": VirtualBackend}
+        roomy = prepared.roomy or prepared.unrepeatable
+        how: dict[str, Any] = {"roomy": roomy, "beside": beside, "machine": VirtualBackend}
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
@@ -281,9 +282,15 @@ class Recording:
 
 def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if recorded.mode is Mode.SYNCED and ctas > MOST_TOGETHER:
-        return f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
+    if recorded.mode is Mode.SYNCED and (why := too_many_together(ctas)):
+        return why
     return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
+
+
+def too_many_together(ctas: int) -> str:
+    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
+    why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
+    return why if ctas > MOST_TOGETHER else ""
 
 
 def too_many_warps(ctas: int, threads: int) -> str:

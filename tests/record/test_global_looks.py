@@ -8,10 +8,12 @@ import pytest
 from leaving_support import SHADOW, slow_clock
 from streams_support import Streams
 
+from consan._errors import EnvironmentFailure
 from consan.reports.model import Report
 from consan.session import global_looks
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules import Modules
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -115,6 +117,8 @@ def test_later_launches_without_a_proof_are_named() -> None:
     report = framework.report()
     assert framework.exchanged == [True, True, False, False, False, False, True]
     assert report.verdict == "clean"
+    launches = {kernel.name: (kernel.launches, kernel.ctas) for kernel in report.kernels if kernel.launches}
+    assert (launches, len(report.kernels)) == ({"scatters": (4, 9), "exchanges": (3, 6)}, 3)
     assert "scatters: 2 of 4 launches: only the first" in gap(report)
     assert "exchanges: 2 of 3 launches: only the first" in gap(report)
 
@@ -160,6 +164,17 @@ def test_a_module_with_state_has_one_form() -> None:
     assert "its variable kept must not exist twice" in gap(framework.report())
 
 
+def test_a_form_that_cannot_be_made_does_not_stop_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise EnvironmentFailure("the assembler has died\nand more")
+
+    monkeypatch.setattr(Modules, "with_outer", fails)
+    framework = Framework()
+    framework.launch("scatters", 1)
+    assert framework.exchanged == [False]
+    assert gap(framework.report()).endswith("scatters: 1 of 1 launch: the form that records it cannot be made: the assembler has died")
+
+
 def test_each_report_looks_anew() -> None:
     framework = Framework()
     for _ in range(2):
@@ -186,3 +201,34 @@ def test_what_all_is_asked_of_is_proven_too() -> None:
     framework.launch(number=64)
     assert framework.exchanged[-1] is False
     assert [finding.kind for finding in framework.report().findings] == ["global-race"]
+
+
+LAST = """
+extern "C" __global__ void sums(unsigned* out, unsigned* parts, int fenced) {
+    if (threadIdx.x) return;
+    parts[1 + blockIdx.x] = 1 + blockIdx.x;
+    if (fenced) __threadfence();
+    if (atomicAdd(parts, 1u) % gridDim.x != gridDim.x - 1) return;
+    if (fenced) __threadfence();
+    for (unsigned i = 0; i < gridDim.x; ++i) *out += parts[1 + i];
+}
+"""
+
+
+@pytest.mark.parametrize("fenced", [0, 1])
+def test_threads_that_synchronise_through_memory(fenced: int) -> None:
+    framework = Framework(LAST)
+    framework.launch("sums", fenced)
+    report = framework.report()
+    assert framework.exchanged == [True]
+    assert (report.verdict, "global-memory" in report.checked) == (("violations", "clean")[fenced], True), gap(report)
+
+
+@pytest.mark.parametrize(("ctas", "why"), [(520, "520 CTAs that may synchronise"), (40, "the logs of 80 warps that may synchronise")])
+def test_larger_launches_that_synchronise_are_not_looked_at(ctas: int, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without their replay nothing in them is checked, and nobody can repeat them."""
+    monkeypatch.setattr(global_looks, "MOST_WARPS_TOGETHER", 64)
+    framework = Framework(LAST)
+    framework.launch("sums", 1, ctas)
+    assert framework.exchanged == [False]
+    assert f"sums: 1 of 1 launch: {why}" in gap(framework.report())
