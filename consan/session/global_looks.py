@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
-_MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
-LONGEST_PROOFS: Final = 10.0  # seconds that the proofs before a report may take
+MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
+LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
 _Shape = tuple[Dim3, Dim3, Dim3]
 
@@ -87,9 +87,10 @@ class GlobalLooks:
         elif look.args is not None:
             owed = prepared.number, entry, launch.grid, launch.block, look.args
             times = self._owed.get(owed, 0)
-            if times or len(self._owed) < _MOST_OWED:
-                self._owed[owed] = times + 1
-                self._prepared[prepared.number] = prepared
+            if not times and len(self._owed) >= MOST_OWED:
+                self.settle()
+            self._owed[owed] = times + 1
+            self._prepared[prepared.number] = prepared
 
     def settle(self) -> None:
         """Make the proofs that are owed."""
