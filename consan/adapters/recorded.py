@@ -7,15 +7,13 @@ with called hooks where the launch cannot be recorded, or the plain form where n
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
-from typing import Any
 
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
-from consan.session import parameters
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters
+from consan.session.parameters import DeclaredSizes, Parameters
 
 
 @dataclass
@@ -24,7 +22,7 @@ class FrameworkModules:
 
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
     _loaded: dict[int, CudaModule] = field(default_factory=dict)
-    _declared: dict[tuple[int, str], Sequence[Any]] = field(default_factory=dict)
+    _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
         """A recorded module is loaded, or attached to another session."""
@@ -41,15 +39,15 @@ class FrameworkModules:
     def __contains__(self, module: object) -> bool:
         return module in self._known
 
-    def declared(self, module: int, entry: str) -> Sequence[Any]:
+    def declared(self, module: int, entry: str) -> DeclaredSizes:
         """The parameters that a kernel declares."""
         if (module, entry) not in self._declared:
-            self._declared[module, entry] = parameters.declared(self._known[module][0].instrumented.module, entry)
+            self._declared[module, entry] = DeclaredSizes.of(self._known[module][0].instrumented.module, entry)
         return self._declared[module, entry]
 
     def parameters(self, module: int, entry: str, pointers: int, extra: int = 0) -> Parameters | None:
         """The parameters of a launch by the driver, at these addresses."""
-        return parameters.given(self.declared(module, entry), pointers, extra)
+        return self.declared(module, entry).given(pointers, extra)
 
     @contextlib.contextmanager
     def launching(self, session: SessionLike | None, launch: FrameworkLaunch) -> Iterator[int]:

@@ -29,7 +29,7 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters, fitting
+from consan.session.parameters import Parameters
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
@@ -157,7 +157,7 @@ class TorchKernelAdapter(Seam):
     def _parameters(self, module: int, entry: str, args: Sequence[Any]) -> Parameters | None:
         values = [_parameter(value) for value in args]
         known = [value for value in values if value is not None]
-        return fitting(self._recorded.declared(module, entry), known) if len(known) == len(values) else None
+        return self._recorded.declared(module, entry).fitting(known) if len(known) == len(values) else None
 
     # -- the work ---------------------------------------------------------------------------------------------------------------
 

@@ -26,9 +26,8 @@ from consan.backends.base import Dim3
 from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
-from consan.session import parameters
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters
+from consan.session.parameters import DeclaredSizes, Parameters
 from consan.session.variables import keeps_state, tables_of
 
 if TYPE_CHECKING:
@@ -82,6 +81,7 @@ class RecordedModules:
 
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
+    _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
     _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
 
     def add(self, prepared: Prepared, handle: int, *, library: bool) -> None:
@@ -145,7 +145,7 @@ class RecordedModules:
         self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
         stream = 0 if backend.without_log else asked.stream
-        args = functools.partial(_parameters, backend, prepared, entry)
+        args = functools.partial(self._parameters, backend, prepared, entry)
         launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args)
         answered = False
         try:
@@ -163,22 +163,22 @@ class RecordedModules:
                 raise
             raise NotStarted("; ".join(str(error).splitlines()) or type(error).__name__) from None
 
+    def _parameters(self, backend: ClientBackend, prepared: Prepared, entry: str) -> Parameters | None:
+        """The parameters of the launch that asks; None if they cannot be known."""
+        if (prepared.number, entry) not in self._declared:
+            self._declared[prepared.number, entry] = DeclaredSizes.of(prepared.instrumented.module, entry)
+        declared = self._declared[prepared.number, entry]
+        if not all(declared.sizes):
+            return None
+        answer = backend.ask(Message(MessageKind.PARAMETERS, data=struct.pack(f"<{len(declared.sizes)}I", *declared.sizes)))
+        return declared.packed(answer.data) if answer.a == _BUFFER else declared.divided(answer.data)
+
     @staticmethod
     def _made(done: Message) -> None:
         if done.kind is not MessageKind.LAUNCHED:
             raise Malformed("no end of a launch")
         if done.a:
             raise _Refused(f"CUDA error {done.a}")
-
-
-def _parameters(backend: ClientBackend, prepared: Prepared, entry: str) -> Parameters | None:
-    """The parameters of the launch that asks; None if they cannot be known."""
-    params = parameters.declared(prepared.instrumented.module, entry)
-    sizes = [each.nbytes for each in params]
-    if not all(sizes):
-        return None
-    answer = backend.ask(Message(MessageKind.PARAMETERS, data=struct.pack(f"<{len(sizes)}I", *sizes)))
-    return (parameters.packed if answer.a == _BUFFER else parameters.divided)(params, answer.data)
 
 
 def _copy_tables(

@@ -3,7 +3,8 @@
 The framework launches inside a block. Before it, the launch gets a log. The record is judged beside the program (beside_program.py), or
 else behind the block, where the host waits for the kernel.
 A launch that cannot be recorded (into a graph, without room for its log, of a kernel whose record could not be judged) takes called
-hooks: the framework is given that form of the module, to launch in place of its own.
+hooks: the framework is given that form of the module, to launch in place of its own. Likewise it is given the form that records global
+memory, for a launch that is looked at (global_looks.py).
 
 Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """

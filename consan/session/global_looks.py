@@ -35,8 +35,8 @@ if TYPE_CHECKING:
 
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
-_MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
-LONGEST_PROOFS: Final = 10.0  # seconds that the proofs before a report may take
+MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
+LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
 _Shape = tuple[Dim3, Dim3, Dim3]
 
@@ -63,7 +63,7 @@ class GlobalLooks:
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
     _modes: dict[int, Mode] = field(default_factory=dict)  # of the forms with global memory, by the same number
-    _owed: dict[tuple[_OfModule, Parameters, LaunchExtents], int] = field(default_factory=dict)  # launches that have no proof yet
+    _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
     def of(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:
@@ -85,19 +85,21 @@ class GlobalLooks:
         if look.proven:
             recording.counts_proven(prepared, entry, look.proven)
         elif look.args is not None:
-            owed = (prepared.number, entry), look.args, LaunchExtents(launch.grid, launch.block)
-            if owed in self._owed or len(self._owed) < _MOST_OWED:
-                self._owed[owed] = self._owed.get(owed, 0) + 1
-                self._prepared[prepared.number] = prepared
+            owed = prepared.number, entry, launch.grid, launch.block, look.args
+            times = self._owed.get(owed, 0)
+            if not times and len(self._owed) >= MOST_OWED:
+                self.settle()
+            self._owed[owed] = times + 1
+            self._prepared[prepared.number] = prepared
 
     def settle(self) -> None:
         """Make the proofs that are owed."""
         until = time.monotonic() + LONGEST_PROOFS
-        for ((number, entry), args, shape), times in self._owed.items():
+        for (number, entry, grid, block, args), times in self._owed.items():
             if time.monotonic() > until:
                 break
             prepared = self._prepared[number]
-            if proven := self.judge.proofs.accesses(prepared, entry, args, shape):
+            if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
                 self.judge.recording.counts_proven(prepared, entry, proven, times)
         self._owed.clear()
         self._prepared.clear()

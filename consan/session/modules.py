@@ -121,8 +121,8 @@ class Modules:
     def for_framework(self, ptx: str, name: str, *, reached: bool) -> Prepared:
         """Instrument a module that a framework loads and launches.
 
-        Global memory is looked at only if that is asked for: frameworks make many launches, of much memory. `reached`: the program can
-        reach the module's variables. A module that uses some is not recorded then (variables.py).
+        The form records global memory only if all of it is asked for: frameworks make many launches, of much memory (global_looks.py).
+        `reached`: the program can reach the module's variables. A module that uses some is not recorded then (variables.py).
         """
         wanted = self.records(name)
         variable = keeps_state(ptx) if wanted and reached else ""

@@ -408,8 +408,8 @@ def test_what_loading_costs(tmp_path: Path) -> None:
 ROWS = r"""
 #include <cstdio>
 #include <cuda_runtime.h>
-__global__ void rows(float *out, int stride) { out[blockIdx.x * stride + threadIdx.x] = blockIdx.x + 1; }
-__global__ void histogram(int *bins, const int *keys) {
+extern "C" __global__ void rows(float *out, int stride) { out[blockIdx.x * stride + threadIdx.x] = blockIdx.x + 1; }
+extern "C" __global__ void histogram(int *bins, const int *keys) {
     int key = keys[blockIdx.x * 256 + threadIdx.x];
 #ifdef RACY
     bins[key] += 1;

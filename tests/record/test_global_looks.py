@@ -140,6 +140,15 @@ def test_proofs_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) ->
     assert "fills: 2 of 3 launches" in gap(framework.report())
 
 
+def test_proofs_are_made_before_too_many_are_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "MOST_OWED", 2)
+    framework = Framework()
+    for out in (0, 4, 8, 12, 4, 8):
+        framework.launch(out=out)
+    report = framework.report()
+    assert "global-memory" in report.checked, gap(report)
+
+
 def test_few_launches_of_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(global_looks, "MOST_LOOKS", 1)
     framework = Framework()

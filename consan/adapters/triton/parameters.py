@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan._errors import UsageError
-from consan.session.parameters import Parameters, fitting
+from consan.session.parameters import DeclaredSizes, Parameters
 
 _FLOATS: Final = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _ADDRESS_BYTES: Final = 8
@@ -69,7 +69,7 @@ def number_bytes(kind: str, value: Any, label: str) -> bytes:
         raise UsageError(f"{label}: {value!r} cannot be passed as {kind}") from None
 
 
-def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared: Sequence[Any]) -> Parameters | None:
+def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared: DeclaredSizes) -> Parameters | None:
     """The parameters of a launch on a GPU; None where they cannot be known.
 
     That is so for scratch memory, which the launcher takes behind us, tensor maps, which the driver encodes, and memory of the host, whose
@@ -82,9 +82,10 @@ def on_gpu(types: Sequence[Any], values: Sequence[Any], metadata: Any, declared:
     except (UsageError, ValueError, TypeError, AttributeError):
         return None
     known = [value for value in found if value is not None]
-    if len(known) < len(found) or not 0 <= len(declared) - len(known) <= len(_SCRATCHES):
+    scratches = len(declared.sizes) - len(known)
+    if len(known) < len(found) or not 0 <= scratches <= len(_SCRATCHES):
         return None
-    return fitting(declared, known + [bytes(_ADDRESS_BYTES)] * (len(declared) - len(known)))
+    return declared.fitting(known + [bytes(_ADDRESS_BYTES)] * scratches)
 
 
 def _on_gpu(leaf: Leaf) -> bytes | None:

@@ -25,6 +25,7 @@ from consan.adapters.triton.launcher import Launcher, tensor_map
 from consan.adapters.triton.parameters import leaves, on_gpu
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import Placement
+from consan.session.parameters import DeclaredSizes
 
 # -- versions ----------------------------------------------------------------------------------------------------------------------
 
@@ -165,7 +166,7 @@ def test_parameters_on_a_gpu() -> None:
     told = SimpleNamespace(global_scratch_size=0, profile_scratch_size=0)
 
     def found(*sizes: int, types: tuple[Any, ...] = types, values: list[Any] = values, told: Any = told) -> Any:
-        return on_gpu(types, values, told, [SimpleNamespace(nbytes=size) for size in sizes])
+        return on_gpu(types, values, told, DeclaredSizes(sizes))
 
     assert found(8, 4, 8, 4) == words
     assert found(8, 4, 8, 4, 8, 8) == (*words, bytes(8), bytes(8))  # there is no scratch memory

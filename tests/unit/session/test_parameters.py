@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.session import parameters
+from consan.session.parameters import DeclaredSizes
 
 PTX = """.version 8.0
 .target sm_90
@@ -17,7 +17,7 @@ PTX = """.version 8.0
 .visible .entry none() { ret; }
 """
 VALUES = (b"\x07", bytes(range(8)), bytes(range(12)), bytes(range(128)))
-PARAMS = parameters.declared(parse(PTX), "k")
+PARAMS = DeclaredSizes.of(parse(PTX), "k")
 
 
 def pointed(values: tuple[bytes, ...]) -> Any:
@@ -33,37 +33,37 @@ def buffered(data: bytes, size: int, *more: int) -> Any:
 
 def test_pointers() -> None:
     pointers, _values = pointed(VALUES)
-    assert parameters.given(PARAMS, ctypes.addressof(pointers)) == VALUES
+    assert PARAMS.given(ctypes.addressof(pointers)) == VALUES
     pointers[1] = None
-    assert parameters.given(PARAMS, ctypes.addressof(pointers)) is None
+    assert PARAMS.given(ctypes.addressof(pointers)) is None
 
 
 def test_a_buffer() -> None:
     data = VALUES[0] + bytes(7) + VALUES[1] + VALUES[2] + bytes(36) + VALUES[3]
     for size, found in ((len(data), VALUES), (len(data) - 1, None)):
         extra, _values = buffered(data, size)
-        assert parameters.given(PARAMS, 0, ctypes.addressof(extra)) == found
+        assert PARAMS.given(0, ctypes.addressof(extra)) == found
 
 
 @pytest.mark.parametrize("keys", [(), (1,), (3,)])
 def test_a_buffer_that_lacks_something_or_has_more(keys: tuple[int, ...]) -> None:
     words = [word for key in keys for word in (key, 4096)]
     extra = (ctypes.c_void_p * (len(words) + 1))(*words, 0)
-    assert parameters.given(PARAMS, 0, ctypes.addressof(extra)) is None
+    assert PARAMS.given(0, ctypes.addressof(extra)) is None
 
 
 def test_no_parameters() -> None:
-    assert parameters.given(parameters.declared(parse(PTX), "none"), None) == ()
-    assert parameters.given(PARAMS, None) is None
+    assert DeclaredSizes.of(parse(PTX), "none").given(None) == ()
+    assert PARAMS.given(None) is None
 
 
 def test_a_size_that_is_left_open_is_not_guessed() -> None:
-    params = parameters.declared(parse(PTX.replace("c[12]", "c[]")), "k")
+    params = DeclaredSizes.of(parse(PTX.replace("c[12]", "c[]")), "k")
     pointers, _values = pointed(VALUES)
-    assert parameters.given(params, ctypes.addressof(pointers)) is None
+    assert params.given(ctypes.addressof(pointers)) is None
 
 
 def test_computed_values_must_fit() -> None:
-    assert parameters.fitting(PARAMS, VALUES) == VALUES
-    assert parameters.fitting(PARAMS, VALUES[:3]) is None
-    assert parameters.fitting(PARAMS, (b"12", *VALUES[1:])) is None
+    assert PARAMS.fitting(VALUES) == VALUES
+    assert PARAMS.fitting(VALUES[:3]) is None
+    assert PARAMS.fitting((b"12", *VALUES[1:])) is None
