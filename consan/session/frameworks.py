@@ -29,6 +29,7 @@ from consan.session.parameters import Asked, Parameters, unknown
 from consan.session.prepared import Prepared
 from consan.session.selection import Selection
 from consan.session.sent import Shape
+from consan.session.streams_seen import StreamsSeen
 from consan.session.watch import SessionWatch
 
 
@@ -75,6 +76,11 @@ class Frameworks:
         """Start afresh after a report."""
         self.beside.forget()
         self._looks.forget()
+        self._streams.forget()
+
+    @functools.cached_property
+    def _streams(self) -> StreamsSeen:
+        return StreamsSeen(self.judge.recording)
 
     @functools.cached_property
     def _looks(self) -> GlobalLooks:
@@ -93,7 +99,10 @@ class Frameworks:
             yield plain
             return
         with _loaded(prepared, launch.module):
-            look = NONE if self.device.backend.capturing(launch.stream) else self._looks.of(prepared, launch)
+            look = NONE
+            if not self.device.backend.capturing(launch.stream):
+                self._streams.launched(launch.stream)
+                look = self._looks.of(prepared, launch)
             chosen = yield from self._launched(prepared, launch, look)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)

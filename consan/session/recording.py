@@ -89,6 +89,7 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
     kept: Kept | None = None  # those of the last one, if all are known
+    of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
@@ -231,6 +232,9 @@ class Recording:
 
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
+
+    def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             why = prepared.refusal and f" ({prepared.refusal})"
@@ -271,6 +275,7 @@ class Recording:
         self._tallies.clear()
         self._looked.clear()
         self._uncompared.clear()
+        self.of_streams = ()
         self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()

@@ -114,7 +114,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (beside, "_may_signal", "return gives and", "return False and gives and", signalled),
-    "places of arrays": (beside, "Copied.move", "+ np.uint64(_HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
+    "places of arrays": (beside, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 
 

@@ -51,13 +51,13 @@ class Framework:
         self.backend.write(self.source, bytes(4 * WORDS))
         self.exchanged: list[bool] = []
 
-    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0) -> None:
+    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
         values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
         args = (lambda: tuple(values)) if self.knows else lambda: None
-        launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), 0, self.module, args=args)
+        launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
         with self.session.framework_launch(self.prepared, launch) as module:
             self.exchanged.append(module is not None)
-            self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=0)
+            self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
 
     def report(self) -> Report:
         return self.session.report()
@@ -241,3 +241,16 @@ def test_larger_launches_that_synchronise_are_not_looked_at(ctas: int, why: str,
     framework.launch("sums", 1, ctas)
     assert framework.exchanged == [False]
     assert f"sums: 1 of 1 launch: {why}" in gap(framework.report())
+
+
+@pytest.mark.parametrize(("streams", "compared"), [((5, 5), True), ((0, 1), True), ((0, 5), False)])
+def test_launches_of_different_streams_are_not_compared(streams: tuple[int, int], compared: bool) -> None:
+    framework = Framework()
+    for stream in streams:
+        framework.launch(stream=stream)
+    report = framework.report()
+    assert (report.verdict, "global-memory" in report.checked) == ("clean", compared)
+    assert gap(report) == ("" if compared else "races are not looked for in fills: launches of different streams are not compared on a GPU")
+    framework.session.take()
+    framework.launch(stream=streams[0])
+    assert "global-memory" in framework.report().checked
