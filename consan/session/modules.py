@@ -16,6 +16,7 @@ from consan.checker.ahead import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
@@ -46,6 +47,10 @@ class Modules:
 
         `recorded`: with the recording engine, if it takes the module. `outer`: and with global memory, if the session looks there.
         """
+        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, outer=outer))
+
+    def _instrumented(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, outer: bool = True) -> Prepared:
+        """The same, but a recorded module may not be assembled yet."""
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
         outer = outer and recorded and self._recording.outer
@@ -97,8 +102,15 @@ class Modules:
             prepared.recorded = done[1]
             if backend.assembles:
                 settle(plain)
-                prepared.cubin = assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
+                prepared.assembly = lambda: assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
             return prepared
+
+    def _assembled(self, prepared: Prepared) -> Prepared:
+        """A module with its machine code, made once."""
+        if prepared.assembly is not None:
+            with self.progress.module(prepared.name):
+                prepared.cubin, prepared.assembly = prepared.assembly(), None
+        return prepared
 
     def _rewritten(self, made_by: str, base: Variant, read: Callable[[], Module], delays: bool) -> Instrumented:
         """The module with hooks: made once, cached on disk by the key of what it is made from."""
@@ -115,8 +127,10 @@ class Modules:
         return made[0] if made else restore(text, read)
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
-        """Instrument and load a module."""
-        return self.load(self.instrument(ptx, name, cluster, recorded=self.records(name)))
+        """Instrument a module, and load it, unless its launches may take its form without global memory: then they load what they take."""
+        prepared = self._instrumented(ptx, name, cluster, recorded=self.records(name))
+        waits = prepared.assembly is not None and prepared.recorded is not None and prepared.recorded.mode is not Mode.OFF
+        return prepared if waits else self.load(prepared)
 
     def for_framework(self, ptx: str, name: str, *, reached: bool) -> Prepared:
         """Instrument a module that a framework loads and launches.
@@ -168,7 +182,7 @@ class Modules:
         """Load a module, once."""
         name = prepared.name
         if prepared.loaded is None:
-            backend, cubin = self._device.backend, prepared.cubin
+            backend, cubin = self._device.backend, self._assembled(prepared).cubin
             prepared.loaded = backend.load(prepared.instrumented.ptx, name=name) if cubin is None else backend.load_cubin(cubin)
             self._device.unload_with(prepared, prepared.loaded)
             self._device.plant(prepared)
@@ -208,5 +222,5 @@ class Modules:
         """The shadow memory that one CTA or cluster of such a launch takes."""
         variant = self.for_cluster(prepared, math.prod(cluster)).instrumented.variant
         ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may fix the cluster size
-        bytes_ = self._device.backend.resources(prepared.loaded, entry).static_shared + shared
+        bytes_ = self._device.backend.resources(self.load(prepared).loaded, entry).static_shared + shared
         return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self._device.most_shadow)

@@ -25,6 +25,7 @@ class Prepared:
     number: int
     counter: int
     cubin: bytes | None = None
+    assembly: Callable[[], bytes] | None = None  # makes the machine code, where the device wants some and it is not made yet
     notes: tuple[str, ...] = ()  # notes of the assembler for the report
     loaded: Handle | None = None
     plain_loaded: Handle | None = None
