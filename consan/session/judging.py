@@ -118,7 +118,6 @@ class Judge:
             if proven:
                 self._unlist(prepared)
             return self._with_hooks(prepared, cluster), None
-        self.modules.load(prepared)
         if not (beside or entry in prepared.recorded.silent):
             self.settle()
         try:
