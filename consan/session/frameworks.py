@@ -163,8 +163,8 @@ def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Paramete
 @contextlib.contextmanager
 def _loaded(prepared: Prepared, module: Handle) -> Iterator[None]:
     """Inside the block the module is the one that the framework has loaded: it may load the same text more than once."""
-    before, prepared.loaded = prepared.loaded, module
+    before, prepared.handle = prepared.handle, module
     try:
         yield
     finally:
-        prepared.loaded = before
+        prepared.handle = before
