@@ -189,18 +189,19 @@ SCOPES = [
     ),
 ]  # fmt: skip
 
-_ACQUIRE_LAST = "spin ld.relaxed.gpu f 2; ld.acquire.gpu f; R d"  # a poll that acquires would take in an earlier value, where it sees one
+_ACQUIRE_LAST = "spin ld.relaxed.gpu g 1; spin ld.acquire.gpu f 2; R d"  # `g`: so that no poll sees an earlier value, which would count
 
 CHAINS = [
     Litmus("chain_through_an_atomic", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.gpu.add f 1",
            "2.0": "spin ld.acquire.gpu f 2; R d"}),
     Litmus("chain_through_a_red", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; red.relaxed.gpu.add f 1",
            "2.0": "spin ld.acquire.gpu f 2; R d"}),
-    Litmus("chain_ended_by_a_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu f 2",
+    Litmus("chain_ended_by_a_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu f 2; st.relaxed.gpu g 1",
            "2.0": _ACQUIRE_LAST}, {"d": GLOBAL}),
-    Litmus("chain_ended_by_a_weak_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st f 2",
+    Litmus("chain_ended_by_a_weak_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st f 2; st.relaxed.gpu g 1",
            "2.0": _ACQUIRE_LAST}, {"d": GLOBAL, "f": GLOBAL}),
-    Litmus("chain_through_an_atomic_of_a_cta", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.cta.add f 1",
+    Litmus("chain_through_an_atomic_of_a_cta", "R-GM4", {"0.0": _RELEASE,
+           "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.cta.add f 1; st.relaxed.gpu g 1",
            "2.0": _ACQUIRE_LAST}, {"d": SCOPE, "f": SCOPE}),
     Litmus("chain_seen_before_its_end", "R-GM4", {"0.0": _RELEASE,
            "1.0": "spin ld.relaxed.gpu f 1; spin ld.relaxed.gpu g 1; st.relaxed.gpu f 2",
@@ -255,11 +256,22 @@ SC_FENCES = [
            "1.0": "spin ld.relaxed.gpu f 1; fence.acq_rel.gpu; R d"}, {"d": ISA}),
     Litmus("all_fence_sc_reader_acquires", "R-GM6", {**_ALL_SC,
            "1.0": _ACQUIRE}, {"d": ISA}),
+    Litmus("all_fence_sc_reader_acquires_another_word", "R-GM6", {**_ALL_SC,
+           "1.0": "spin ld.relaxed.gpu f 1; ld.acquire.gpu g; R d"}, {"d": GLOBAL}),
     Litmus("all_fence_sc_of_a_cta", "R-GM6", {"0.0": "W d; fence.sc.cta; bar", "0.32": "fence.sc.gpu; bar; st.relaxed.gpu f 1",
            "1.0": "spin ld.relaxed.gpu f 1; fence.sc.gpu; R d"}, {"d": SCOPE}),
     Litmus("all_fence_sc_then_an_atomic_chain", "R-GM6", {
            "0.0": "W d; fence.sc.gpu; bar", "0.32": "fence.sc.gpu; bar; atom.relaxed.gpu.add f 1",
            "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.gpu.add f 1", "2.0": "spin ld.relaxed.gpu f 2; fence.sc.gpu; R d"}),
+    Litmus("fence_sc_before_what_another_has_acquired", "R-GM6", {"0.0": "W d; fence.sc.gpu; st.relaxed.gpu f 1",
+           "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}),
+    Litmus("fence_sc_before_what_another_has_read", "R-GM6", {"0.0": "W d; fence.sc.gpu; st.relaxed.gpu f 1",
+           "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}, {"d": GLOBAL}),
+    Litmus("fence_sc_of_one_who_has_acquired", "R-GM6", {"0.0": _RELEASE,
+           "1.0": "spin ld.acquire.gpu f 1; fence.sc.gpu; bar", "1.32": "bar; st.relaxed.gpu g 1",
+           "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}),
+    Litmus("written_after_the_fence_sc", "R-GM6", {"0.0": "fence.sc.gpu; W d; st.release.gpu f 1",
+           "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}, {"d": GLOBAL}),
     Litmus("reader_fences_after_its_barrier", "R-GM6", {"0.0": "W d; fence.sc.gpu; bar", "0.32": "bar; st.relaxed.gpu f 1",
            "1.0": "spin ld.relaxed.gpu f 1; bar", "1.32": "bar; fence.sc.gpu; R d"}),
     _between("sb_weak", "R-GM7", "W x; fence.sc.gpu; R y", "W y; fence.sc.gpu; R x", "x", "y"),

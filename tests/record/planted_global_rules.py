@@ -71,6 +71,20 @@ RULES = {
         "fence_by_all_then_barrier",
         False,
     ),
+    "G6: a fence.sc that another has acquired": (
+        "views.hpp",
+        "if (!loose) raise_behind(*gathered, unit, moment.chain, from.behind[moment.number - 1]);",
+        "",
+        "fence_sc_handed_on",
+        False,
+    ),
+    "G6: one that a third has acquired": (
+        "views.hpp",
+        "if (!loose) raise_behind(*gathered, unit, each.chain, entry(from.unit, past, each.actor, true));",
+        "",
+        "fence_sc_handed_on",
+        False,
+    ),
     "G8: observed writes": (
         "outer.hpp",
         "return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);",

@@ -38,9 +38,10 @@ class Edges {
         Thread &own = threads_[unit][thread];
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
         if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
-        if (order & GIVES && scope >= GPU_SCOPE) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
+        bool sc = order & GIVES && scope >= GPU_SCOPE;  // weaker ones too (D17)
+        if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
-        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site);
+        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site, sc);
         own.fences[width(scope)] = {made, scope, (u32)event.site};
     }
 
