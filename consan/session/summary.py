@@ -72,7 +72,7 @@ class Summary:
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
         outer = [f"global memory was not checked in full in {gap}" for gap in (self._outer_gaps() if self.recording.required else ())]
-        return debug + outer + (_dropped(self.drained.counters) if self.drained else [])
+        return list(dict.fromkeys(debug + outer)) + (_dropped(self.drained.counters) if self.drained else [])
 
     def kernels(self) -> list[model.KernelSummary]:
         """One summary per kernel and engine: launches of one kernel may take forms with and without global memory."""

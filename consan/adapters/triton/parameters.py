@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import struct
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from consan._errors import UsageError
 from consan.session.parameters import DeclaredSizes, Parameters
@@ -18,8 +17,7 @@ _ADDRESS_BYTES: Final = 8
 _SCRATCHES: Final = ("global_scratch_size", "profile_scratch_size")  # of each a pointer follows the arguments
 
 
-@dataclass(frozen=True)
-class Leaf:
+class Leaf(NamedTuple):
     """One argument that is no tuple: its type in the signature, its value, its name in messages."""
 
     type: str

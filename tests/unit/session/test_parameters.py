@@ -52,6 +52,12 @@ def test_a_buffer_that_lacks_something_or_has_more(keys: tuple[int, ...]) -> Non
     assert PARAMS.given(0, ctypes.addressof(extra)) is None
 
 
+def test_values_that_follow_each_other() -> None:
+    data = b"".join(VALUES)
+    assert PARAMS.divided(data) == VALUES
+    assert (PARAMS.divided(data[:-1]), PARAMS.divided(data + b"1"), PARAMS.divided(b"")) == (None, None, None)
+
+
 def test_no_parameters() -> None:
     assert DeclaredSizes.of(parse(PTX), "none").given(None) == ()
     assert PARAMS.given(None) is None
