@@ -21,6 +21,7 @@ from consan.reports.sides import action_of, role_of_site
 NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
+GIVEN_AGAIN: Final = "memory-given-again"
 _HAZARDS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}
 
 

@@ -64,6 +64,13 @@ BETWEEN_LAUNCHES: Final = {
         "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {first_at} and"
         " {second_at}, and may run at the same time",
     ),
+    "memory-given-again": Situation(
+        "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
+        "keep the array until {first_stream} is done with it: before it is freed, let {second_stream}, to which the pool gives its memory"
+        " again, wait for an event in {first_stream} behind {first_kernel}{stream_edge}",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} may still use an array at {first_at} that was freed, when"
+        " {second_kernel} at {second_at} uses its memory, which the pool has given to another array",
+    ),
 }
 
 GLOBAL_RACE: Final = CatalogueEntry(

@@ -186,12 +186,23 @@ class Beside:
         place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
         self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
 
-    def freed(self, address: int, nbytes: int) -> None:
-        """What was done to this memory is forgotten: it has been freed."""
+    def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
+        """Take the accesses to this memory out of each launch that may still run; gives those that there are."""
+        found = {}
         for number, done in self._done.items():
             if done.rows is not None:
-                begin = done.rows["address"]
-                self._done[number] = replace(done, rows=done.rows[(begin < address) | (begin >= address + nbytes)])
+                inside = (done.rows["address"] >= address) & (done.rows["address"] < address + nbytes)
+                if inside.any():
+                    found[number] = done.rows[inside]
+                    self._done[number] = replace(done, rows=done.rows[~inside])
+        return found
+
+    def attach(self, rows: dict[int, Rows]) -> None:
+        """Add accesses to launches, of which some may be over now."""
+        for number in rows.keys() & self._done.keys():
+            done = self._done[number]
+            if done.rows is not None:
+                self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
 
     def _with_room(self, rows: Rows) -> Rows | None:
         total = sum(len(done.rows) for done in self._done.values() if done.rows is not None)
@@ -241,8 +252,9 @@ class Beside:
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
         for each in meetings(earlier.rows, later.rows, waited=waited):
+            again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
             yield words.beside(
-                earlier.side(each.first), later.side(each.second), situation, edge,
+                earlier.side(each.first), later.side(each.second), words.GIVEN_AGAIN if again else situation, edge,
                 ahead=int(each.second["address"]) - int(each.first["address"]),
                 count=each.count, ctas=each.ctas, same_value=each.same_value,
             )  # fmt: skip

@@ -3,7 +3,7 @@
 The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
 Kernels are recorded for the comparison once the program has made a stream: until then there is nothing that could run beside them.
 
-Not followed: host threads (what one of them waits for, all know), graphs, priorities, and memory that a pool gives to another stream.
+Not followed: host threads (what one of them waits for, all know), graphs, and priorities.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.reports.beside import OperationSide
 from consan.session.array_rows import Placed, rows_of
 from consan.session.beside import Beside, LaunchShape
+from consan.session.freed_memory import FreedMemory
 from consan.session.streams import Event, Numbers, Stream
 
 if TYPE_CHECKING:
@@ -69,11 +70,11 @@ class ProgramStreams:
     beside: Beside = field(default_factory=lambda: Beside(required=False))
     reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
-    _freed: list[tuple[int, int]] = field(default_factory=list)  # memory, since the last launch
     _busy: bool = False  # the default stream has done something before there was another one
 
     def __post_init__(self) -> None:
         self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
+        self.memory = FreedMemory(self.beside)
         self._known |= dict.fromkeys(_DEFAULT_HANDLES, self.default)
 
     @property
@@ -115,7 +116,7 @@ class ProgramStreams:
         """Compare a launch that the session has made with those beside it."""
         self._busy = True
         if self.compares:
-            self._forget_memory()
+            self.memory.look()
             self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
 
     def operated(
@@ -128,17 +129,18 @@ class ProgramStreams:
         """
         self._busy = True
         if self.compares:
-            self._forget_memory()
+            self.memory.look()
             self.beside.operated(self.session, OperationSide(name, *_caller()), stream, rows_of(reads, writes) if known else None, owners)
 
-    def freed(self, address: int, nbytes: int) -> None:
-        """Memory was freed: what is there next is other memory. May be called at any time."""
+    def given(self, address: int, nbytes: int, stream: ProgramStream) -> None:
+        """An array was given memory while a stream was current."""
         if self.compares:
-            self._freed.append((address, nbytes))
+            self.memory.given(address, nbytes, stream)
 
-    def _forget_memory(self) -> None:
-        while self._freed:
-            self.beside.freed(*self._freed.pop())
+    def freed(self, address: int, nbytes: int, stream: ProgramStream) -> None:
+        """Memory that was given to a stream was freed. May be called at any time."""
+        if self.compares:
+            self.memory.freed.append((address, nbytes, stream))
 
 
 def _caller() -> tuple[str, int]:

@@ -235,6 +235,44 @@ def freed_memory(p: Program) -> None:
         p.run("consume", p.x, second)
 
 
+def memory_given_again(p: Program, wait: Callable[[Program], None] = lambda p: None) -> None:
+    with p.a:
+        first = p.cp.empty(COUNT, "f4")
+    p.run("consume", p.x, first, p.b)
+    del first  # while b may still write to it
+    wait(p)
+    with p.a:
+        second = p.cp.empty(COUNT, "f4")
+    p.run("consume", p.z, second, p.a)
+
+
+def memory_given_after_a_wait(p: Program) -> None:
+    memory_given_again(p, lambda p: p.a.wait_event(p.b.record()))
+
+
+def memory_given_after_the_host_has_waited(p: Program) -> None:
+    memory_given_again(p, lambda p: p.b.synchronize())
+
+
+def memory_of_no_pool(p: Program) -> None:
+    p.cp.cuda.set_allocator(None)
+    memory_given_again(p)
+
+
+def memory_that_the_pool_gave_back(p: Program) -> None:
+    memory_given_again(p, lambda p: p.cp.get_default_memory_pool().free_all_blocks())
+
+
+def memory_of_another_size(p: Program) -> None:
+    with p.a:
+        first = p.cp.empty(COUNT, "f4")
+    p.run("consume", p.x, first, p.b)
+    del first
+    with p.a:
+        second = p.cp.empty(4 * COUNT, "f4")
+    p.run("consume", p.x, second, p.a)
+
+
 def one_value(p: Program) -> None:
     p.produce(p.a)
     p.produce(p.b)
@@ -244,6 +282,8 @@ CLEAN: list[Callable[[Program], None]] = [
     event, event_recorded_again, event_in_the_current_stream, current_stream_of_a_block, current_stream_used,
     host_waits_for_the_stream, host_waits_for_the_event, host_waits_for_the_device, host_polls_the_event, through_a_third_stream,
     copy_to_the_host, operation_in_the_stream, view_of_other_elements, column_beside_a_column, freed_memory,
+    memory_given_after_a_wait, memory_given_after_the_host_has_waited, memory_of_another_size, memory_of_no_pool,
+    memory_that_the_pool_gave_back,
 ]  # fmt: skip
 RACY: list[Callable[[Program], None]] = [
     no_edge, event_too_early, event_never_recorded, current_stream_left, host_waits_for_the_other_stream, default_stream_first,

@@ -17,6 +17,7 @@ from stream_programs import (
     Program,
     current_stream_of_a_block,
     findings,
+    memory_given_again,
     no_edge,
     one_value,
     ran,
@@ -50,6 +51,13 @@ def test_the_default_stream_orders_blocking_streams(program: Run) -> None:
 @pytest.mark.parametrize("program", RACY_OF_BLOCKING)
 def test_two_blocking_streams_are_apart(program: Run) -> None:
     assert ran(program, blocking=True).verdict == "violations"
+
+
+def test_the_pool_gives_memory_to_its_stream_again() -> None:
+    (finding,) = ran(memory_given_again).findings
+    assert (finding.situation, finding.hazard, finding.severity) == ("memory-given-again", "WAW", "error")
+    assert "may still use an array at" in finding.message
+    assert finding.accesses[0].bytes == finding.accesses[1].bytes
 
 
 def test_stores_of_one_value_are_a_warning() -> None:

@@ -11,7 +11,7 @@ import stream_programs as programs
 
 from consan.adapters.standin import array
 from consan.adapters.standin import streams as standin
-from consan.session import array_rows, program_streams, streams
+from consan.session import array_rows, freed_memory, program_streams, streams
 
 # The function that changes, what is replaced by what in it, the program that shows it, and whether its streams are blocking.
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], None], bool]] = {
@@ -58,8 +58,17 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
         *(array, "full", 'operated("a new array", writes=[result])', "pass", programs.new_array_of_another_stream, False),
     ),
     "freed memory": (
-        *(program_streams, "ProgramStreams.freed", "self._freed.append((address, nbytes))", "pass"),
+        *(program_streams, "ProgramStreams.freed", "self.memory.freed.append((address, nbytes, stream))", "pass"),
         *(programs.freed_memory, False),
+    ),
+    "memory given again": (freed_memory, "FreedMemory.given", "self.beside.attach(done)", "pass", programs.memory_given_again, False),
+    "the stream of memory": (
+        *(freed_memory, "FreedMemory.look", "setdefault((stream,", "setdefault((self.beside,"),
+        *(programs.memory_given_again, False),
+    ),
+    "the size of memory": (
+        *(freed_memory, "FreedMemory.look", "-(-nbytes // _UNIT)", "4"),
+        *(programs.memory_of_another_size, False),
     ),
     "columns": (array_rows, "runs", "dimensions[0][0] == nbytes", "True", programs.column_beside_a_column, False),
     "streams are apart": (

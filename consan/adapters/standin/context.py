@@ -3,7 +3,8 @@
 Arrays live in the virtual machine's memory: a `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
-Not handled: CuPy's memory pool semantics (a pool would hide a use after free).
+Not handled: CuPy's memory pool, but for what it gives to a stream again (consan/session/freed_memory.py): a pool would hide a use
+after free.
 """
 
 from __future__ import annotations
@@ -104,12 +105,13 @@ class DeviceMemory:
     """A block of the virtual machine's global memory, freed with the last NumPy view of it."""
 
     def __init__(self, nbytes: int) -> None:
-        self._machine, self._streams = current().machine, current().session.streams
+        self._machine, self._streams, self._stream = current().machine, current().session.streams, current_stream()
         self.nbytes = nbytes
         self.address = self._machine.alloc(max(nbytes, 1))
         # The view keeps the machine's memory mapped for as long as the block is reachable.
         self._view = self._machine.view(self.address, np.uint8, max(nbytes, 1))
         self.host = int(self._view.__array_interface__["data"][0])
+        self._streams.given(self.address, max(nbytes, 1), self._stream)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -117,7 +119,7 @@ class DeviceMemory:
 
     def __del__(self) -> None:
         if hasattr(self, "_view"):
-            self._streams.freed(self.address, max(self.nbytes, 1))
+            self._streams.freed(self.address, max(self.nbytes, 1), self._stream)
             self._machine.free(self.address)
 
 

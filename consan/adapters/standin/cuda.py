@@ -37,7 +37,7 @@ class PinnedMemory(bytearray):
 
 
 class MemoryPool:
-    """`cupy.cuda.MemoryPool`: the stand-in frees at once, so that there is nothing to report or release."""
+    """`cupy.cuda.MemoryPool`: the stand-in frees at once, so that there is nothing to report."""
 
     def __init__(self, allocator: Any = None) -> None: ...
 
@@ -46,7 +46,8 @@ class MemoryPool:
         return allocate(size)
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        """Nothing is pooled."""
+        """Nothing is pooled; the session forgets what the pool would give again."""
+        current().session.streams.memory.empty()
 
     def used_bytes(self) -> int:
         """Bytes in the pool."""
@@ -162,9 +163,11 @@ class _Cuda(ModuleType):
         return PinnedMemory(size)
 
     def set_allocator(self, allocator: Any = None) -> None:
-        """Accepted: the stand-in allocates by itself."""
+        """The stand-in allocates by itself; without an allocator no pool gives memory again."""
+        current().session.streams.memory.pools = allocator is not None
 
-    set_pinned_memory_allocator = set_allocator
+    def set_pinned_memory_allocator(self, allocator: Any = None) -> None:
+        """Accepted: memory of the host has no pool here."""
 
 
 def build() -> dict[str, ModuleType]:
