@@ -54,7 +54,8 @@ def rows(x, out, n, stride, B: tl.constexpr):
     at = tl.program_id(0) * stride + tl.arange(0, B)
     tl.store(out + at, tl.load(x + at, mask=at < n) + tl.program_id(0), mask=at < n)
 zeros = lambda n, kind: torch.zeros(n, dtype=kind, device="cuda")
-x, y, keys, bins = zeros(1 << 16, torch.float32), zeros(1 << 16, torch.float32), torch.arange(1 << 14, dtype=torch.int32, device="cuda") % 64, zeros(64, torch.int32)
+x, y = zeros(1 << 16, torch.float32), zeros(1 << 16, torch.float32)
+keys, bins = torch.arange(1 << 14, dtype=torch.int32, device="cuda") % 64, zeros(64, torch.int32)
 """
 TRITON_LAUNCHES = {
     "histogram": ("histogram[(8,)](keys, bins, {right}, B=256)", "False", "True"),
