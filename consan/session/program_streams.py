@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import enum
 import sys
+import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
@@ -47,9 +48,19 @@ class ProgramStream(Stream):
 
     def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str) -> None:
         super().__init__()
-        self._timeline = streams.beside.timeline
+        self._timeline, self._lock = streams.beside.timeline, streams.lock
         self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
         self.name = "the default stream" if kind is Blocking.DEFAULT else ""
+
+    def record(self) -> Event:
+        """An event that is reached once all that the stream was given so far is over."""
+        with self._lock:
+            return super().record()
+
+    def wait(self, event: Event | Stream) -> None:
+        """Let all that the stream is given later come after an event, or after what another stream was given so far."""
+        with self._lock:
+            super().wait(event)
 
     def _begins(self) -> None:
         others = self._reached.get(_PARTNER.get(self.kind), frozenset())
@@ -68,6 +79,7 @@ class ProgramStreams:
 
     session: Session
     beside: Beside = field(default_factory=lambda: Beside(required=False))
+    lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
     reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
     _busy: bool = False  # the default stream has done something before there was another one
@@ -100,24 +112,28 @@ class ProgramStreams:
 
     def synchronize(self) -> None:
         """The host waits for the device."""
-        self._busy = False
-        self.beside.timeline.host_waits(self.beside.timeline.everything)
+        with self.lock:
+            self._busy = False
+            self.beside.timeline.host_waits(self.beside.timeline.everything)
 
     def host_waits(self, stream: ProgramStream) -> None:
         """The host waits for a stream."""
-        self._busy &= stream is not self.default
-        stream.synchronize()
+        with self.lock:
+            self._busy &= stream is not self.default
+            stream.synchronize()
 
     def host_waits_for(self, event: Event) -> None:
         """The host waits for an event."""
-        self.beside.timeline.host_waits(event.over)
+        with self.lock:
+            self.beside.timeline.host_waits(event.over)
 
     def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
         """Compare a launch that the session has made with those beside it."""
-        self._busy = True
-        if self.compares:
-            self.memory.look()
-            self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
+        with self.lock:
+            self._busy = True
+            if self.compares:
+                self.memory.look()
+                self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
 
     def operated(
         self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
@@ -127,15 +143,19 @@ class ProgramStreams:
 
         `owners`: objects that keep the arrays where they are.
         """
-        self._busy = True
-        if self.compares:
-            self.memory.look()
-            self.beside.operated(self.session, OperationSide(name, *_caller()), stream, rows_of(reads, writes) if known else None, owners)
+        with self.lock:
+            self._busy = True
+            if self.compares:
+                self.memory.look()
+                self.beside.operated(
+                    self.session, OperationSide(name, *_caller()), stream, rows_of(reads, writes) if known else None, owners
+                )
 
     def given(self, address: int, nbytes: int, stream: ProgramStream) -> None:
         """An array was given memory while a stream was current."""
-        if self.compares:
-            self.memory.given(address, nbytes, stream)
+        with self.lock:
+            if self.compares:
+                self.memory.given(address, nbytes, stream)
 
     def freed(self, address: int, nbytes: int, stream: ProgramStream) -> None:
         """Memory that was given to a stream was freed. May be called at any time."""

@@ -182,7 +182,7 @@ class RawKernel:
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
-        with placed(session) as placement:
+        with session.streams.lock, placed(session) as placement:
             packed = pack(placement.parameters(values, "argument"), entry.sizes, self.name)
             checked = session.launch(
                 compiled.prepared,
@@ -195,9 +195,9 @@ class RawKernel:
                 cooperative=self.enable_cooperative_groups,
                 address_name=name_addresses(compiled.prepared, name, placement.buffers, len(packed)),
             )
-        if checked:
-            shape = LaunchShape(name, _dim3(grid), threads, Memory([], shared=True))
-            session.streams.launched(compiled.prepared, shape, current_stream() if stream is None else stream.order)
+            if checked:
+                shape = LaunchShape(name, _dim3(grid), threads, Memory([], shared=True))
+                session.streams.launched(compiled.prepared, shape, current_stream() if stream is None else stream.order)
 
     def compile(self, log_stream: Any = None) -> None:
         """Compile now instead of at the first launch."""

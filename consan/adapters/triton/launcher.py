@@ -73,7 +73,7 @@ class Launcher:
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
         prepared.framework = self._framework
-        with placed(session) as placement:
+        with session.streams.lock, placed(session) as placement:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
             values += _scratch(placement, told, grid, count - len(values))
