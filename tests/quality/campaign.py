@@ -158,13 +158,13 @@ def run(options: argparse.Namespace) -> tuple[list[Outcome], int]:
     with (
         multiprocessing.get_context("spawn").Pool(options.processes) as pool,  # its end ends what still works
         open(options.results or os.devnull, "a") as results,
-        contextlib.suppress(multiprocessing.TimeoutError),
     ):
         coming = pool.imap_unordered(called, work.values())
-        while left:
-            outcomes.append(coming.next(max(0.0, deadline - time.monotonic())))
-            print(json.dumps(vars(outcomes[-1])), file=results, flush=True)
-            left -= 1
+        while left and (rest := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(multiprocessing.TimeoutError):  # comes early too: when the last part has been handed out
+                outcomes.append(coming.next(rest))
+                print(json.dumps(vars(outcomes[-1])), file=results, flush=True)
+                left -= 1
     return outcomes, left
 
 
