@@ -16,7 +16,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.isa import MemoryAccess, destinations, family_of, lookup, polls
+from consan.instrument.isa import MemoryAccess, destinations, family_of, has_action, lookup, polls
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction, Module
@@ -92,13 +92,14 @@ def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> It
     """The instructions in loops with which a thread may wait for another: a strong load, an atomic with a result.
 
     `logged`: whether loads from global memory, and writes to it, are in the log; else polls of global memory do not count, and nor do
-    pauses beside them. `looped`: the function is called in a loop.
+    pauses beside them, or beside waits for an mbarrier (libcu++ before sm_90). `looped`: the function is called in a loop.
     """
     graph: Graph = graph_of(plan.function)
-    steps = (step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps)
+    steps = [step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps]
     found = [each for each in steps if _may_wait(plan, each)]
     outside = [each for each in found if _is_global(each)]
-    yield from (each for each in found if (_is_logged(each, *logged) if each in outside else not (outside and _sleeps(each))))
+    pauses = bool(outside) or any(has_action(each, "mbarrier", "test_wait", "try_wait") for each in steps)
+    yield from (each for each in found if (_is_logged(each, *logged) if each in outside else not (pauses and _sleeps(each))))
 
 
 def _is_logged(poll: Instruction, reads: bool, writes: bool) -> bool:

@@ -12,13 +12,25 @@ class ClusterBarrier {
         for (u32 thread = 0; thread < shape.threads(); ++thread) living_ += live_[thread] = shape.exists(thread);
     }
 
-    void arrive(u32 thread, bool relaxed, std::vector<u32> &released) {
+    // Returns whether the thread continues at once. Else it does so with the rest of its warp: where each warp is one thread (R-W1), what
+    // it does next is behind the arrival of the warp.
+    bool arrive(u32 thread, bool relaxed, std::vector<u32> &released) {
         if (relaxed) scopes_.release(thread, false, true, given_);
         else pasts_.push_back(clocks_.release(thread));
         turn_[thread] = phase_ + 1;
         coming_ += !arrived_[thread];
         arrived_[thread] = true;
+        bool whole = whole_warp(thread);
+        if (whole) pass(thread / LANES, released);
+        else passing_.push_back(thread);
         settle(released);
+        return whole;
+    }
+
+    // Nobody else can continue: lanes go on without the rest of their warps.
+    void part(std::vector<u32> &released) {
+        released.insert(released.end(), passing_.begin(), passing_.end());
+        passing_.clear();
     }
 
     // Returns whether the thread continues at once.
@@ -34,10 +46,24 @@ class ClusterBarrier {
     void exit(u32 thread, std::vector<u32> &released) {
         live_[thread] = false, --living_;
         coming_ -= arrived_[thread], arrived_[thread] = false;
+        if (whole_warp(thread)) pass(thread / LANES, released);
         settle(released);
     }
 
   private:
+    bool whole_warp(u32 thread) const {
+        u32 first = thread / LANES * LANES, last = std::min(first + LANES, (u32)live_.size());
+        for (u32 lane = first; lane < last; ++lane)
+            if (live_[lane] && !arrived_[lane]) return false;
+        return true;
+    }
+
+    void pass(u32 warp, std::vector<u32> &released) {
+        auto others = std::stable_partition(passing_.begin(), passing_.end(), [&](u32 thread) { return thread / LANES != warp; });
+        released.insert(released.end(), others, passing_.end());
+        passing_.erase(others, passing_.end());
+    }
+
     void settle(std::vector<u32> &released) {
         if (!coming_ || coming_ < living_) return;
         ++phase_, coming_ = 0;
@@ -67,5 +93,5 @@ class ClusterBarrier {
     std::vector<Past> pasts_;
     Given given_, fenced_;  // by relaxed arrivals: in this phase and in the last one
     Joined done_;
-    std::vector<u32> warps_, waiting_;
+    std::vector<u32> warps_, waiting_, passing_;
 };

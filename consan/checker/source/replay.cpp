@@ -290,7 +290,7 @@ class Replay {
                 if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
             }
             return false;
-        case CLUSTER_ARRIVE: cluster_barrier_.arrive(thread, event.flags & RELAXED, released); return true;
+        case CLUSTER_ARRIVE: return cluster_barrier_.arrive(thread, event.flags & RELAXED, released);
         case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
         case FENCE:
             if (event.offset & GIVES) catch_up(thread, released);
@@ -464,6 +464,8 @@ class Replay {
         std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
         for (u32 thread : apart) set_ready(thread);
         gave_up_ |= !apart.empty();
+        cluster_barrier_.part(apart);
+        for (u32 thread : apart) set_ready(thread);
         if (!apart.empty()) return true;
         if (parked_.empty()) return end_exceeded();
         forced_ = true;

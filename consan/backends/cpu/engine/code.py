@@ -44,6 +44,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 
 _WRITES = frozenset({"store", "atomic", "reduction"})
+_OUTER = _WRITES | {"load"}  # families that may reach what another CTA uses
 _NEUTRAL_AT_ZERO = frozenset({"add", "or", "xor"})
 
 
@@ -52,7 +53,7 @@ class BoundBlock:
 
     __slots__ = (
         *("bound", "code", "effects", "end", "fulls", "function", "looks", "members", "polls", "position", "publishes"),
-        *("size", "steps", "together"),
+        *("sees", "size", "steps", "together"),
     )
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
@@ -63,6 +64,7 @@ class BoundBlock:
         self.bound = False
         self.polls = 0  # MAY_WAIT, WRITES
         self.publishes = False  # another CTA may wait for what it writes
+        self.sees = False  # it may be the last block of a loop that waits for another CTA
         self.looks = False  # it reads what others write, and orders them behind it
         self.effects: Effects | None = None  # filled in by progress.py
         self.steps: list[Step] = []
@@ -102,10 +104,13 @@ class BoundBlock:
             return
         self.polls |= MAY_WAIT * polls(instruction)
         row = lookup(instruction.parts)
-        if row is None or row.family not in _WRITES or is_of_hooks(instruction):
+        if row is None or row.family not in _OUTER or is_of_hooks(instruction):
             return
         access = row.describe(instruction)
         outer = access.is_strong and access.space in ("global", "generic")
+        self.sees |= outer and polls(instruction)
+        if row.family not in _WRITES:
+            return
         if _only_reads(row, instruction):
             self.looks |= outer
             return

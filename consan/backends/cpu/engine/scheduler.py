@@ -146,6 +146,8 @@ class Scheduler:
             if backward and self._spun(group, block):
                 ready.push(group)
                 return self.progress.over
+            if block.sees and group.spins and not backward:
+                self.turns.leaves(group)
             block = following
             if self.perturbs and not self.progress.calm and not self._hold_back(group):
                 return False
@@ -171,13 +173,13 @@ class Scheduler:
 
     def plain_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """Run a block without its end."""
+        if block.publishes and not self.turns.part(group) and self.ready:
+            self.turns.hand_over(group)
         wave, count = self.wave, group.count
         if self.enter is not None:
             self.enter(group, block)
         self.instructions += count * block.size
         group.polls |= block.polls
-        if block.publishes and self.ready:
-            self.turns.hand_over(group)
         if count == wave.lanes:
             for full in block.fulls:
                 full()
@@ -223,7 +225,9 @@ class Scheduler:
     def _spun_early(self, group: LaneGroup) -> bool:
         """Whether a group that only polls lets others run: turns that see nothing new cost as much as turns that do."""
         idles = group.polls == MAY_WAIT and bool(self.ready)
-        group.round += idles
+        if idles:
+            group.round += 1
+            self.turns.waits()
         group.polls = 0
         return idles
 

@@ -10,7 +10,11 @@ from dataclasses import dataclass
 from consan.backends.cpu.state.groups import LaneGroup, ReadyQueue
 from consan.backends.cpu.state.wave import Wave
 
-HANDED = 3  # of so many writes that others may poll, one lets nobody go first; odd, so that each of two CTAs that take turns has its turn
+# A turn has three parts. Their ends, counted in writes that others may poll:
+HESITANT = 6  # others go first, and a group that leaves its poll lets all others go on: it knows as little of them as it can
+PROMPT = HESITANT + 5  # others go first, and a group that leaves its poll goes on
+AHEAD = PROMPT + 2  # the writer goes on; behind so many writes, the first group that has to wait begins a new turn
+PARTED = 64  # of so many writes by several CTAs at once, one of these CTAs comes later
 LOOKED = 2  # of so many looks by an atomic that changes nothing, one lets others go first
 
 
@@ -20,14 +24,41 @@ class Turns:
 
     ready: ReadyQueue
     wave: Wave
-    published: int = 0
+    published: int = 0  # in this turn
+    parted: int = 0
     looked: int = 0
 
+    def waits(self) -> None:
+        """A group polls, and sees nothing new."""
+        if self.published >= AHEAD:
+            self.published = 0
+
     def hand_over(self, group: LaneGroup) -> None:
-        """A group writes what others may poll: mostly other CTAs go first. So each sees as little as it waits for, and knows no more."""
+        """A group writes what others may poll.
+
+        Where others go first, each sees as little as it waits for, and knows no more. Where the writer goes on, it comes to be far ahead.
+        """
         self.published += 1
-        if self.published % HANDED:
+        if self.published <= PROMPT:
             self._prefer_others(group)
+        elif self.ready:
+            group.round = min(group.round, min(other.round for other in self.ready.groups()) - 1)
+
+    def leaves(self, group: LaneGroup) -> None:
+        """A group has seen what it polled for."""
+        if self.published <= HESITANT and self.ready:
+            group.round = 1 + max(other.round for other in self.ready.groups())
+
+    def part(self, group: LaneGroup) -> bool:
+        """Several CTAs are about to write at once what others may poll: one of them does so later. Returns whether one does."""
+        ctas = self.wave.cta_of[group.lanes]
+        last = ctas[-1]
+        if ctas[0] == last or self.parted >= PARTED:
+            return False
+        self.parted += 1
+        self.ready.push(LaneGroup(group.lanes[ctas == last], group.stack, group.block, group.round + 1))
+        group.set_lanes(group.lanes[ctas != last])
+        return True
 
     def looks_later(self, group: LaneGroup) -> bool:
         """Whether a group that looks at what others write, by an atomic, lets other CTAs go first: they may write between its looks."""
