@@ -87,6 +87,11 @@ class Step:
     operation: Operation | None
     sources: tuple[Source, ...]
 
+    def widths(self) -> Iterator[tuple[Key, int]]:
+        """The bits of the registers that have values."""
+        yield from ((load.register, load.bits) for load in self.loads)
+        yield from zip(self.written, () if self.operation is None else self.operation.bits, strict=self.operation is not None)
+
 
 class Slice:
     """The part of a kernel that accesses follow from. Raises `NotProven` if it has something that is not followed."""
@@ -110,6 +115,7 @@ class Slice:
         self.steps = [[_step(each, places) for each in node.steps if self._matters(each.instruction, wanted)] for node in graph.nodes]
         loads = [load for steps in self.steps for step in steps for load in step.loads]
         self.words = tuple(dict.fromkeys(load.place for load in loads))
+        self.widths = {key: bits for steps in self.steps for step in steps for key, bits in step.widths()}
         self._narrow = {load.place for load in loads if load.bits != _WIDE}
         self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
 
