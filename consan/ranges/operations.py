@@ -36,7 +36,7 @@ LEAVES = {"add": (0, 1), "sub": (0,), "mad": (2,), "mov": (0,), "cvt": (0,)}
 _BIT_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
-class Operation:
+class SpreadOperation:
     """What an instruction computes. `bits`: of the registers that it writes."""
 
     def __init__(self, instruction: Instruction, sources: int, bits: Sequence[int], *, converts: bool = False) -> None:

@@ -19,7 +19,7 @@ import numpy.typing as npt
 from consan.instrument.passes.flow import Guard, Key
 from consan.ranges.operations import divide
 from consan.ranges.rounds import FEWEST, Growth, Known, LoopHead, Lost, Registers
-from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, Source, Step, word_of
+from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, SliceStep, Source, word_of
 from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, exact, of_part
 
 Numbers = npt.NDArray[np.int64]
@@ -219,7 +219,7 @@ class _Walk:
         goes = bool(value.whole(1)[0]) is guard.value
         return taken if goes else () if falls is None else (falls,)
 
-    def _execute(self, path: Path, step: Step) -> None:
+    def _execute(self, path: Path, step: SliceStep) -> None:
         guard = step.guard
         held = None if guard is None else path.registers.get(guard.register)
         threads = None
@@ -239,7 +239,7 @@ class _Walk:
             path.registers.pop(key, None)
         path.registers.update(found)
 
-    def _reads(self, path: Path, step: Step) -> npt.NDArray[np.bool_] | None:
+    def _reads(self, path: Path, step: SliceStep) -> npt.NDArray[np.bool_] | None:
         """The threads whose copy reads something; None: all, or nobody knows. Raises `Fork` where CTAs differ in it."""
         value = self._value(path, step.amount)
         if value is None or value.varies == (True, True):
@@ -262,7 +262,7 @@ class _Walk:
             threads, of_thread = threads[mask], of_thread if of_thread.size == 1 else of_thread[mask]
         return SpreadAccess(threads, of_cta + access.offset, of_thread, access.nbytes, access.writes, access.own, value.base)
 
-    def _results(self, path: Path, step: Step) -> list[tuple[Key, SpreadValue]]:
+    def _results(self, path: Path, step: SliceStep) -> list[tuple[Key, SpreadValue]]:
         """The values that an instruction writes, as far as they are known."""
         if step.operation is None:
             return [pair for load in step.loads for pair in self._parameter(load)]
