@@ -27,7 +27,7 @@ class Lost(Exception):  # noqa: N818
     """A round reads a register whose value at its begin is not known, and the loop itself knows it."""
 
 
-class Known(dict[Key, SpreadValue]):
+class KnownRegisters(dict[Key, SpreadValue]):
     """Registers in rounds. `lost`: those that the loop knows, and the rounds do not until they have written them."""
 
     def __init__(self, registers: Registers, lost: Collection[Key]) -> None:
@@ -81,7 +81,7 @@ class Growth:
     @classmethod
     def between(cls, before: Registers, now: Registers, ctas: int, widths: Mapping[Key, int]) -> Growth:
         """The growth from one round to the next, of those registers that have one."""
-        steps = {key: _difference(before[key], value) for key, value in now.items() if key in before}
+        steps = {key: difference(before[key], value) for key, value in now.items() if key in before}
         return cls(now, {key: step for key, step in steps.items() if step is not None}, ctas, widths)
 
     def rounds(self, count: int, through: Callable[[dict[Key, SpreadValue]], Registers | None]) -> Registers | None:
@@ -124,7 +124,7 @@ class Growth:
         return mask
 
 
-def _difference(before: SpreadValue, now: SpreadValue) -> Words | None:
+def difference(before: SpreadValue, now: SpreadValue) -> Words | None:
     """What a register has grown by. None: it differs between threads."""
     if before is now:
         return np.zeros(1, np.uint64)

@@ -18,14 +18,14 @@ import numpy.typing as npt
 
 from consan.instrument.passes.flow import Guard, Key
 from consan.ranges.operations import divide
-from consan.ranges.rounds import FEWEST, Growth, Known, LoopHead, Lost, Registers
+from consan.ranges.rounds import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
 from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, SliceStep, Source, word_of
 from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, exact, of_part
 
 Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
-_MOST_STEPS: Final = 20_000  # of all paths of a launch
-_MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
+MOST_STEPS: Final = 20_000  # of all paths of a launch
+MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
 ROUNDS = True  # tests go round by round
 _WIDE: Final = 64
 
@@ -135,7 +135,7 @@ def accesses_of(kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents
 class _Walk:
     def __init__(self, kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> None:
         self._kernel, self._parameters, self._shape, self._places = kernel, parameters, shape, places
-        self._left = _MOST_STEPS
+        self._left = MOST_STEPS
 
     def ended(self) -> list[Path]:
         grid, block = self._shape.grid, self._shape.block
@@ -180,7 +180,7 @@ class _Walk:
         if before is None or not ROUNDS:
             return
         growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
-        while (count := min(head.rounds, _MOST_PLACES // len(path.ctas))) >= FEWEST:
+        while (count := min(head.rounds, MOST_PLACES // len(path.ctas))) >= FEWEST:
             accesses = list[SpreadAccess]()
             left = growth.rounds(count, functools.partial(self._through, path, count, accesses))
             if left is not None:
@@ -194,7 +194,7 @@ class _Walk:
 
     def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
         """Go through rounds of a loop, all at once. None: they do not all go one way, back to its begin."""
-        given = Known(registers, path.registers.keys() - registers.keys())
+        given = KnownRegisters(registers, path.registers.keys() - registers.keys())
         rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given)
         try:
             while len(ways := self._pass(rounds)) == 1 and ways[0] != path.node:

@@ -11,7 +11,7 @@ import pytest
 
 from consan.instrument.ptx import parse
 from consan.ranges import LaunchExtents, NotProven, Slice, rounds, walk
-from consan.ranges.rounds import Growth, Known
+from consan.ranges.rounds import Growth, KnownRegisters
 from consan.ranges.walk import accesses_of
 
 SHAPE = LaunchExtents((3, 1, 1), (4, 1, 1))
@@ -72,7 +72,7 @@ def _of_seeds(seeds: range) -> Iterator[tuple[str, int]]:
 
 def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Compare the accesses. Returns how many kernels had some, and how many rounds were gone through at once."""
-    monkeypatch.setattr(walk, "_MOST_PLACES", 1 << 9)
+    monkeypatch.setattr(walk, "MOST_PLACES", 1 << 9)
     known, leapt, real = 0, 0, Growth.rounds
 
     def counted(self: Growth, count: int, through: Any) -> Any:
@@ -83,10 +83,10 @@ def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) 
 
     for text, bound in kernels:
         monkeypatch.setattr(walk, "ROUNDS", False)
-        monkeypatch.setattr(walk, "_MOST_STEPS", 1 << 20)
+        monkeypatch.setattr(walk, "MOST_STEPS", 1 << 20)
         wanted = _accesses(text, bound)
         monkeypatch.setattr(walk, "ROUNDS", True)
-        monkeypatch.setattr(walk, "_MOST_STEPS", 1 << 16)
+        monkeypatch.setattr(walk, "MOST_STEPS", 1 << 16)
         monkeypatch.setattr(Growth, "rounds", counted)
         assert _accesses(text, bound) == wanted, (bound, text)
         monkeypatch.setattr(Growth, "rounds", real)
@@ -111,7 +111,12 @@ END += "mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r
 FAULTS: dict[str, tuple[Any, str, Any, Any]] = {
     "what a round leaves": (Growth, "_follows", lambda *_: True, [(SUM + END, 30)]),
     "the last round": (rounds, "_last", lambda value, _: walk.replace(value, of_cta=value.of_cta[:1]), [(COUNTER + END, 30)]),
-    "registers that are lost": (Known, "get", lambda self, key, default=None: dict.get(self, key, default), list(_of_seeds(range(60)))),
+    "registers that are lost": (
+        KnownRegisters,
+        "get",
+        lambda self, key, other=None: dict.get(self, key, other),
+        list(_of_seeds(range(60))),
+    ),
 }
 
 
@@ -127,5 +132,5 @@ def test_a_fault_in_the_rounds(fault: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 def test_a_wrong_guess_is_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
     """With growth that is guessed wrong the accesses stay the same: the comparison refuses the rounds."""
-    monkeypatch.setattr(rounds, "_difference", lambda *_: np.zeros(1, np.uint64))
+    monkeypatch.setattr(rounds, "difference", lambda *_: np.zeros(1, np.uint64))
     assert _check(_of_seeds(range(8)), monkeypatch)[1] == 0
