@@ -228,8 +228,8 @@ SESSION: Final = (
     ),
     Option(
         "--global",
-        "look for races in global memory. auto: where kernels are recorded, as far as they can be; on: all of them, else the verdict is"
-        " incomplete; off: nowhere",
+        "look for races in global memory. auto: where kernels are recorded, as far as they can be, and of launches by a program on a GPU"
+        " in the first of each shape and in those that are proven apart; on: in all, else the verdict is incomplete; off: nowhere",
         default="auto",
         choices=GLOBALS,
         key="global_memory",

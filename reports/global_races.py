@@ -58,11 +58,18 @@ BETWEEN_LAUNCHES: Final = {
         " it, and its {first_role} at {first_at} touches the same bytes",
     ),
     "no-stream-edge": Situation(
-        "an edge between the streams: nothing lets the launch of {second_kernel} come after that of {first_kernel}",
-        "record an event behind the launch of {first_kernel}, and let the stream of {second_kernel} wait for it before its launch; or make"
-        " both launches in one stream",
-        "the kernels {first_kernel} and {second_kernel} are launched in different streams and touch the same bytes, at {first_at} and"
-        " {second_at}",
+        "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
+        "record an event in {first_stream} behind {first_kernel}, and let {second_stream} wait for it before {second_kernel}{stream_edge};"
+        " or make both in one stream",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {first_at} and"
+        " {second_at}, and may run at the same time",
+    ),
+    "memory-given-again": Situation(
+        "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
+        "keep the array until {first_stream} is done with it: before it is freed, let {second_stream}, to which the pool gives its memory"
+        " again, wait for an event in {first_stream} behind {first_kernel}{stream_edge}",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} may still use an array at {first_at} that was freed, when"
+        " {second_kernel} at {second_at} uses its memory, which the pool has given to another array",
     ),
 }
 

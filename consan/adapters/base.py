@@ -39,6 +39,10 @@ class SessionLike(Protocol):
     alone: bool  # whether nothing can run beside a launch
     recording: Any  # consan.session.recording.Recording
 
+    @property
+    def streams(self) -> Any:
+        """The program's streams, where consan stands in for the framework: consan.session.program_streams.ProgramStreams."""
+
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""
 

@@ -5,6 +5,7 @@ cuda.core loads libraries, which have one module in each context. The recorder's
 
 from __future__ import annotations
 
+import functools
 import importlib
 from collections.abc import Callable
 from typing import Any
@@ -14,6 +15,7 @@ from consan.adapters.base import PreparedLike, SessionLike
 from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import Parameters
 
 _ONE = (1, 1, 1)
 
@@ -44,9 +46,19 @@ class CoreLaunches:
         cluster = _three(config.cluster or _ONE)
         x, y, z = (count * size for count, size in zip(_three(config.grid), cluster, strict=True))  # a grid of clusters
         loaded, shared = self._modules.loaded(module), int(config.shmem_size or 0)
-        launch = FrameworkLaunch(kernel_name(kernel), (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared)
+        entry = kernel_name(kernel)
+        given = functools.partial(self._parameters, module, entry, args)
+        launch = FrameworkLaunch(entry, (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared, given)
         with self._modules.launching(session, launch) as other:
             return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
+
+    def _parameters(self, module: int, entry: str, args: tuple[Any, ...]) -> Parameters | None:
+        """The parameters, as cuda.core makes them from the arguments."""
+        try:
+            holder = importlib.import_module("cuda.core._kernel_arg_handler").ParamHolder(args)
+        except (ImportError, AttributeError, TypeError):  # another version, or `launch` refuses the arguments
+            return None
+        return self._modules.parameters(module, entry, holder.ptr)
 
 
 def _three(extents: Any) -> Dim3:

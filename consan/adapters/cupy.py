@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import functools
 import hashlib
 import importlib
 import importlib.util
@@ -249,7 +250,8 @@ class CupyAdapter(Seam):
         if module not in self._recorded:
             return made.make(made.function)
         status = 0
-        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared)
+        args = functools.partial(self._recorded.parameters, module, entry, made.params, made.extra)
+        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args)
         try:
             with self._recorded.launching(self._session, launch) as other:
                 status = made.make(other or made.function)

@@ -39,6 +39,8 @@ class CupyLaunch:
     shared: int
     stream: int
     make: Callable[[int], int]
+    params: int = 0  # the address of `kernelParams`
+    extra: int = 0
 
 
 class CupyDriver:
@@ -94,7 +96,7 @@ class CupyDriver:
                 return real(chosen, x, y, z, a, b, c, shared, stream, *rest)
 
             try:
-                return self.launched(CupyLaunch(function, (x, y, z), (a, b, c), shared, stream or 0, make))
+                return self.launched(CupyLaunch(function, (x, y, z), (a, b, c), shared, stream or 0, make, *(each or 0 for each in rest)))
             except BaseException as error:
                 self._pending.error = error
                 return _FAILED

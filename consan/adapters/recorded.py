@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import DeclaredSizes, Parameters
 
 
 @dataclass
@@ -21,10 +22,12 @@ class FrameworkModules:
 
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
     _loaded: dict[int, CudaModule] = field(default_factory=dict)
+    _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
         """A recorded module is loaded, or attached to another session."""
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
+        self._declared = {key: params for key, params in self._declared.items() if key[0] != module}
 
     def loaded(self, module: int) -> CudaModule:
         """The module with a handle."""
@@ -35,6 +38,16 @@ class FrameworkModules:
 
     def __contains__(self, module: object) -> bool:
         return module in self._known
+
+    def declared(self, module: int, entry: str) -> DeclaredSizes:
+        """The parameters that a kernel declares."""
+        if (module, entry) not in self._declared:
+            self._declared[module, entry] = DeclaredSizes.of(self._known[module][0].instrumented.module, entry)
+        return self._declared[module, entry]
+
+    def parameters(self, module: int, entry: str, pointers: int, extra: int = 0) -> Parameters | None:
+        """The parameters of a launch by the driver, at these addresses."""
+        return self.declared(module, entry).given(pointers, extra)
 
     @contextlib.contextmanager
     def launching(self, session: SessionLike | None, launch: FrameworkLaunch) -> Iterator[int]:

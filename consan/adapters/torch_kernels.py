@@ -16,8 +16,9 @@ from __future__ import annotations
 
 import contextvars
 import ctypes
+import functools
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -28,6 +29,7 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import Parameters
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
@@ -145,13 +147,17 @@ class TorchKernelAdapter(Seam):
         stream: Any = None,
     ) -> FrameworkLaunch:
         """A launch, by the arguments of a call of `_CudaKernel`."""
-        del args
         name = next((name for name, known in self._kernels[module].items() if known.func.value == kernel.func.value), None)
         if name is None:
             raise NotSupported("torch.cuda._compile_kernel: a kernel that was not looked up by torch cannot be recorded")
         stream = sys.modules["torch.cuda"].current_stream() if stream is None else stream
-        loaded = self._recorded.loaded(module)
-        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), loaded, shared_mem)
+        loaded, given = self._recorded.loaded(module), functools.partial(self._parameters, module, name, args or ())
+        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), loaded, shared_mem, given)
+
+    def _parameters(self, module: int, entry: str, args: Sequence[Any]) -> Parameters | None:
+        values = [_parameter(value) for value in args]
+        known = [value for value in values if value is not None]
+        return self._recorded.declared(module, entry).fitting(known) if len(known) == len(values) else None
 
     # -- the work ---------------------------------------------------------------------------------------------------------------
 
@@ -174,6 +180,15 @@ class TorchKernelAdapter(Seam):
             return prepared
         self._attach(found, module)
         return found
+
+
+def _parameter(value: Any) -> bytes | None:
+    """The bytes that torch passes for an argument; None if they are not known. Torch gives the address of pinned memory as it is."""
+    if isinstance(value, int):
+        return bytes(ctypes.c_int(value))
+    if isinstance(value, float):
+        return bytes(ctypes.c_double(value))
+    return bytes(ctypes.c_uint64(value.data_ptr())) if getattr(value, "is_cuda", False) else None
 
 
 class TorchKernelRefused(NeedsGpu):

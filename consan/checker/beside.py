@@ -33,6 +33,7 @@ class KeptFlag(enum.IntFlag):
     BEHIND = 32  # a griddepcontrol.wait
     GIVES = 64  # it releases
     TAKES = 128  # it acquires
+    GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (consan/session/freed_memory.py)
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,9 @@ program changes between launches of one graph, and `cuLaunchGrid`.
 
 from __future__ import annotations
 
+import functools
 import math
+import struct
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
@@ -25,6 +27,7 @@ from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import DeclaredSizes, Parameters
 from consan.session.variables import keeps_state, tables_of
 
 if TYPE_CHECKING:
@@ -33,6 +36,7 @@ if TYPE_CHECKING:
 
 _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster
 _RECORDED: Final = 1
+_BUFFER: Final = 2  # an answer with all parameters in one buffer
 _OWN: Final = Message(MessageKind.ANSWER)  # launch what the program has named
 REFUSED: Final = Message(MessageKind.ANSWER, 0, 2)  # launch nothing
 
@@ -77,6 +81,7 @@ class RecordedModules:
 
     ask: Callable[[Message], Message]  # answers a request, and gives the next one
     _known: dict[int, tuple[Prepared, NativeModule]] = field(default_factory=dict)
+    _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
     _plain: dict[tuple[int, int], CudaModule] = field(default_factory=dict)  # the program's own, by number and context
 
     def add(self, prepared: Prepared, handle: int, *, library: bool) -> None:
@@ -139,7 +144,9 @@ class RecordedModules:
     def _launched(
         self, session: Session, backend: ClientBackend, asked: _Asked, entry: str, prepared: Prepared, module: NativeModule
     ) -> None:
-        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, 0 if backend.without_log else asked.stream, module)
+        stream = 0 if backend.without_log else asked.stream
+        args = functools.partial(self._parameters, backend, prepared, entry)
+        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args)
         answered = False
         try:
             with session.framework_launch(prepared, launch) as other:
@@ -155,6 +162,16 @@ class RecordedModules:
             if answered or isinstance(error, Broken):
                 raise
             raise NotStarted("; ".join(str(error).splitlines()) or type(error).__name__) from None
+
+    def _parameters(self, backend: ClientBackend, prepared: Prepared, entry: str) -> Parameters | None:
+        """The parameters of the launch that asks; None if they cannot be known."""
+        if (prepared.number, entry) not in self._declared:
+            self._declared[prepared.number, entry] = DeclaredSizes.of(prepared.instrumented.module, entry)
+        declared = self._declared[prepared.number, entry]
+        if not all(declared.sizes):
+            return None
+        answer = backend.ask(Message(MessageKind.PARAMETERS, data=struct.pack(f"<{len(declared.sizes)}I", *declared.sizes)))
+        return declared.packed(answer.data) if answer.a == _BUFFER else declared.divided(answer.data)
 
     @staticmethod
     def _made(done: Message) -> None:

@@ -60,6 +60,7 @@ _SIGNATURES: Final = {
     "cuMemHostRegister_v2": "n n n",
     "cuMemsetD8Async": "n n n n",
     "cuModuleGetFunction": "o n s",
+    "cuOccupancyMaxActiveBlocksPerMultiprocessor": "o n n n",
     "cuModuleGetGlobal_v2": "o o n s",
     "cuModuleLoadDataEx": "o s n n n",
     "cuStreamCreate": "o n",
@@ -365,6 +366,10 @@ class ClientBackend(CudaBackend):
         with self.current():
             self._driver.call(function, ctypes.byref(address), ctypes.byref(size), handle, name.encode())
         return address.value
+
+    def ask(self, order: Message) -> Message:
+        """Give an order, and wait for the answer."""
+        return self._orders(order)
 
 
 def primary_context(orders: Orders) -> int:

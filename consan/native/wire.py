@@ -37,6 +37,7 @@ class MessageKind(enum.IntEnum):
     MAP = 15
     TEXT = 16
     WAIT = 17
+    PARAMETERS = 18
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

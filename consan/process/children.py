@@ -41,7 +41,7 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "_CONSAN_CHILDREN"  # internal: set for children only
 _PATH: Final = "PYTHONPATH"
-_USES: Final = ("instrument", "launch", "uninstrumented")  # session methods that a kernel needs
+_USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "uninstrumented")  # session methods that a kernel needs
 
 
 # -- the parent ---------------------------------------------------------------------------------------------------------------------------

@@ -3,10 +3,13 @@
 Accesses whose addresses follow from the CTA in the same way are a group: within one CTA their bytes are compared thread by thread, and then
 all CTAs have the same runs of bytes, at other places. The runs of all CTAs that are written must be apart, and no read may reach into one,
 but where a thread reads what only it writes. Two groups that meet are no proof, even where one thread is in both.
+
+Accesses of different pointers are not compared here: `extents` has the range of bytes of each, and who knows the pointers compares them.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 
@@ -35,14 +38,17 @@ class _Items:
 
     @classmethod
     def of(cls, accesses: Sequence[SpreadAccess]) -> _Items:
-        """Those of some accesses, each once."""
+        """Those of some accesses, each once, in the order of their bytes."""
         if sum(len(access.threads) for access in accesses) > _MOST_ITEMS:
             raise _Many
-        rows = [(np.broadcast_to(each.of_thread + each.of_cta[0], each.threads.shape), each) for each in accesses]
-        begin = np.concatenate([begin for begin, _ in rows])
-        nbytes = np.concatenate([np.full(len(each.threads), each.nbytes) for _, each in rows])
-        found = np.unique(np.stack([begin, nbytes, np.concatenate([each.threads for _, each in rows])]), axis=1)
-        return cls(*found)
+        begin = np.concatenate([np.broadcast_to(each.of_thread + each.of_cta[0], each.threads.shape) for each in accesses])
+        nbytes = np.repeat([each.nbytes for each in accesses], [len(each.threads) for each in accesses])
+        thread = np.concatenate([each.threads for each in accesses])
+        order = np.lexsort((thread, nbytes, begin)) if (begin[1:] <= begin[:-1]).any() else np.arange(len(begin))
+        begin, nbytes, thread = begin[order], nbytes[order], thread[order]
+        new = np.ones(len(begin), np.bool_)
+        new[1:] = (begin[1:] != begin[:-1]) | (nbytes[1:] != nbytes[:-1]) | (thread[1:] != thread[:-1])
+        return cls(begin, nbytes, thread) if new.all() else cls(begin[new], nbytes[new], thread[new])
 
     def runs(self) -> tuple[Numbers, Numbers]:
         """The ranges of bytes, apart and in order."""
@@ -77,27 +83,75 @@ class _Group:
         return (self.steps[:, None] + begin).ravel(), (self.steps[:, None] + end).ravel()
 
 
-def meet(paths: Iterable[Path]) -> str:
-    """Why it is not certain that no threads meet; empty if it is."""
+@dataclass
+class Extent:
+    """The range of bytes that all accesses of a pointer are in, and the range of those that write. Empty: none do."""
+
+    begin: int
+    end: int
+    write_begin: int = 0
+    write_end: int = 0
+
+    def takes(self, begin: int, end: int, *, writes: bool) -> None:
+        """Add an access."""
+        self.begin, self.end = min(self.begin, begin), max(self.end, end)
+        if writes:
+            first = self.write_begin == self.write_end
+            self.write_begin = begin if first else min(self.write_begin, begin)
+            self.write_end = end if first else max(self.write_end, end)
+
+
+def extents(paths: Iterable[Path]) -> dict[int | None, Extent]:
+    """The ranges of the pointers. None: of addresses that are numbers."""
+    found: dict[int | None, Extent] = {}
+    known: dict[int, tuple[int, int]] = {}
+    for stretch in {id(each.accesses): each for path in paths for each in path.stretches}.values():
+        for access in stretch.accesses:
+            if len(access.threads):
+                begin, end = _hull(access, known)
+                found.setdefault(access.base, Extent(begin, end)).takes(begin, end, writes=access.writes)
+    return found
+
+
+def _hull(access: SpreadAccess, known: dict[int, tuple[int, int]]) -> tuple[int, int]:
+    """The bytes from the first to the last of an access. `known`: of arrays that all accesses keep alive."""
+    ends = []
+    for part in (access.of_cta, access.of_thread):
+        if id(part) not in known:
+            known[id(part)] = (int(part.min()), int(part.max())) if part.size > 1 else (int(part[0]),) * 2
+        ends.append(known[id(part)])
+    (cta, last_cta), (thread, last_thread) = ends
+    return cta + thread, last_cta + last_thread + access.nbytes
+
+
+def meet(paths: Sequence[Path]) -> str:
+    """Why it is not certain that no threads meet in the bytes of one pointer; empty if it is."""
+    written = {access.base for path in paths for each in path.stretches for access in each.accesses if access.writes}
+    groups: dict[int | None, list[_Group]] = {base: [] for base in written}
+    for group in _groups(paths, written):
+        groups[group.accesses[0].base].append(group)
     try:
-        return _meet(list(_groups(paths)))
+        return next(filter(None, map(_meet, groups.values())), "")
     except _Many:
         return _TOO_MANY
 
 
-def _groups(paths: Iterable[Path]) -> Iterator[_Group]:
-    found: dict[tuple[bytes, bytes], _Group] = {}
+def _groups(paths: Iterable[Path], written: set[int | None]) -> Iterator[_Group]:
+    """The accesses of pointers that are written."""
+    found: dict[tuple[int | None, bytes, bytes], _Group] = {}
     for path in paths:
-        for access in path.accesses:
-            steps = np.broadcast_to(access.of_cta - access.of_cta[0], path.ctas.shape)
-            group = found.setdefault((path.ctas.tobytes(), steps.tobytes()), _Group(steps))
-            group.accesses.append(access)
+        ctas = path.ctas.tobytes()
+        for access in path.accessed(written):
+            if len(access.threads):
+                steps = np.broadcast_to(access.of_cta - access.of_cta[0], path.ctas.shape)
+                group = found.setdefault((access.base, ctas, steps.tobytes()), _Group(steps))
+                group.accesses.append(access)
     yield from found.values()
 
 
 def _meet(groups: list[_Group]) -> str:
     written = list[tuple[Numbers, Numbers]]()
-    reads = list[tuple[_Group, _Items]]()
+    reads, single = list[tuple[_Group, _Items]](), list[tuple[_Group, SpreadAccess]]()
     for group in groups:
         writes = [access for access in group.accesses if access.writes]
         own = [access for access in group.accesses if not access.writes and access.own]
@@ -110,7 +164,7 @@ def _meet(groups: list[_Group]) -> str:
             reads += [(group, _Items.of(own).outside(items))] if own else []
         else:
             others += own
-        reads += [(group, _Items.of([access])) for access in others]
+        single += [(group, access) for access in others]
     if not written:
         return ""
     begin, end = (np.concatenate(column) for column in zip(*written, strict=True))
@@ -118,7 +172,9 @@ def _meet(groups: list[_Group]) -> str:
     begin, end = begin[order], end[order]
     if (begin[1:] < end[:-1]).any():
         return "CTAs write the same bytes"
-    return "a thread reads what another one writes" if any(_reach(group, items, begin, end) for group, items in reads) else ""
+    near = ((group, _Items.of([access])) for group, access in single if _overlap_one(*_hull(access, {}), begin, end))
+    reached = any(_reach(group, items, begin, end) for group, items in itertools.chain(reads, near))
+    return "a thread reads what another one writes" if reached else ""
 
 
 def _reach(group: _Group, items: _Items, begin: Numbers, end: Numbers) -> bool:
@@ -126,9 +182,12 @@ def _reach(group: _Group, items: _Items, begin: Numbers, end: Numbers) -> bool:
     if not len(items.begin):
         return False
     least, most = int(group.steps.min() + items.begin.min()), int(group.steps.max() + (items.begin + items.nbytes).max())
-    if not _overlap(np.array([least]), np.array([most]), begin, end):
-        return False
-    return _overlap(*group.ranges(items), begin, end)
+    return _overlap_one(least, most, begin, end) and _overlap(*group.ranges(items), begin, end)
+
+
+def _overlap_one(first: int, last: int, begin: Numbers, end: Numbers) -> bool:
+    """Whether a range overlaps some that are apart and in order."""
+    return _overlap(np.array([first]), np.array([last]), begin, end)
 
 
 def _overlap(first: Numbers, last: Numbers, begin: Numbers, end: Numbers) -> bool:

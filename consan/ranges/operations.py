@@ -13,6 +13,7 @@ from consan.ranges.values import (
     Fork,
     SpreadValue,
     Unknown,
+    Valued,
     added,
     bitwise,
     compared,
@@ -27,29 +28,79 @@ from consan.ranges.values import (
     width,
 )
 
+Uniform = tuple[int, int]
+_POINTER = 64
+_MOST_UNIFORM = 1 << 12  # results that are kept of an instruction
+# The sources that may be added to a pointer: then the result is the result for what is added, added to the pointer.
+LEAVES = {"add": (0, 1), "sub": (0,), "mad": (2,), "mov": (0,), "cvt": (0,)}
 _BIT_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
-def result(
-    instruction: Instruction, sources: Sequence[SpreadValue], bits: Sequence[int], ctas: int, *, converts: bool
-) -> list[SpreadValue]:
-    """The values of the registers that an instruction writes. Raises `Unknown`, or `Fork` if sets of CTAs have values.
+class Operation:
+    """What an instruction computes. `bits`: of the registers that it writes."""
 
-    `bits`: of these registers. `converts`: it makes an address of another state space, with the same number for global memory.
-    """
-    if converts:
-        return list(sources)
-    op = semantics(instruction.parts, sources=len(instruction.operands) - 1)
-    if op is None or op.kind != "lane" or len(op.sources) != len(sources) or len(op.dests) != len(bits):
-        raise Unknown
-    if not (any(each.varies[0] for each in sources) and any(each.varies[1] for each in sources)):
-        return computed(op, sources, bits)
-    try:
-        if len(bits) != 1:
+    def __init__(self, instruction: Instruction, sources: int, bits: Sequence[int], *, converts: bool = False) -> None:
+        """`converts`: it makes an address of another state space, with the same number for global memory. Raises `Unknown`."""
+        self._parts, self._bits, self._converts = instruction.parts, tuple(bits), converts
+        self._uniform: dict[tuple[Uniform, ...], list[SpreadValue]] = {}
+        if converts:
+            return
+        op = semantics(instruction.parts, sources=len(instruction.operands) - 1)
+        if op is None or op.kind != "lane" or len(op.sources) != sources or len(op.dests) != len(bits):
             raise Unknown
-        return [_sum(instruction.parts, op, sources, bits[0]).collapsed()]
-    except Unknown:
-        raise single(ctas) from None
+        self._op: Op = op
+        words = (*op.sources, *op.dests)
+        self._leaves = self._left()
+        self._adds = self._parts[0] in ("add", "sub") and "sat" not in self._parts and all(map(is_integer, words))
+        self._adds = self._adds and all(width(word) == bits[0] for word in words)
+
+    def results(self, sources: Sequence[SpreadValue], ctas: int) -> list[SpreadValue]:
+        """The values for all threads. Raises `Unknown`, or `Fork` if sets of CTAs have values, or `Valued`."""
+        if self._converts:
+            return list(sources)
+        if any(each.base is not None for each in sources):
+            return self._on_base(sources, ctas)
+        varies = [each.varies for each in sources]
+        of_cta, of_thread = any(each[0] for each in varies), any(each[1] for each in varies)
+        if not (of_cta or of_thread):
+            return self._of_all(sources)
+        if self._adds:
+            return [_SUMS[self._parts[0]](self._parts, self._op, sources)]
+        if not (of_cta and of_thread):
+            return computed(self._op, sources, self._bits)
+        try:
+            if len(self._bits) != 1:
+                raise Unknown
+            return [_sum(self._parts, self._op, sources, self._bits[0]).collapsed()]
+        except Unknown:
+            raise single(ctas) from None
+
+    def _of_all(self, sources: Sequence[SpreadValue]) -> list[SpreadValue]:
+        """The results where all threads have the same numbers. Those of a loop come again in each path."""
+        key = tuple((int(each.of_cta[0]), int(each.of_thread[0])) for each in sources)
+        if key not in self._uniform:
+            if len(self._uniform) >= _MOST_UNIFORM:
+                self._uniform.clear()
+            self._uniform[key] = computed(self._op, sources, self._bits)
+        return self._uniform[key]
+
+    def _on_base(self, sources: Sequence[SpreadValue], ctas: int) -> list[SpreadValue]:
+        """The results where a source is added to a pointer: added to the same one, if the operation leaves it as it is."""
+        if self._parts[0] == "selp":
+            divide(sources[2])
+            return [sources[0] if sources[2].whole(1)[0] else sources[1]]
+        places = [number for number, each in enumerate(sources) if each.base is not None]
+        if len(places) > 1 or places[0] not in self._leaves:
+            raise Valued([each.base for each in sources if each.base is not None])
+        base = sources[places[0]].base
+        return [each.on(base) for each in self.results([each.on(None) for each in sources], ctas)]
+
+    def _left(self) -> tuple[int, ...]:
+        """The sources that may be added to a pointer: they and the result have all bits of one."""
+        op, places = self._op, LEAVES.get(self._parts[0], ())
+        words = [*(op.sources[each] for each in places if each < len(op.sources)), *op.dests]
+        whole = all(is_integer(word) and width(word) == _POINTER for word in words) and self._bits == (_POINTER,)
+        return places if whole and "sat" not in self._parts else ()
 
 
 def _sum(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue], bits: int) -> SpreadValue:
@@ -160,7 +211,7 @@ def _predicate(parts: tuple[str, ...], op: Op, sources: Sequence[SpreadValue]) -
     """Comparisons, selections and combinations of predicates (ISA "setp", "selp", "and")."""
     root = parts[0]
     if root == "selp":
-        _divide(sources[2])
+        divide(sources[2])
         return sources[0] if sources[2].whole(1)[0] else sources[1]
     if root == "setp" and parts[1] in SIGNS and is_integer(op.sources[0]):
         word = op.sources[0]
@@ -178,13 +229,14 @@ def _combined(how: str, one: SpreadValue, other: SpreadValue) -> SpreadValue:
         raise Unknown
     varies = [each.varies for each in (one, other)]
     if (True, False) in varies and (False, True) in varies:
-        _divide(one if one.varies[0] else other)
+        divide(one if one.varies[0] else other)
     threads = any(each[1] for each in varies)
     numbers = _BIT_OPERATIONS[how](one.whole(1), other.whole(1))
     return SpreadValue(np.zeros(1, np.uint64), numbers) if threads else SpreadValue(numbers, np.zeros(1, np.uint64))
 
 
-def _divide(predicate: SpreadValue) -> None:
+def divide(predicate: SpreadValue) -> None:
+    """Raise `Fork` if a predicate differs between CTAs, or between threads."""
     if any(predicate.varies):
         holds = predicate.whole(1) != 0
         raise Fork([holds, ~holds], of_threads=predicate.varies[1])

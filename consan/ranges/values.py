@@ -5,6 +5,9 @@ and one of a thousand. Numbers of one part alone go through the operations of th
 additions, products with a number that all threads share, extensions that cannot wrap, and bit operations whose parts share no bit.
 
 What is no such sum raises `Fork`, with sets of CTAs in each of which it is one: the walk goes on in each of them.
+
+A pointer among the parameters is no number: it is the base of what is added to it. So one proof serves all values of the pointer. What
+needs its number raises `Valued`.
 """
 
 from __future__ import annotations
@@ -24,7 +27,10 @@ Signed = npt.NDArray[np.int64]
 Mask = npt.NDArray[np.bool_]
 MOST_SINGLE = 64  # CTAs that a path goes on with one by one
 _ZERO = np.zeros(1, np.uint64)
+_WHOLE = 64  # bits of the numbers of parts
 _LARGEST = 1 << 62  # of exact parts: sums of two stay in 64 bits
+_MASKS: dict[int, np.uint64] = {bits: np.uint64((1 << bits) - 1) for bits in range(65)}
+_SMALL, _MOST_SEEN = 2048, 1 << 12  # arrays of up to so many numbers are remembered, and how many arrays
 
 
 class Unknown(Exception):  # noqa: N818
@@ -38,12 +44,23 @@ class Fork(Exception):  # noqa: N818
         self.sets, self.of_threads = [each for each in sets if each.any()], of_threads
 
 
-@dataclass(frozen=True)
+class Valued(Exception):  # noqa: N818
+    """Something follows from the numbers of these pointers, and not only from what is added to them."""
+
+    def __init__(self, bases: Sequence[int]) -> None:
+        self.bases = bases
+
+
+@dataclass(frozen=True, slots=True)
 class SpreadValue:
-    """A register. Each part has one number for all, or one for each CTA or thread of a path. A predicate is 0 or 1, and of one part."""
+    """A register. Each part has one number for all, or one for each CTA or thread of a path. A predicate is 0 or 1, and of one part.
+
+    `base`: the pointer that the value is added to. None: it is a number.
+    """
 
     of_cta: Words
     of_thread: Words
+    base: int | None = None
 
     @classmethod
     def same(cls, number: int) -> SpreadValue:
@@ -57,26 +74,31 @@ class SpreadValue:
 
     def whole(self, bits: int) -> Words:
         """The numbers of a value of one part."""
+        if self.base is not None:
+            raise Valued([self.base])
         return np.asarray((self.of_cta + self.of_thread) & _mask(bits))
 
     def kept(self, mask: Mask, *, of_threads: bool) -> SpreadValue:
         """The value in a set of CTAs, or of threads."""
         if of_threads:
-            return self if self.of_thread.size == 1 else SpreadValue(self.of_cta, self.of_thread[mask]).collapsed()
-        return self if self.of_cta.size == 1 else SpreadValue(self.of_cta[mask], self.of_thread).collapsed()
+            return self if self.of_thread.size == 1 else SpreadValue(self.of_cta, self.of_thread[mask], self.base).collapsed()
+        return self if self.of_cta.size == 1 else SpreadValue(self.of_cta[mask], self.of_thread, self.base).collapsed()
+
+    def on(self, base: int | None) -> SpreadValue:
+        """The same parts, added to a pointer or to none."""
+        return SpreadValue(self.of_cta, self.of_thread, base)
 
     def collapsed(self) -> SpreadValue:
         """The same with one number for all where there is but one."""
-        return SpreadValue(_collapsed(self.of_cta), _collapsed(self.of_thread))
+        return SpreadValue(_collapsed(self.of_cta), _collapsed(self.of_thread), self.base)
 
 
 def _collapsed(numbers: Words) -> Words:
-    return numbers[:1] if numbers.size > 1 and (numbers == numbers[0]).all() else numbers
+    return numbers[:1] if numbers.size > 1 and numbers[0] == numbers[-1] and (numbers == numbers[0]).all() else numbers
 
 
 def _mask(bits: int) -> np.uint64:
-    mask: np.uint64 = np.uint64((1 << bits) - 1)
-    return mask
+    return _MASKS[bits]
 
 
 def of_part(numbers: Words, *, of_threads: bool) -> SpreadValue:
@@ -92,53 +114,93 @@ def single(ctas: int) -> Fork | Unknown:
 def computed(op: Op, sources: Sequence[SpreadValue], bits: Sequence[int]) -> list[SpreadValue]:
     """The results of an operation on values of one and the same part. `bits`: of the registers that it writes."""
     threads = any(each.varies[1] for each in sources)
-    numbers = [_typed(each.whole(64), word) for each, word in zip(sources, op.sources, strict=True)]
+    numbers = [_typed(each.whole(_WHOLE), word) for each, word in zip(sources, op.sources, strict=True)]
     size = max((each.size for each in numbers), default=1)
-    with np.errstate(all="ignore"):
-        results = op.fn(*(np.broadcast_to(each, size) for each in numbers))
+    results = op.fn(*(_of_size(each, size) for each in numbers))
     found = results if isinstance(results, tuple) else (results,)
     pairs = zip(found, op.dests, bits, strict=True)
-    numbers_of = (_untyped(np.broadcast_to(np.asarray(each), size), word, width) for each, word, width in pairs)
+    numbers_of = (_untyped(_of_size(np.atleast_1d(each), size), word, width) for each, word, width in pairs)
     return [of_part(numbers, of_threads=threads).collapsed() for numbers in numbers_of]
+
+
+def _of_size(numbers: npt.NDArray[Any], size: int) -> npt.NDArray[Any]:
+    return numbers if numbers.size == size else np.full(size, numbers[0], numbers.dtype)
+
+
+_UNSIGNED = {word: np.dtype(f"u{kind.itemsize}") for word, kind in DTYPES.items()}
 
 
 def _typed(numbers: Words, word: str) -> npt.NDArray[Any]:
     if word == "pred":
         return np.asarray(numbers != 0)
-    return np.asarray(numbers.astype(f"u{DTYPES[word].itemsize}").view(DTYPES[word]))
+    return np.asarray(numbers.astype(_UNSIGNED[word]).view(DTYPES[word]))
 
 
 def _untyped(numbers: npt.NDArray[Any], word: str, bits: int) -> Words:
     """A result in its register: signed numbers are extended by their sign, others by zeros."""
     if word == "pred":
         return numbers.astype(np.uint64)
-    typed = np.ascontiguousarray(numbers.astype(DTYPES[word]))
+    typed = np.ascontiguousarray(numbers, dtype=DTYPES[word])
     if word.startswith("s"):
         return np.asarray(typed.astype(np.int64).view(np.uint64) & _mask(bits))
-    return typed.view(f"u{DTYPES[word].itemsize}").astype(np.uint64)
+    return typed.view(_UNSIGNED[word]).astype(np.uint64)
 
 
 # -- sums ------------------------------------------------------------------------------------------------------------------------
 
 
 def exact(value: SpreadValue, bits: int, *, signed: bool) -> tuple[Signed, Signed]:
-    """Parts whose sum, without a wrap, is the number that the register holds. Raises `Unknown`."""
+    """Parts whose sum, without a wrap, is the number that the register holds, or what it adds to its base. Raises `Unknown`."""
     low, high = (-(1 << bits - 1), (1 << bits - 1) - 1) if signed else (0, (1 << bits) - 1)
-    for of_cta in _readings(value.of_cta, bits):
-        for of_thread in _readings(value.of_thread, bits):
-            least, most = int(of_cta.min()) + int(of_thread.min()), int(of_cta.max()) + int(of_thread.max())
-            if low <= least and most <= min(high, _LARGEST):
-                return of_cta, of_thread
+    for cta in _readings(value.of_cta, bits):
+        for thread in _readings(value.of_thread, bits):
+            if low <= cta.least + thread.least and cta.most + thread.most <= min(high, _LARGEST):
+                return cta.numbers, thread.numbers
     raise Unknown
 
 
-def _readings(numbers: Words, bits: int) -> list[Signed]:
-    """Numbers as those of a type with a sign, and of one without, if they are not too large."""
+@dataclass(frozen=True, slots=True)
+class _Reading:
+    """Numbers with a sign, and the least and the largest of them."""
+
+    numbers: Signed
+    least: int
+    most: int
+
+
+_SEEN: dict[tuple[int, int], tuple[Words, list[_Reading]]] = {}  # by the array, which stays alive with its entry, and the bits
+
+
+def _readings(numbers: Words, bits: int) -> list[_Reading]:
+    """Numbers as those of a type with a sign, and of one without, if they are not too large. Those of a small array are remembered."""
+    if numbers.size == 1:
+        return _one(int(numbers[0]) & (1 << bits) - 1, bits)
+    if numbers.size > _SMALL:
+        return _read(numbers, bits)
+    key = id(numbers), bits
+    if key not in _SEEN:
+        if len(_SEEN) >= _MOST_SEEN:
+            _SEEN.clear()
+        _SEEN[key] = numbers, _read(numbers, bits)
+    return _SEEN[key][1]
+
+
+def _one(number: int, bits: int) -> list[_Reading]:
+    """The same of a single number."""
+    readings = (number - (1 << bits), number) if number >> bits - 1 else (number,)
+    return [_Reading(np.array([each]), each, each) for each in readings if abs(each) < _LARGEST]
+
+
+def _read(numbers: Words, bits: int) -> list[_Reading]:
     plain = numbers & _mask(bits)
     negative = plain >> np.uint64(bits - 1) != 0
-    signed = (plain | (np.where(negative, ~_mask(bits), np.uint64(0)))).view(np.int64)
-    found = [signed] if bits == 64 or not negative.any() else [signed, plain.view(np.int64)]
-    return [each for each in found if max(abs(int(each.min())), abs(int(each.max()))) < _LARGEST]
+    if not negative.any():
+        found = [plain.view(np.int64)]
+    else:
+        signed = (plain | (np.where(negative, ~_mask(bits), np.uint64(0)))).view(np.int64)
+        found = [signed] if bits == 64 else [signed, plain.view(np.int64)]
+    readings = (_Reading(each, int(each.min()), int(each.max())) for each in found)
+    return [each for each in readings if max(abs(each.least), abs(each.most)) < _LARGEST]
 
 
 def extended(value: SpreadValue, bits: int, *, signed: bool) -> SpreadValue:
@@ -149,7 +211,17 @@ def extended(value: SpreadValue, bits: int, *, signed: bool) -> SpreadValue:
 
 def added(one: SpreadValue, other: SpreadValue, bits: int) -> SpreadValue:
     """The sum. Parts of it are sums of parts, modulo 2 to the power of the bits."""
-    return SpreadValue((one.of_cta + other.of_cta) & _mask(bits), (one.of_thread + other.of_thread) & _mask(bits))
+    return SpreadValue(_plus(one.of_cta, other.of_cta, bits), _plus(one.of_thread, other.of_thread, bits))
+
+
+def _plus(one: Words, other: Words, bits: int) -> Words:
+    """The sum of parts. With zero it is the same array if it can be: what is known of it stays known."""
+    if bits == _WHOLE and other.size == 1 and not other[0]:
+        return one
+    if bits == _WHOLE and one.size == 1 and not one[0]:
+        return other
+    total = one + other if bits == _WHOLE else (one + other) & _MASKS[bits]
+    return _collapsed(total) if one.size > 1 and other.size > 1 else total
 
 
 def scaled(value: SpreadValue, factor: SpreadValue, bits: int) -> SpreadValue:

@@ -6,27 +6,35 @@ engine has kept. Bytes of an array are the same in both launches, wherever its c
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import KEPT, KeptFlag, Rows, may_observe, meetings, orders
+from consan.checker.beside import KeptFlag, Rows, may_observe, meetings, orders
 from consan.reports import beside as words
 from consan.reports.found import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
+from consan.session.array_rows import HOST, ROWS, span_of
+from consan.session.layouts import AddressName
 from consan.session.streams import LaunchOrder, Stream, StreamPlace
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
     from consan.session.session import Session
 
-_HOST = 1 << 63  # added to the places of arrays of the host
-_ROWS = np.dtype([*KEPT.descr, ("device", "<u8")])
+MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
 Mask = npt.NDArray[np.bool_]
+
+
+MOST_RUNNING = 4096  # launches, and operations of a framework
+_TOO_MANY = (
+    f"more than {MOST_RUNNING:,} launches and array operations were made while the host waited for none: the oldest were not compared"
+)
 
 
 @dataclass(frozen=True)
@@ -47,19 +55,23 @@ class Copied:
         element, byte = np.divmod((rows["device"][inside] - np.uint64(self.address)).astype(np.int64), self.array.itemsize)
         index = np.unravel_index(element, self.array.shape)
         offsets = sum((each * step for each, step in zip(index, self.array.strides, strict=True)), byte)
-        rows["address"][inside] = (offsets + int(self.array.__array_interface__["data"][0])).astype(np.uint64) + np.uint64(_HOST)
+        rows["address"][inside] = (offsets + int(self.array.__array_interface__["data"][0])).astype(np.uint64) + np.uint64(HOST)
 
 
 @dataclass(frozen=True)
 class Memory:
-    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address."""
+    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address.
+
+    `owners`: objects that keep the arrays where they are.
+    """
 
     arrays: Sequence[Copied]
     shared: bool
+    owners: Sequence[Any] = ()
 
     def rows(self, kept: Rows) -> Rows:
         """Accesses by their places. Those of memory that no other launch has are left out."""
-        rows = np.zeros(len(kept), _ROWS)
+        rows = np.zeros(len(kept), ROWS)
         for name in kept.dtype.names or ():
             rows[name] = kept[name]
         rows["device"] = rows["address"]
@@ -84,31 +96,70 @@ class LaunchShape:
 class _Launched:
     """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs beside it."""
 
+    prepared: Prepared
     module: ModuleSites
     shape: LaunchShape
     stream: Stream | None
     fences: bool  # the kernel has a fence
     rows: Rows | None
+    names: AddressName
+
+    @functools.cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first byte to the last."""
+        return span_of(self.rows)
 
     @property
     def name(self) -> str:
         """The kernel."""
         return function_name(self.shape.entry)
 
-    def side(self, row: np.void) -> words.LaunchSide:
+    def side(self, row: np.void) -> words.Side:
         """An access for the report."""
+        begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
-            int(row["device"]), int(row["bytes"]), bool(int(row["flags"]) & KeptFlag.WRITES),
+            begin, nbytes, bool(int(row["flags"]) & KeptFlag.WRITES), self.names(begin, begin + nbytes),
         )  # fmt: skip
 
 
-@dataclass
-class Beside:
-    """The launches of a block."""
+@dataclass(frozen=True)
+class _Operated:
+    """An operation of the framework on arrays, or what it did before there was a comparison (`rows` None)."""
 
+    operation: words.OperationSide
+    stream: Stream | None
+    rows: Rows | None
+    owners: Sequence[Any] = ()
+    fences: bool = False
+
+    @functools.cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first byte to the last."""
+        return span_of(self.rows)
+
+    @property
+    def name(self) -> str:
+        """What was done."""
+        return self.operation.what
+
+    def side(self, row: np.void) -> words.Side:
+        """An access for the report."""
+        writes = bool(int(row["flags"]) & KeptFlag.WRITES)
+        return replace(self.operation, begin=int(row["device"]), nbytes=int(row["bytes"]), writes=writes)
+
+
+_Done = _Launched | _Operated
+
+
+@dataclass(eq=False)
+class Beside:
+    """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete."""
+
+    required: bool = True
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
-    _launched: dict[int, _Launched] = field(default_factory=dict)  # those that a later one may run beside
+    _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
+    _names: dict[Stream, str] = field(default_factory=dict)
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
         """Where the next launch stands. One without a stream comes after all others, and before all that follow.
@@ -124,53 +175,106 @@ class Beside:
         """Compare the launch that a session has made with those beside it, and keep it."""
         kept, place = session.recording.kept, self.place(stream, programmatic=programmatic)
         fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
-        rows = None if kept is None else shape.memory.rows(kept.rows)
-        launch = _Launched(session.sites_of(prepared), shape, stream, fences, rows)
-        for each in sorted(self.timeline.everything - place.start):
-            earlier, waited = self._launched[each], each in place.waited
-            found = list(_compared(earlier, launch, waited=waited))
-            if reason := _doubt(earlier, launch, any_found=bool(found)):
-                session.watch.reasons[reason] = None
-            else:
-                session.recording.findings.add(found)
-        self._keep(launch, place, waits=kept is not None and kept.waited)
+        rows = None if kept is None else self._with_room(shape.memory.rows(kept.rows))
+        launch = _Launched(prepared, session.sites_of(prepared), shape, stream, fences, rows, prepared.address_name)
+        self._add(session, launch, place, waits=kept is not None and kept.waited)
 
-    def _keep(self, launch: _Launched, place: StreamPlace, *, waits: bool) -> None:
+    def operated(
+        self, session: Session, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
+    ) -> None:
+        """The same for an operation of the framework. `rows`: None if they are not known. `owners`: they keep its arrays where they are."""
+        place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
+        self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
+
+    def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
+        """Take the accesses to this memory out of each launch that may still run; gives those that there are."""
+        found = {}
+        for number, done in self._done.items():
+            if done.rows is not None:
+                inside = (done.rows["address"] >= address) & (done.rows["address"] < address + nbytes)
+                if inside.any():
+                    found[number] = done.rows[inside]
+                    self._done[number] = replace(done, rows=done.rows[~inside])
+        return found
+
+    def attach(self, rows: dict[int, Rows]) -> None:
+        """Add accesses to launches, of which some may be over now."""
+        for number in rows.keys() & self._done.keys():
+            done = self._done[number]
+            if done.rows is not None:
+                self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
+
+    def _with_room(self, rows: Rows) -> Rows | None:
+        total = sum(len(done.rows) for done in self._done.values() if done.rows is not None)
+        return rows if total + len(rows) <= MOST_ROWS else None
+
+    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool) -> None:
+        for number in sorted(self.timeline.everything - place.start):
+            self._compare(session, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
-        self._launched[number] = launch
-        if launch.stream is None:
-            self.timeline.host = self.timeline.everything
+        self._done[number] = done
+        if done.stream is None:
+            self.timeline.host_waits(self.timeline.everything)
         else:
-            launch.stream.launched(number, place)
-        for each in self.timeline.host & self._launched.keys():
-            del self._launched[each]
+            done.stream.launched(number, place)
+        if len(self.timeline.running) > MOST_RUNNING:
+            self.timeline.host_waits(frozenset([min(self.timeline.running)]))
+            session.watch.reasons[_TOO_MANY] = None
+        self._done = {each: self._done[each] for each in self.timeline.running}
+
+    def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
+        found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
+        if earlier.rows is None or later.rows is None:
+            self._tell_unknown(session, earlier, later)
+        elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
+            names = f"{earlier.name} and {later.name}"
+            why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
+            session.watch.reasons[why] = None
+        else:
+            session.recording.findings.add(found)
+
+    def _tell_unknown(self, session: Session, earlier: _Done, later: _Done) -> None:
+        """Tell that two were not compared: of a program, each kernel has the reason."""
+        if self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched)):
+            names = f"{earlier.name} and {later.name}"
+            session.watch.reasons[f"the launches of {names} were not compared: the accesses of one are not known in full"] = None
+            return
+        for each, other in ((earlier, later), (later, earlier)):
+            if isinstance(each, _Launched):
+                whose = "all its accesses" if each.rows is None else f"all accesses of {other.name}"
+                why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
+                session.recording.lacks_outer(each.prepared, each.shape.entry, why)
+
+    def _compared(self, earlier: _Done, later: _Done, *, waited: bool) -> Iterator[Finding]:
+        if earlier.rows is None or later.rows is None:
+            return
+        situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
+        spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
+        edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
+        for each in meetings(earlier.rows, later.rows, waited=waited):
+            again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
+            yield words.beside(
+                earlier.side(each.first), later.side(each.second), words.GIVEN_AGAIN if again else situation, edge,
+                ahead=int(each.second["address"]) - int(each.first["address"]),
+                count=each.count, ctas=each.ctas, same_value=each.same_value,
+            )  # fmt: skip
+
+    def _named(self, stream: Stream | None) -> str:
+        """The name of a stream in reports: they are counted in the order in which they are named."""
+        if stream is None or stream.name:
+            return stream.name if stream is not None else "no stream"
+        return self._names.setdefault(stream, f"stream {len(self._names) + 1}")
 
 
-def _doubt(earlier: _Launched, later: _Launched, *, any_found: bool) -> str:
-    """Why two launches are not judged; empty if they are."""
-    names = f"{earlier.name} and {later.name}"
-    if earlier.rows is None or later.rows is None:
-        return f"the launches of {names} were not compared: the accesses of one are not known in full"
-    if any_found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
-        return f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
-    return ""
+def _may_meet(one: _Done, other: _Done) -> bool:
+    """Whether the bytes between the first and the last of each overlap."""
+    return one.span[0] < other.span[1] and other.span[0] < one.span[1]
 
 
-def _may_signal(one: _Launched, other: _Launched) -> bool:
+def _may_signal(one: _Done, other: _Done) -> bool:
     """Whether a release of one may meet an acquire of the other."""
     assert one.rows is not None
     assert other.rows is not None
     gives = one.fences or KeptFlag.GIVES in orders(one.rows)
     takes = other.fences or KeptFlag.TAKES in orders(other.rows)
     return gives and takes and may_observe(one.rows, other.rows)
-
-
-def _compared(earlier: _Launched, later: _Launched, *, waited: bool) -> Iterator[Finding]:
-    if earlier.rows is None or later.rows is None:
-        return
-    situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
-    for each in meetings(earlier.rows, later.rows, waited=waited):
-        yield words.beside(
-            earlier.side(each.first), later.side(each.second), situation, ahead=int(each.second["address"]) - int(each.first["address"]),
-            count=each.count, ctas=each.ctas, same_value=each.same_value,
-        )  # fmt: skip

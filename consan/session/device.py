@@ -138,11 +138,11 @@ class Device:
 
     def plant(self, prepared: Prepared) -> None:
         """Write the control block of a loaded module."""
-        if prepared.loaded is not None and prepared.recorded is None:
-            address, _ = self.backend.symbol(prepared.loaded, CONTROL)
+        if prepared.handle is not None and prepared.recorded is None:
+            address, _ = self.backend.symbol(prepared.handle, CONTROL)
             self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
             if prepared.delayed:
-                self.backend.write(self.backend.symbol(prepared.loaded, SEED)[0], self.delay_bytes())
+                self.backend.write(self.backend.symbol(prepared.handle, SEED)[0], self.delay_bytes())
 
     def delay(self, seed: int) -> None:
         """Delay warps at synchronising instructions, by this seed. The first call must come before any module is prepared."""

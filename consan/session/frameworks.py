@@ -3,7 +3,8 @@
 The framework launches inside a block. Before it, the launch gets a log. The record is judged beside the program (beside_program.py), or
 else behind the block, where the host waits for the kernel.
 A launch that cannot be recorded (into a graph, without room for its log, of a kernel whose record could not be judged) takes called
-hooks: the framework is given that form of the module, to launch in place of its own.
+hooks: the framework is given that form of the module, to launch in place of its own. Likewise it is given the form that records global
+memory, for a launch that is looked at (global_looks.py).
 
 Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """
@@ -11,24 +12,33 @@ Not handled: repeating a launch whose record does not tell all, because the fram
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 
 from consan.backends.base import Dim3, Handle
+from consan.instrument.record.global_memory import Mode
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device
+from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.judging import Judge
+from consan.session.layouts import AddressNames
 from consan.session.modules import Modules
+from consan.session.parameters import Asked, Parameters, unknown
 from consan.session.prepared import Prepared
 from consan.session.selection import Selection
 from consan.session.sent import Shape
+from consan.session.streams_seen import StreamsSeen
 from consan.session.watch import SessionWatch
 
 
 @dataclass(frozen=True)
 class FrameworkLaunch:
-    """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory."""
+    """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
+
+    `args`: reads the parameters, before the launch.
+    """
 
     entry: str
     grid: Dim3
@@ -37,6 +47,7 @@ class FrameworkLaunch:
     stream: int
     module: Handle
     shared: int = 0
+    args: Asked = unknown
 
     @property
     def threads(self) -> int:
@@ -54,6 +65,26 @@ class Frameworks:
     watch: SessionWatch
     selection: Selection
     beside: BesideProgram
+    names: AddressNames
+
+    def settle(self) -> None:
+        """Conclude all launches, and make the proofs that are left."""
+        self.beside.settle()
+        self._looks.settle()
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.beside.forget()
+        self._looks.forget()
+        self._streams.forget()
+
+    @functools.cached_property
+    def _streams(self) -> StreamsSeen:
+        return StreamsSeen(self.judge.recording)
+
+    @functools.cached_property
+    def _looks(self) -> GlobalLooks:
+        return GlobalLooks(self.modules, self.judge)
 
     @contextlib.contextmanager
     def recorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
@@ -68,7 +99,15 @@ class Frameworks:
             yield plain
             return
         with _loaded(prepared, launch.module):
-            yield from self._launched(prepared, launch)
+            look = NONE
+            if not self.device.backend.capturing(launch.stream):
+                self._streams.launched(launch.stream)
+                look = self._looks.of(prepared, launch)
+            chosen = yield from self._launched(prepared, launch, look)
+            if chosen is prepared:
+                self._looks.made(prepared, launch, look)
+            elif chosen is look.whole:
+                self.judge.looked(prepared, launch.entry)
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
@@ -79,28 +118,32 @@ class Frameworks:
             return False
         return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
-    def _launched(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:
+    def _launched(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
+        """Launch. Returns the form that was launched."""
         judge, backend, entry = self.judge, self.device.backend, launch.entry
-        if self._counts_again(prepared, launch):
+        if look.whole is None and self._counts_again(prepared, launch):
             with self.watch.ending(prepared, entry, prepared.loaded, launch.threads):
                 yield None
                 backend.watch(launch.stream)
-            return
+            return prepared
         shape: Shape = (launch.module, prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
-        beside = not prepared.doubtful and self.beside.takes(prepared, entry) and not backend.capturing(launch.stream)
-        chosen, started = prepared, self.beside.idle(shape) if beside else None
+        form = look.whole or prepared
+        beside = not form.doubtful and self.beside.takes(form, entry) and not backend.capturing(launch.stream)
+        chosen, started = form, self.beside.idle(shape) if beside else None
         if started is None:
-            chosen, started = judge.start(prepared, entry, *shape[3:6], None, launch.stream, beside=beside)
+            chosen, started = judge.start(form, entry, *shape[3:6], None, launch.stream, _args(form, launch, look), beside=beside)
+        if chosen is look.whole:
+            self.names.note(chosen, entry)
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:
             yield chosen.loaded
-            return
+            return chosen
         if beside:
             ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
             with ending, self.beside.launched(prepared, shape, started, launch.stream):
                 yield None
-            return
+            return prepared
         if not started.silent and launch.stream not in backend.ordered_streams:
             backend.synchronize()  # the memory for its record is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)
@@ -109,13 +152,19 @@ class Frameworks:
             backend.watch(launch.stream)
             if not started.silent:
                 self.watch.after(chosen, entry, None, launch.threads, alone=False)
+        return chosen
+
+
+def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:
+    """The parameters for a proof that the launch may be recorded without global memory; none where there is nothing to prove."""
+    return () if look.whole is not None or form.recorded is None or form.recorded.mode is Mode.OFF else launch.args() or ()
 
 
 @contextlib.contextmanager
 def _loaded(prepared: Prepared, module: Handle) -> Iterator[None]:
     """Inside the block the module is the one that the framework has loaded: it may load the same text more than once."""
-    before, prepared.loaded = prepared.loaded, module
+    before, prepared.handle = prepared.handle, module
     try:
         yield
     finally:
-        prepared.loaded = before
+        prepared.handle = before

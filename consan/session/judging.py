@@ -82,6 +82,11 @@ class Judge:
         if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
             self.modules.used.pop(prepared.number, None)
 
+    def looked(self, prepared: Prepared, entry: str) -> None:
+        """A launch of a framework took the form with global memory instead of the framework's own."""
+        self.recording.counts_looked(prepared, entry)
+        self._unlist(prepared)
+
     def start(
         self,
         prepared: Prepared,

@@ -5,6 +5,7 @@ Instrumented text is cached by content, in the process and on disk: a kernel tha
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import math
 from collections.abc import Callable
@@ -16,6 +17,7 @@ from consan.checker.ahead import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
@@ -46,6 +48,10 @@ class Modules:
 
         `recorded`: with the recording engine, if it takes the module. `outer`: and with global memory, if the session looks there.
         """
+        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, outer=outer))
+
+    def _instrumented(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, outer: bool = True) -> Prepared:
+        """The same, but a recorded module may not be assembled yet."""
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
         outer = outer and recorded and self._recording.outer
@@ -97,8 +103,13 @@ class Modules:
             prepared.recorded = done[1]
             if backend.assembles:
                 settle(plain)
-                prepared.cubin = assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
+                prepared.assembly = lambda: assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
             return prepared
+
+    def _assembled(self, prepared: Prepared) -> Prepared:
+        """A module with its machine code."""
+        with self.progress.module(prepared.name) if prepared.assembly else contextlib.nullcontext():
+            return _assemble(prepared)
 
     def _rewritten(self, made_by: str, base: Variant, read: Callable[[], Module], delays: bool) -> Instrumented:
         """The module with hooks: made once, cached on disk by the key of what it is made from."""
@@ -115,14 +126,18 @@ class Modules:
         return made[0] if made else restore(text, read)
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
-        """Instrument and load a module."""
-        return self.load(self.instrument(ptx, name, cluster, recorded=self.records(name)))
+        """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
+        prepared = self._instrumented(ptx, name, cluster, recorded=self.records(name))
+        if prepared.assembly is None or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+            return self.load(prepared)
+        prepared.loads = functools.partial(_load, self._device)
+        return prepared
 
     def for_framework(self, ptx: str, name: str, *, reached: bool) -> Prepared:
         """Instrument a module that a framework loads and launches.
 
-        Global memory is looked at only if that is asked for: frameworks make many launches, of much memory. `reached`: the program can
-        reach the module's variables. A module that uses some is not recorded then (variables.py).
+        The form records global memory only if all of it is asked for: frameworks make many launches, of much memory (global_looks.py).
+        `reached`: the program can reach the module's variables. A module that uses some is not recorded then (variables.py).
         """
         wanted = self.records(name)
         variable = keeps_state(ptx) if wanted and reached else ""
@@ -139,6 +154,13 @@ class Modules:
         if wanted and delayed:
             self._recording.takes_hooks(name, "its warps are delayed")
         return wanted and not delayed
+
+    def with_outer(self, prepared: Prepared) -> Prepared:
+        """A recorded module for global memory too, loaded."""
+        whole = self.load(self.instrument(prepared.instrumented.module, prepared.name, 1, recorded=True))
+        self.used.pop(whole.number, None)  # it is not launched yet
+        whole.framework = prepared.framework
+        return whole
 
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
@@ -159,13 +181,7 @@ class Modules:
 
     def load(self, prepared: Prepared) -> Prepared:
         """Load a module, once."""
-        name = prepared.name
-        if prepared.loaded is None:
-            backend, cubin = self._device.backend, prepared.cubin
-            prepared.loaded = backend.load(prepared.instrumented.ptx, name=name) if cubin is None else backend.load_cubin(cubin)
-            self._device.unload_with(prepared, prepared.loaded)
-            self._device.plant(prepared)
-        return prepared
+        return _load(self._device, self._assembled(prepared))
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded. A recorded one has none."""
@@ -203,3 +219,20 @@ class Modules:
         ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may fix the cluster size
         bytes_ = self._device.backend.resources(prepared.loaded, entry).static_shared + shared
         return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self._device.most_shadow)
+
+
+def _assemble(prepared: Prepared) -> Prepared:
+    if prepared.assembly is not None:
+        prepared.cubin, prepared.assembly = prepared.assembly(), None
+    return prepared
+
+
+def _load(device: Device, prepared: Prepared) -> Prepared:
+    """Load a module, once."""
+    if prepared.handle is None:
+        backend, cubin = device.backend, _assemble(prepared).cubin
+        handle = backend.load(prepared.instrumented.ptx, name=prepared.name) if cubin is None else backend.load_cubin(cubin)
+        prepared.handle = handle
+        device.unload_with(prepared, handle)
+        device.plant(prepared)
+    return prepared

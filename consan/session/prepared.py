@@ -25,18 +25,28 @@ class Prepared:
     number: int
     counter: int
     cubin: bytes | None = None
+    assembly: Callable[[], bytes] | None = None  # makes the machine code, where the device wants some and it is not made yet
     notes: tuple[str, ...] = ()  # notes of the assembler for the report
-    loaded: Handle | None = None
+    handle: Handle | None = None  # as it is loaded
+    loads: Callable[[Prepared], object] | None = None  # loads it when it is first used
     plain_loaded: Handle | None = None
     launched: bool = False
     delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     roomy: bool = False  # recorded, and a log of the usual length was full
+    unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
     doubtful: str = ""  # why its launches take hooks: a record could not be judged
     refusal: str = ""  # why that engine does not take it, where it was asked to
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
+
+    @property
+    def loaded(self) -> Handle | None:
+        """The loaded module. One whose other form may serve is assembled and loaded here, when it is first used."""
+        if self.handle is None and self.loads is not None:
+            self.loads(self)
+        return self.handle
 
     @property
     def synchronises_grid(self) -> bool:

@@ -1,11 +1,11 @@
 """Launches whose accesses to global memory are proven apart before they run (consan/ranges): they are recorded without global memory.
 
-A proof depends on the parameters, the grid and the block, so there is one for each launch; equal launches share it. Where there is none,
-the launch is recorded in full.
+A proof depends on the grid, the block and those parameters that are no pointers. Launches that are equal in these share it, as long as
+their pointers are far enough apart, which is compared each time. Where there is no proof, the launch is recorded in full.
 
 A module whose variables keep state has none: the two forms would each have their own.
 
-Not handled: launches of frameworks, whose parameters the session does not see, and launches that are compared with others.
+Not handled: launches of frameworks whose parameters the session does not see, and launches that are compared with others.
 """
 
 from __future__ import annotations
@@ -14,13 +14,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from consan.ranges import LaunchExtents, NotProven, Slice, proven
+from consan.ranges import LaunchExtents, NotProven, Proof, Slice, prove
 from consan.session.prepared import Prepared
 from consan.session.variables import keeps_state
 
 PROVES = True  # tests look at records
-_MOST_KNOWN: Final = 256  # launches
+_MOST_KNOWN: Final = 1024  # proofs
 _OfModule = tuple[int, str]
+_Near = tuple[tuple[int, int | None, int], ...]  # pointers that are not apart, and their distances
+_Launches = tuple[_OfModule, LaunchExtents, tuple[bytes, ...], _Near]
+_APART: Final[_Near] = ()
 
 
 @dataclass
@@ -28,7 +31,7 @@ class Proofs:
     """What is proven of the launches of a session."""
 
     _slices: dict[_OfModule, Slice | None] = field(default_factory=dict)  # None: no launch of the kernel has a proof
-    _known: dict[tuple[_OfModule, tuple[bytes, ...], LaunchExtents], int] = field(default_factory=dict)
+    _known: dict[_Launches, Proof | None] = field(default_factory=dict)
 
     def accesses(self, prepared: Prepared, entry: str, args: Sequence[bytes], shape: LaunchExtents) -> int:
         """How many accesses of single threads are proven apart; 0: there is no proof, or nothing to prove."""
@@ -38,17 +41,32 @@ class Proofs:
         found = self._slices[kernel]
         if found is None or not PROVES:
             return 0
-        launch = kernel, tuple(args), shape
-        if launch not in self._known:
-            if len(self._known) >= _MOST_KNOWN:
-                self._known.clear()
-            try:
-                self._known[launch] = proven(found, tuple(args), shape)
-            except NotProven as reason:
-                self._known[launch] = 0
-                if reason.never:
-                    self._slices[kernel] = None
-        return self._known[launch]
+        parameters = tuple(args)
+        try:
+            proof = self._of(kernel, found, parameters, shape, _APART)
+            if proof is not None and (places := proof.together(found.pointers(parameters))):
+                near = tuple((base, *place) for base, place in places.items())
+                proof = self._of(kernel, found, parameters, shape, near)
+        except NotProven:
+            return 0
+        return 0 if proof is None else proof.count
+
+    def _of(self, kernel: _OfModule, found: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, near: _Near) -> Proof | None:
+        """The proof for pointers of which some are near to each other; None: there is none."""
+        key = kernel, shape, found.numbers(parameters), near
+        if key in self._known:
+            return self._known[key]
+        if len(self._known) >= _MOST_KNOWN:
+            self._known.clear()
+        proof: Proof | None = None
+        try:
+            proof = prove(found, parameters, shape, {base: (leader, distance) for base, leader, distance in near})
+        except NotProven as reason:
+            if reason.never:
+                self._slices[kernel] = None
+        key = kernel, shape, found.numbers(parameters), near  # the proof may have found that it needs the number of a pointer
+        self._known[key] = proof
+        return proof
 
 
 def _slice(prepared: Prepared, entry: str) -> Slice | None:

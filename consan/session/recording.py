@@ -51,6 +51,7 @@ LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
+FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -88,8 +89,11 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
     kept: Kept | None = None  # those of the last one, if all are known
+    of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
+    _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
@@ -143,13 +147,14 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.required:
-            _refuse_many(prepared.recorded, math.prod(grid), math.prod(block))
+        if not self.required and (why := too_many(prepared.recorded, math.prod(grid), math.prod(block))):
+            raise NoRoom(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        how: dict[str, Any] = {"roomy": prepared.roomy, "beside": beside, "machine": VirtualBackend}
+        roomy = prepared.roomy or prepared.unrepeatable
+        how: dict[str, Any] = {"roomy": roomy, "beside": beside, "machine": VirtualBackend}
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
@@ -179,6 +184,8 @@ class Recording:
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
         self.kept = checked.kept
+        if not self.keeps:
+            self._uncompared.add((prepared.number, entry))
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
@@ -213,8 +220,21 @@ class Recording:
         """Keep why a kernel's global memory was not checked in full."""
         self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
 
+    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, times: int = 1) -> None:
+        """Count launches whose accesses to global memory are proven apart, and are not recorded."""
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(Tally(accesses=times * accesses, apart=times, proven=times * accesses))
+
+    def counts_looked(self, prepared: Prepared, entry: str) -> None:
+        """Count a launch that took the form with global memory instead of this one."""
+        kernel = prepared.number, entry
+        self._looked[kernel] = self._looked.get(kernel, 0) + 1
+
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
+
+    def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             why = prepared.refusal and f" ({prepared.refusal})"
@@ -222,13 +242,19 @@ class Recording:
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
         tally = self.tally(prepared, entry)
-        if prepared.recorded.mode is Mode.OFF and not of_launches and tally.apart < max(tally.launches, 1):
-            return ("its framework launches it (--global on looks for them there too)",)
+        missed = tally.launches - tally.apart
+        if prepared.recorded.mode is Mode.OFF and missed:
+            whole = tally.launches + self._looked.get((prepared.number, entry), 0)
+            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
         return of_launches
 
     def tally(self, prepared: Prepared, entry: str) -> Tally:
         """How much of a kernel was checked."""
         return self._tallies.get((prepared.number, entry), Tally())
+
+    def compares(self, prepared: Prepared, entry: str) -> bool:
+        """Whether all launches of a kernel were compared with those that may run beside them."""
+        return self.keeps and (prepared.number, entry) not in self._uncompared
 
     def takes_long(self, seconds: float) -> bool:
         """Whether replays have taken longer than hooks and their assembly mostly take."""
@@ -247,6 +273,9 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self._looked.clear()
+        self._uncompared.clear()
+        self.of_streams = ()
         self._alike.clear()
         self._outer_gaps.clear()
         self.histories.clear()
@@ -256,13 +285,23 @@ class Recording:
         self.fixes = Fixes(self.fixes.off)
 
 
-def _refuse_many(recorded: Recorded, ctas: int, threads: int) -> None:
-    """Raise `NoRoom` if a launch is too large for global memory to be looked at unasked."""
-    if recorded.mode is Mode.SYNCED and ctas > MOST_TOGETHER:
-        raise NoRoom(f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)")
+def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
+    """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
+    if recorded.mode is Mode.SYNCED and (why := too_many_together(ctas)):
+        return why
+    return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
+
+
+def too_many_together(ctas: int) -> str:
+    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
+    why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
+    return why if ctas > MOST_TOGETHER else ""
+
+
+def too_many_warps(ctas: int, threads: int) -> str:
+    """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
     warps = ctas * -(-threads // LANES)
-    if recorded.mode is not Mode.OFF and recorded.leaves and warps > MOST_WARPS:
-        raise NoRoom(f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)")
+    return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:

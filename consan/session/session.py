@@ -39,6 +39,7 @@ from consan.session.judging import Judge, Restore
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
+from consan.session.program_streams import ProgramStreams
 from consan.session.recording import Recording, check_recording, engine_for
 from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
@@ -193,8 +194,13 @@ class Session:
             yield module
 
     @functools.cached_property
+    def streams(self) -> ProgramStreams:
+        """The streams of the program, where consan stands in for the framework."""
+        return ProgramStreams(self)
+
+    @functools.cached_property
     def _frameworks(self) -> Frameworks:
-        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside)
+        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -222,8 +228,8 @@ class Session:
         stream: int | None = None,
         address_name: AddressName | None = None,
         restore: Restore | None = None,
-    ) -> None:
-        """Launch a kernel of a prepared module, checked unless the filters leave it out.
+    ) -> bool:
+        """Launch a kernel of a prepared module, checked unless the filters leave it out. Returns whether it was.
 
         `address_name` names global memory by this launch's arguments; without it the session's does. `restore` brings the buffers back
         to what they were, so that the launch can be repeated where its record cannot be judged; None: it cannot be.
@@ -235,6 +241,7 @@ class Session:
             taken = self.selection.takes(prepared.number, entry)
             while self._launched_once(prepared, entry, grid, block, args, how, address_name, restore, taken=taken):
                 pass
+            return taken
 
     def _launched_once(
         self,
@@ -250,7 +257,7 @@ class Session:
         taken: bool,
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
-        given = args if taken else ()
+        given, self.recording.kept = args if taken else (), None
         prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore, how["stream"], given)
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
@@ -351,7 +358,7 @@ class Session:
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
         """Stored records, and the tables if they record for this session. Waits for the device."""
         with self.device.lock:
-            self._beside.settle()
+            self._frameworks.settle()
             if self.device.owner is not self:
                 return self._found, self._drained
             if not self.device.lost:
@@ -380,7 +387,7 @@ class Session:
         self._uninstrumented.clear()
         self._notes.clear()
         self.recording.forget()
-        self._beside.forget()
+        self._frameworks.forget()
         if self._keeper is not None:
             self._keeper.forget()
         self._found, self._drained = [], None

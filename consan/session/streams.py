@@ -4,7 +4,7 @@ A launch in a stream comes after all launches of the stream, after the events th
 for. A programmatic dependent may start while the launch before it runs, and knows what that one knew at its start; its
 `griddepcontrol.wait` waits for the end of that one. If something else stands between the two in the stream, it is an ordinary launch.
 
-Not followed: graphs, priorities, and streams of other libraries.
+The streams of a program that a session runs are in program_streams.py. Not followed: graphs, and priorities.
 """
 
 from __future__ import annotations
@@ -36,23 +36,28 @@ class StreamPlace:
         return self.start | {number} | (self.waited if waits else _NONE)
 
 
-@dataclass
+@dataclass(eq=False)
 class LaunchOrder:
-    """The launches that the host knows to be over, and the number of the next launch."""
+    """The launches that the host does not know to be over, with what is over once they are."""
 
-    host: Numbers = _NONE
-    ends: dict[int, Numbers] = field(default_factory=dict)
+    running: dict[int, Numbers] = field(default_factory=dict)
+    count: int = 0  # of all launches
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
         """A launch was made; its number."""
-        number = len(self.ends)
-        self.ends[number] = place.end(number, waits=waits)
+        number, self.count = self.count, self.count + 1
+        self.running[number] = place.end(number, waits=waits)
         return number
+
+    def host_waits(self, over: Numbers) -> None:
+        """The host knows that launches are over: all later ones come after them."""
+        for each in over.intersection(self.running):
+            del self.running[each]
 
     @property
     def everything(self) -> Numbers:
-        """All launches so far."""
-        return frozenset(self.ends)
+        """All launches that may still run."""
+        return frozenset(self.running)
 
 
 class Stream:
@@ -61,6 +66,9 @@ class Stream:
     Use it inside of one block of `consan.check()`, in `consan.launch(..., stream=s)`.
     """
 
+    name = ""  # in reports; empty: its number
+    edge = " (second.wait(first.record()))"  # how a program lets one stream wait for another
+
     def __init__(self) -> None:
         self._timeline: LaunchOrder | None = None
         self._over: Numbers = _NONE
@@ -68,19 +76,24 @@ class Stream:
 
     def record(self) -> Event:
         """An event that is reached once all launches of the stream so far are over."""
+        self._begins()
+        self._ends()
         return Event(self._over)
 
     def wait(self, event: Event | Stream) -> None:
         """Let all later launches of this stream come after an event, or after all launches of another stream so far."""
         if not isinstance(event, (Event, Stream)):
             raise UsageError(f"{event!r} is no event: expected what Stream.record() returns, or a stream")
-        self._over |= event.over if isinstance(event, Event) else event._over
+        self._begins()
+        self._over |= (event if isinstance(event, Event) else event.record()).over
+        self._ends()
         self._last = None
 
     def synchronize(self) -> None:
         """Let the host wait for all launches of the stream: all later launches come after them."""
+        self._begins()
         if self._timeline is not None:
-            self._timeline.host |= self._over
+            self._timeline.host_waits(self._over)
         self._last = None
 
     def place(self, timeline: LaunchOrder, *, programmatic: bool) -> StreamPlace:
@@ -88,14 +101,22 @@ class Stream:
         if self._timeline not in (None, timeline):
             raise UsageError("a stream belongs to the block of consan.check() in which it was used first")
         self._timeline = timeline
-        whole = self._over | timeline.host
-        if not programmatic or self._last is None:
-            return StreamPlace(whole, whole)
+        self._begins()
+        self._over = self._over.intersection(timeline.running)  # the others are over for all
+        if not programmatic or self._last is None or self._last[0] not in timeline.running:
+            return StreamPlace(self._over, self._over)
         number, before = self._last
-        return StreamPlace(before.start | timeline.host, before.start | timeline.host | timeline.ends[number])
+        return StreamPlace(before.start, before.start | timeline.running[number])
 
     def launched(self, number: int, place: StreamPlace) -> None:
         """The stream has made a launch."""
         assert self._timeline is not None
-        self._over |= self._timeline.ends[number]
+        self._over |= self._timeline.running[number]
         self._last = number, place
+        self._ends()
+
+    def _begins(self) -> None:
+        """An operation of the stream begins: a subclass adds what it waits for."""
+
+    def _ends(self) -> None:
+        """An operation of the stream was made: a subclass lets others wait for it."""

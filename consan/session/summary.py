@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
+from typing import Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
@@ -13,6 +14,9 @@ from consan.session.prepared import Prepared
 from consan.session.recording import Recording
 from consan.session.selection import Selection
 from consan.session.shadow import Counters, Drained
+
+_COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")
+_SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
 
 @dataclass(frozen=True)
@@ -68,11 +72,17 @@ class Summary:
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
         outer = [f"global memory was not checked in full in {gap}" for gap in (self._outer_gaps() if self.recording.required else ())]
-        return debug + outer + (_dropped(self.drained.counters) if self.drained else [])
+        return list(dict.fromkeys(debug + outer)) + (_dropped(self.drained.counters) if self.drained else [])
 
     def kernels(self) -> list[model.KernelSummary]:
-        """One summary per kernel."""
-        return [self._kernel(prepared, index, name) for prepared in self.used for index, name in enumerate(prepared.entries)]
+        """One summary per kernel and engine: launches of one kernel may take forms with and without global memory."""
+        found: dict[tuple[str, str, str], model.KernelSummary] = {}
+        for prepared in self.used:
+            for index, name in enumerate(prepared.entries):
+                made = self._kernel(prepared, index, name)
+                key = prepared.plain, name, made.engine
+                found[key] = _united(found[key], made) if key in found else made
+        return list(found.values())
 
     def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:
         reached = prepared.instrumented.reachable(name)
@@ -89,7 +99,7 @@ class Summary:
             generic_writes=sum(f.generic_writes for f in reached),
             open_points=sum(f.open_points for f in reached),
             grid_controls=sum(f.grid_controls for f in reached),
-            compared_launches=self.recording.keeps,
+            compared_launches=self.recording.compares(prepared, name),
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,
@@ -106,6 +116,13 @@ class Summary:
         others = [model.Uninstrumented(name, count, named=self.selection.names(name)) for name, count in uninstrumented.items()]
         left_out = self.selection.left_out.items()
         return others + [model.Uninstrumented(name, count, reason="left out by a filter") for (_, name), count in left_out]
+
+
+def _united(one: model.KernelSummary, other: model.KernelSummary) -> model.KernelSummary:
+    """The summary of two forms of a kernel."""
+    counts = {name: getattr(one, name) + getattr(other, name) for name in _COUNTED}
+    sites = {name: max(getattr(one, name), getattr(other, name)) for name in _SITES}
+    return replace(one, **counts, **sites, global_gaps=tuple(dict.fromkeys((*one.global_gaps, *other.global_gaps))))
 
 
 def places(used: Iterable[Prepared], report: model.Report) -> set[tuple[str, int]]:

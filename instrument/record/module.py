@@ -59,6 +59,11 @@ def record(
     return replace(done, expand=expand, footprint=functools.cache(lambda: pass_.footprint(compacted)))
 
 
+def outer_mode(module: Module) -> Mode:
+    """How `record` would record the global memory of a module."""
+    return Pass(module, outer=True, isa=False, leaves=True).mode(plan_functions(module, recorded=True))[0]
+
+
 @dataclass(frozen=True)
 class Pass:
     """Writes the texts of a module."""
@@ -78,7 +83,7 @@ class Pass:
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
         plans = plan_functions(self.module, recorded=True)
-        mode, shared = self._mode(plans)
+        mode, shared = self.mode(plans)
         if reason := manner is Manner.FULL and refusal(self.module, plans, mode, isa=self.isa):
             raise Refusal(reason)
         for plan in plans.values():
@@ -96,7 +101,7 @@ class Pass:
             kernel.cut(words)
         return self._recorded(context, kernels, mode, words), kernels
 
-    def _mode(self, plans: dict[str, FunctionPlan]) -> tuple[Mode, bool]:
+    def mode(self, plans: dict[str, FunctionPlan]) -> tuple[Mode, bool]:
         """How global memory is recorded, and whether threads may synchronise through shared memory."""
         if not self.outer:
             return Mode.OFF, False

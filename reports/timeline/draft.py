@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from consan.reports.global_races import BETWEEN_LAUNCHES
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge, Lane, LaneInterval, Timeline, TimelineEvent
@@ -93,12 +94,21 @@ class Draft:
 
     def thread_lane(self, access: Access) -> int:
         """The lane of the thread that executes an access. A hazard found in the kernel's text has no thread."""
+        if self.finding.situation in BETWEEN_LAUNCHES:
+            return self._launch_lane(access)
         if access.thread is None:
             return self.lane("program", Lane(THREAD, "the warp", "in program order"))
         warp = "" if access.warp is None else f"warp {access.warp}" + ("" if access.lane is None else f" lane {access.lane}")
         several = len({side.block for side in self.finding.pair}) > 1 or access.cluster_rank is not None
         group = f"CTA {triple(access.block)}" if several and access.block else ""
         return self.lane((access.block, access.thread), Lane(THREAD, f"thread {triple(access.thread)}", warp, group))
+
+    def _launch_lane(self, access: Access) -> int:
+        """The lane of one of two launches, which may have threads of the same number, or of a framework's operation on arrays."""
+        mark = _mark(self.finding, access)
+        who = "an operation on arrays" if access.thread is None else f"thread {triple(access.thread)}"
+        group = f"CTA {triple(access.block)}" if access.block else ""
+        return self.lane(("launch", mark), Lane(THREAD, f"launch of {mark}", who, group))
 
     def engine_lane(self, access: Access) -> int:
         """The lane of the engine that carries out an asynchronous operation."""

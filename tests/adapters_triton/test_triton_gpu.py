@@ -101,7 +101,13 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     return fake
 
 
-X = HostArray(np.zeros(256, np.float32))
+class OnGpu(HostArray):
+    """An array that claims to be on a GPU."""
+
+    device = SimpleNamespace(type="cuda")
+
+
+X = OnGpu(np.zeros(256, np.float32))
 
 
 def launch() -> Any:
@@ -270,10 +276,12 @@ def test_launches_are_recorded_where_the_session_records(driver: FakeDriver, bac
     try:
         launch()
         launch()
-        (summary,) = session.report().kernels
+        report = session.report()
     finally:
         adapters.remove()
+    (summary,) = report.kernels
     assert (summary.engine, summary.launches, summary.ctas, len(driver.launches)) == ("record", 2, 4, 2)
+    assert ("global-memory" in report.checked, summary.global_proven) == (True, 2 * 3 * 128), report.not_checked
     assert CONTROL.encode() not in driver.loaded[0][1]
     launch()  # without a session, by the launcher that is in place
     assert len(driver.launches) == 3

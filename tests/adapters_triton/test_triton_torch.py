@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -89,3 +91,67 @@ def test_the_device_is_put_back() -> None:
     if not torch.cuda.is_available():
         with pytest.raises((AssertionError, RuntimeError)):
             torch.zeros(1, device="cuda")
+
+
+def wait_stream(first: Any, second: Any) -> None:
+    second.wait_stream(first)
+
+
+def event(first: Any, second: Any) -> None:
+    recorded = torch.cuda.Event()
+    recorded.record(first)
+    second.wait_event(recorded)
+
+
+def host(first: Any, second: Any) -> None:
+    first.synchronize()
+
+
+def nothing(first: Any, second: Any) -> None:
+    pass
+
+
+@pytest.mark.parametrize(("edge", "clean"), [(wait_stream, True), (event, True), (host, True), (nothing, False)])
+def test_kernels_in_two_streams(edge: Callable[[Any, Any], None], clean: bool) -> None:
+    with consan.triton.cpu() as report:
+        first, second = torch.cuda.Stream(), torch.cuda.Stream()
+        x, y, out = (torch.ones(256, device="cuda") for _ in range(3))
+        torch.cuda.synchronize()
+        with torch.cuda.stream(first):
+            kernels.add[(1,)](x, x, y, 256, BLOCK=256)
+        edge(first, second)
+        with torch.cuda.stream(second):
+            kernels.add[(1,)](x, y, out, 256, BLOCK=256)
+        second.synchronize()
+        assert out.sum().item() == 3 * 256
+    assert [each.situation for each in report.findings] == ([] if clean else ["no-stream-edge"])
+    assert report.verdict == ("clean" if clean else "violations")
+
+
+@pytest.mark.parametrize("waits", [True, False])
+def test_a_tensor_is_copied_to_the_host(waits: bool) -> None:
+    with consan.triton.cpu() as report:
+        stream = torch.cuda.Stream()
+        x, y = torch.ones(256, device="cuda"), torch.zeros(256, device="cuda")
+        stream.wait_stream(torch.cuda.current_stream())
+        with torch.cuda.stream(stream):
+            kernels.add[(1,)](x, x, y, 256, BLOCK=256)
+        if waits:
+            torch.cuda.current_stream().wait_stream(stream)
+        copy = y.cpu()
+        with torch.cuda.stream(stream):
+            kernels.add[(1,)](x, y, y, 256, BLOCK=256)  # the host has waited
+        assert copy.sum().item() == 2 * 256
+    assert [each.accesses[1].op for each in report.findings] == ([] if waits else ["torch's cpu"])
+
+
+def test_tensors_of_the_host_are_apart() -> None:
+    with consan.triton.cpu() as report:
+        stream, data = torch.cuda.Stream(), torch.ones(256)
+        x, y = data.cuda(), torch.zeros(256, device="cuda")
+        torch.cuda.synchronize()
+        with torch.cuda.stream(stream):
+            kernels.add[(1,)](x, x, y, 256, BLOCK=256)
+        data.fill_(3)  # on a GPU `x` is a copy
+    assert report.verdict == "clean"
+    assert any("those of the host here" in note for note in report.notes)

@@ -1,4 +1,5 @@
-"""Whole programs of Triton, TorchInductor, CuPy and others on a GPU: alone, under `consan run`, and under `consan run --engine inline`.
+"""Whole programs of Triton, TorchInductor, CuPy and others on a GPU: alone, under `consan run`, also without
+a look at global memory (`--global off`: "shared"), and under `consan run --engine inline`.
 
     python tests/bench/bench_framework.py [NAME ...] [--ways plain,recorded]
 
@@ -127,7 +128,8 @@ PROGRAMS = {
     "cupy_raw": ("cupy", CUPY + RAW),
     "numba_sums": ("numba_cuda", NUMBA),
 }
-WAYS = {"plain": [], "recorded": ["-m", "consan", "run"], "hooks": ["-m", "consan", "run", "--engine", "inline"]}
+RUN = ["-m", "consan", "run"]
+WAYS = {"plain": [], "shared": [*RUN, "--global", "off"], "recorded": RUN, "hooks": [*RUN, "--engine", "inline"]}
 
 
 def measured(way: str, script: Path) -> str:

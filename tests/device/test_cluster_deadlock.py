@@ -106,6 +106,7 @@ def _waits(finding: Finding) -> dict[str, int]:
     return found
 
 
+@pytest.mark.slow
 def test_arrivals_that_do_not_come_from_a_peer(bench: Bench) -> None:
     finding = _ends(bench, "few", 2, 64, bench.zeros(128))
     assert _waits(finding) == {"few": 64, "end": 64}
@@ -119,6 +120,7 @@ def test_a_peer_at_the_barrier_of_the_cluster(bench: Bench) -> None:
     assert sorted(waiter["block"] for waiter in finding.waiters if waiter["why"] == "mbarrier") == [[1, 0, 0], [2, 0, 0], [3, 0, 0]]
 
 
+@pytest.mark.slow
 def test_nothing_is_proven_of_a_cluster_that_goes_on(bench: Bench) -> None:
     grid, rounds = (8, 12) if bench.on_cpu else (400, 200)
     out = bench.zeros(grid * 64)

@@ -403,3 +403,43 @@ def test_what_loading_costs(tmp_path: Path) -> None:
     begun = time.perf_counter()
     run(app)
     print(f"plain {plain:.2f} s, under consan {time.perf_counter() - begun:.2f} s with all in the cache")
+
+
+ROWS = r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+extern "C" __global__ void rows(float *out, int stride) { out[blockIdx.x * stride + threadIdx.x] = blockIdx.x + 1; }
+extern "C" __global__ void histogram(int *bins, const int *keys) {
+    int key = keys[blockIdx.x * 64 + threadIdx.x];
+#ifdef RACY
+    bins[key] += 1;
+#else
+    atomicAdd(bins + key, 1);
+#endif
+}
+int main() {
+    float *out;
+    int *keys;
+    if (cudaMalloc(&out, 1 << 20) || cudaMalloc(&keys, 1 << 20) || cudaMemset(keys, 0, 1 << 20)) return 1;
+    for (int i = 0; i < 20; i++) rows<<<64, 256>>>(out, STRIDE);
+    histogram<<<2, 64>>>((int *)out, keys);
+    printf("%d\n", (int)cudaDeviceSynchronize());
+    return 7;
+}
+"""
+
+
+def test_global_memory_between_ctas(tmp_path: Path) -> None:
+    """All launches of `rows` have a proof, and that of `histogram` is looked at."""
+    status, _, report = run(build(tmp_path, "-DSTRIDE=256", source=ROWS))
+    assert (status, report["verdict"], launches(report)) == (7, "clean", {"rows": 20, "histogram": 1}), report
+    assert "global-memory" in report["checked"], report["not_checked"]
+
+
+def test_races_between_ctas(tmp_path: Path) -> None:
+    _, _, report = run(build(tmp_path, "-DSTRIDE=240", "-DRACY", source=ROWS))
+    assert report["verdict"] == "violations"
+    assert {(finding["kind"], finding["kernel"]) for finding in report["findings"]} >= {
+        ("global-race", "rows"),
+        ("global-race", "histogram"),
+    }

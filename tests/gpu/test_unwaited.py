@@ -14,6 +14,7 @@ import cupy as cp
 kernel = cp.RawKernel(r"""
 extern "C" __global__ void shift(float *x, int how, int n) {
     __shared__ float tile[128];
+    x += blockIdx.x * 128;
     tile[threadIdx.x] = x[threadIdx.x];
     if (how != 1) __syncthreads();
     if (how == 2) x[1ull << 40] = 1;  // an illegal address

@@ -67,6 +67,8 @@ def test_the_fix_is_verified(name: str) -> None:
     [
         ("weak_flag", "weak-access", "access them at weak_flag.cu:16 too with an atomic operation"),
         ("mixed_size_flag", "mixed-sizes", "with one size"),
+        ("last_block_no_acquire", "no-acquire", "put __threadfence() after the flag is read at last_block_no_acquire.cu:14"),
+        ("last_block_no_fence", "no-release", "put __threadfence() after"),
         ("fence_before_others_store", "released-by-other", "put __syncthreads() after fence_before_others_store.cu:11"),
         ("slot_freed_early", "released-before", "come before the release at slot_freed_early.cu:"),
         ("relaxed_cluster_barrier", "no-cluster-barrier", "put cluster.sync() between"),

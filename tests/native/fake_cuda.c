@@ -224,7 +224,7 @@ Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = memcpy(
     Result name(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared, Handle stream, \
                 void **arguments, void **extra) { \
         if (writes_receipt(function)) return receipt((uint64_t **)arguments); \
-        if (a * b * c != 4 || d * e * f != 256 || shared || !arguments || extra) return 1; \
+        if (a * b * c != 4 || d * e * f != 256 || shared || !arguments == !extra) return 1; \
         if (stream == CAPTURED) return note("captured", #name), 0; \
         return launch(#name, function); \
     }

@@ -163,18 +163,23 @@ static Handle kernel_of(const char *loader, Handle module) {
 
 static Handle stream;
 static uintptr_t attributes;  // their number
+static uint64_t buffers[] = {0x10000000, 0x20000000};  // the kernel's parameters
+static int packed;  // whether they are given as a buffer
 
 static void launch(const char *launcher, Handle kernel) {
     uint32_t cluster[18] = {4, 0, 2, 1, 1};  // an attribute: its number, and a size
-    void *none[] = {NULL, NULL, NULL, NULL, stream, cluster, (void *)attributes};  // also a configuration
+    void *none[] = {NULL, NULL, NULL, NULL, stream, cluster, (void *)attributes};  // a configuration
     static const uint32_t sizes[] = {4, 1, 1, 256, 1, 1, 0};
     Result (*call)() = find(launcher);
     if (!call) exit(8);
-    void *list[14] = {kernel, [6] = none, [7] = kernel, [13] = none};  // two of CUDA_LAUNCH_PARAMS
+    void *given[] = {&buffers[0], &buffers[1]};
+    size_t size = sizeof buffers;
+    void *extra[] = {(void *)1, buffers, (void *)2, &size, NULL};
+    void *list[14] = {kernel, [6] = given, [7] = kernel, [13] = given};  // two of CUDA_LAUNCH_PARAMS
     memcpy(&list[1], sizes, sizeof sizes), memcpy(&list[8], sizes, sizeof sizes), memcpy(none, sizes, sizeof sizes);
     if (strstr(launcher, "MultiDevice")) check(call(list, 2, 0), launcher);
-    else if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, none, NULL), launcher);
-    else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, none, NULL), launcher);
+    else if (!strcmp(launcher, "cuLaunchKernelEx")) check(call(none, kernel, given, NULL), launcher);
+    else check(call(kernel, 4, 1, 1, 256, 1, 1, 0, stream, packed ? NULL : given, packed ? extra : NULL), launcher);
 }
 
 // A graph with the kernel and with a graph that has it too, run twice; `conditional`: also with a node whose kernels cannot be named.
@@ -219,6 +224,7 @@ static void *thread(void *unused) {
 int main(int count, char **given) {
     words = given;
     how = given[1];
+    if (getenv("FAKE_OVERLAPS")) buffers[1] = buffers[0] + 1024;
 #ifdef LINKED
     if (!strcmp(how, "direct")) {
         how = "linked";
@@ -226,9 +232,9 @@ int main(int count, char **given) {
         char text[1 << 16] = {0};
         FILE *file = fopen(given[3], "rb");
         if (!file || !fread(text, 1, sizeof text - 1, file)) return 9;
-        void *none[] = {NULL};
+        void *given[] = {&buffers[0], &buffers[1]};
         check(cuInit(0) || cuModuleLoadData(&module, text) || cuModuleGetFunction(&kernel, module, "sums") ||
-              cuLaunchKernel(kernel, 4, 1, 1, 256, 1, 1, 0, NULL, none, NULL), "direct");
+              cuLaunchKernel(kernel, 4, 1, 1, 256, 1, 1, 0, NULL, given, NULL), "direct");
         return 0;
     }
 #endif
@@ -239,6 +245,8 @@ int main(int count, char **given) {
         if (*given[i] == '/') load(given[2], given[i]);
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
         if (!strcmp(given[i], "attribute")) attributes = 1;
+        if (!strcmp(given[i], "overlap")) buffers[1] = buffers[0] + 1024;
+        if (!strcmp(given[i], "packed")) packed = 1;
         if (!strcmp(given[i], "context")) check(((Result(*)())find("cuCtxSetCurrent"))(&words), "context");  // any other
         if (!strcmp(given[i], "reload")) module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
         if (!strcmp(given[i], "function")) check(((Result(*)())find("cuKernelGetFunction"))(&kernel, kernel), "function");

@@ -17,7 +17,11 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 
 
 def engines(report: Report) -> dict[str, int]:
-    return {kernel.engine: kernel.launches for kernel in report.kernels if kernel.launches}
+    launches: dict[str, int] = {}
+    for kernel in report.kernels:
+        if kernel.launches:
+            launches[kernel.engine] = launches.get(kernel.engine, 0) + kernel.launches
+    return launches
 
 
 @pytest.mark.parametrize("loader", ["cuModuleLoadData", "cuLibraryLoadData"])
@@ -28,6 +32,25 @@ def test_each_launch_is_recorded_and_judged(launcher: str, loader: str, case: Ca
     assert [(finding.kind, finding.ctas, finding.count) for finding in report.findings] == [("data-race", 4, 3 * 4 * 256 * 255)]
     assert handed == [f"{loader} elf that records", *[f"{launcher} sums"] * 3]
     assert not report.uninstrumented
+
+
+@pytest.mark.parametrize("packed", ["packed", ""])
+def test_global_memory_is_proven_or_looked_at(packed: str, case: Case) -> None:
+    """The first launch has the parameters for which memory is apart, in pointers or in a buffer."""
+    status, report, handed = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", packed, "again", "again")
+    assert (status, report.verdict, engines(report)) == (STATUS, CLEAN, {"record": 3}), report.incomplete
+    assert "global-memory" in report.checked, report.not_checked
+    assert handed[0] == "cuModuleLoadData elf that records"
+    assert sum(kernel.global_proven for kernel in report.kernels) == 3 * (4 * 256 + 4)
+    status, report, _ = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", "overlap", packed, "again", "again")
+    assert any("sums: 2 of 3 launches: only the first launches" in area for area in report.not_checked), report.not_checked
+
+
+def test_a_launch_that_is_not_proven_takes_another_form(case: Case) -> None:
+    status, report, handed = case.run("asked", "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", "again", FAKE_OVERLAPS="1")
+    assert (status, report.verdict, engines(report)) == (STATUS, CLEAN, {"record": 2}), report.incomplete
+    assert handed.count("cuModuleLoadDataEx elf that records") == 1
+    assert any("sums: 1 of 2 launches: only the first launches" in area for area in report.not_checked), report.not_checked
 
 
 @pytest.mark.parametrize("compact", [True, False], ids=["compact", "full"])

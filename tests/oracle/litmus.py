@@ -6,6 +6,7 @@ the like give another type, `d+4` another place in a variable. A thread's number
 
 What a test expects is said of the execution in which each `spin` has seen what it waits for: a kind for each variable that races, of the
 pair with the worst one. Every other variable must be silent. A race that is a warning only, or one of `--policy isa` only, is said so.
+What else a chip may let come first, or a read see, must not change it.
 """
 
 from __future__ import annotations
@@ -188,17 +189,23 @@ SCOPES = [
     ),
 ]  # fmt: skip
 
+_ACQUIRE_LAST = "spin ld.relaxed.gpu g 1; spin ld.acquire.gpu f 2; R d"  # `g`: so that no poll sees an earlier value, which would count
+
 CHAINS = [
     Litmus("chain_through_an_atomic", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.gpu.add f 1",
            "2.0": "spin ld.acquire.gpu f 2; R d"}),
     Litmus("chain_through_a_red", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; red.relaxed.gpu.add f 1",
            "2.0": "spin ld.acquire.gpu f 2; R d"}),
-    Litmus("chain_ended_by_a_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu f 2",
-           "2.0": "spin ld.acquire.gpu f 2; R d"}, {"d": GLOBAL}),
-    Litmus("chain_ended_by_a_weak_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st f 2",
-           "2.0": "spin ld.acquire.gpu f 2; R d"}, {"d": GLOBAL, "f": GLOBAL}),
-    Litmus("chain_through_an_atomic_of_a_cta", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.cta.add f 1",
-           "2.0": "spin ld.acquire.gpu f 2; R d"}, {"d": SCOPE, "f": SCOPE}),
+    Litmus("chain_ended_by_a_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu f 2; st.relaxed.gpu g 1",
+           "2.0": _ACQUIRE_LAST}, {"d": GLOBAL}),
+    Litmus("chain_ended_by_a_weak_store", "R-GM4", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st f 2; st.relaxed.gpu g 1",
+           "2.0": _ACQUIRE_LAST}, {"d": GLOBAL, "f": GLOBAL}),
+    Litmus("chain_through_an_atomic_of_a_cta", "R-GM4", {"0.0": _RELEASE,
+           "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.cta.add f 1; st.relaxed.gpu g 1",
+           "2.0": _ACQUIRE_LAST}, {"d": SCOPE, "f": SCOPE}),
+    Litmus("chain_seen_before_its_end", "R-GM4", {"0.0": _RELEASE,
+           "1.0": "spin ld.relaxed.gpu f 1; spin ld.relaxed.gpu g 1; st.relaxed.gpu f 2",
+           "2.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1; spin ld.acquire.gpu f 2; R d"}),
     Litmus("chain_of_releases", "R-GM4", {"0.0": "W d; red.release.gpu.add f 1", "1.0": "W e; red.release.gpu.add f 1",
            "2.0": "spin ld.acquire.gpu f 2; R d; R e"}),
     Litmus("chain_with_a_relaxed_member", "R-GM4", {"0.0": "W d; red.release.gpu.add f 1", "1.0": "W e; red.relaxed.gpu.add f 1",
@@ -231,8 +238,8 @@ CUMULATIVITY = [
     Litmus("relaxed_then_barrier", "R-GM2", {"0.0": _RELEASE, "1.0": "spin ld.relaxed.gpu f 1; bar", "1.32": "bar; R d"}, {"d": GLOBAL}),
     Litmus("acquire_of_another_warp", "R-GM9", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1", "1.32": "spin ld.relaxed.gpu f 1; R d"},
            {"d": GLOBAL}),
-    Litmus("acquire_of_another_lane", "R-GM9", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1", "1.1": "spin ld.relaxed.gpu f 1; R d"},
-           {"d": WARNING}),
+    Litmus("acquire_of_another_lane", "R-GM9", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1",
+           "1.1": "spin ld.relaxed.gpu g 1; R d"}, {"d": WARNING}),
 ]  # fmt: skip
 
 _ALL_SC = {"0.0": "W d; fence.sc.gpu; bar", "0.32": "fence.sc.gpu; bar; st.relaxed.gpu f 1"}
@@ -249,11 +256,22 @@ SC_FENCES = [
            "1.0": "spin ld.relaxed.gpu f 1; fence.acq_rel.gpu; R d"}, {"d": ISA}),
     Litmus("all_fence_sc_reader_acquires", "R-GM6", {**_ALL_SC,
            "1.0": _ACQUIRE}, {"d": ISA}),
+    Litmus("all_fence_sc_reader_acquires_another_word", "R-GM6", {**_ALL_SC,
+           "1.0": "spin ld.relaxed.gpu f 1; ld.acquire.gpu g; R d"}, {"d": GLOBAL}),
     Litmus("all_fence_sc_of_a_cta", "R-GM6", {"0.0": "W d; fence.sc.cta; bar", "0.32": "fence.sc.gpu; bar; st.relaxed.gpu f 1",
            "1.0": "spin ld.relaxed.gpu f 1; fence.sc.gpu; R d"}, {"d": SCOPE}),
     Litmus("all_fence_sc_then_an_atomic_chain", "R-GM6", {
            "0.0": "W d; fence.sc.gpu; bar", "0.32": "fence.sc.gpu; bar; atom.relaxed.gpu.add f 1",
            "1.0": "spin ld.relaxed.gpu f 1; atom.relaxed.gpu.add f 1", "2.0": "spin ld.relaxed.gpu f 2; fence.sc.gpu; R d"}),
+    Litmus("fence_sc_before_what_another_has_acquired", "R-GM6", {"0.0": "W d; fence.sc.gpu; st.relaxed.gpu f 1",
+           "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}),
+    Litmus("fence_sc_before_what_another_has_read", "R-GM6", {"0.0": "W d; fence.sc.gpu; st.relaxed.gpu f 1",
+           "1.0": "spin ld.relaxed.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}, {"d": GLOBAL}),
+    Litmus("fence_sc_of_one_who_has_acquired", "R-GM6", {"0.0": _RELEASE,
+           "1.0": "spin ld.acquire.gpu f 1; fence.sc.gpu; bar", "1.32": "bar; st.relaxed.gpu g 1",
+           "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}),
+    Litmus("written_after_the_fence_sc", "R-GM6", {"0.0": "fence.sc.gpu; W d; st.release.gpu f 1",
+           "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1", "2.0": "spin ld.relaxed.gpu g 1; fence.sc.gpu; R d"}, {"d": GLOBAL}),
     Litmus("reader_fences_after_its_barrier", "R-GM6", {"0.0": "W d; fence.sc.gpu; bar", "0.32": "bar; st.relaxed.gpu f 1",
            "1.0": "spin ld.relaxed.gpu f 1; bar", "1.32": "bar; fence.sc.gpu; R d"}),
     _between("sb_weak", "R-GM7", "W x; fence.sc.gpu; R y", "W y; fence.sc.gpu; R x", "x", "y"),

@@ -17,7 +17,7 @@ from typing import Any
 from unittest import mock
 
 import numpy as np
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from draws import examples
 from oracle_compare import Agreement, compare
 from oracle_programs import Batch, Program
 from oracle_programs_global import GlobalBatch
@@ -121,14 +121,8 @@ def keep(batch: Batch, what: str, path: Path) -> None:
 def measure(strategy: str, programs: int, number: int, directory: Path | None = None) -> Row:
     """Run programs of one strategy; the same number makes the same ones."""
     row, size = Row(), 2 if strategy in OF_GRIDS else 8
-    options = settings(
-        max_examples=programs // size, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate]
-    )
-
-    @seed(number)
-    @options
-    @given(batches(strategy, size))
-    def one(batch: Batch) -> None:
+    start = time.monotonic()
+    for batch in examples(batches(strategy, size), number, programs // size):
         found, report = agreement(batch)
         row.add(found, size)
         row.incomplete += report.verdict == "incomplete"
@@ -136,9 +130,6 @@ def measure(strategy: str, programs: int, number: int, directory: Path | None = 
             if (lines := getattr(found, what)) and directory is not None:
                 row.examples += lines
                 keep(batch, what, directory / f"{what}-{strategy}-{number}-{row.programs}.ptx")
-
-    start = time.monotonic()
-    one()
     row.seconds = time.monotonic() - start
     return row
 

@@ -69,7 +69,9 @@ class _Comparison:
         """One finding of consan's."""
         lines, result = _lines(finding), self.result
         found = self.verdict.pairs.get(lines)
-        if finding.kind == UNINIT:
+        if finding.kind in self.verdict.kinds:  # of the whole launch
+            result.exact += 1
+        elif finding.kind == UNINIT:
             if not lines & self.verdict.maybe_uninitialized:
                 result.false.append(f"{finding.kind} at {sorted(lines)}")
         elif finding.kind == LIFETIME and any(LIFETIME in self._kinds(frozenset((line,))) for line in lines):

@@ -159,15 +159,14 @@ class GlobalRows:
         elif new.who != SYNC:
             kinds |= {WAIT}
         span = max(int(new.start[i]), int(self["start"][r])), min(int(new.end[i]), int(self["end"][r]))
-        mild = mild or self._same_value(new, i, r, span)
+        mild = mild or self._same_value(new, i, r)
         self._pair(frozenset((new.line, int(self["line"][r]))), kinds, span, mild=mild, within=thread // WARP == other // WARP)
 
-    def _same_value(self, new: Accesses, i: int, r: int, span: tuple[int, int]) -> bool:
-        old = self.values[r]
-        if new.values is None or old is None:
+    def _same_value(self, new: Accesses, i: int, r: int) -> bool:
+        """Nothing is known of what stores of different bytes leave, even where both write one value to a byte (8.7.2)."""
+        if new.values is None or (new.start[i], new.end[i]) != (self["start"][r], self["end"][r]):
             return False
-        mine = new.values[i][span[0] - int(new.start[i]) : span[1] - int(new.start[i])]
-        return mine == old[span[0] - int(self["start"][r]) : span[1] - int(self["start"][r])]
+        return new.values[i] == self.values[r]
 
     def _pair(self, pair: Pair, kinds: set[str], span: tuple[int, int], *, mild: bool = False, within: bool = False) -> None:
         found = self.verdict.pairs.setdefault(pair, Found())

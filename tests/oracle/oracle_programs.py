@@ -11,7 +11,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from hypothesis import strategies as st
+import draws as st
 
 THREADS = 128
 BUFFER = 256  # bytes of shared memory that data accesses use

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import BUFFER, CLEAR, FULL, MBARS, Guard, Operation, Part, Program, accesses, guards, named, warp_barriers
 
 BARS = [f"[%bars+{8 * k}]" for k in range(MBARS)]

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import BUFFER, FULL, MBARS, REGISTERS, SINKS, WIDTHS, Guard, Operation, Part, Place, Program, places, warp_barriers
 from oracle_programs_async import BARS, Maker, Style, init, wait_for
 

@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import BUFFER, FULL, MBARS, Guard, Operation, Part, Program, accesses, copies, guards, warp_barriers
 from oracle_programs_async import BARS, Barrier, Maker, Style
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import CLEAR, FULL, Guard, Operation, Part, Program, accesses, guards, warp_barriers
 from oracle_programs_async import BARS, init, wait_for
 from oracle_programs_cluster import MEET, MEET_RELAXED

@@ -9,7 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import HEAD, SINKS, Batch, Guard, Operation, Part, Program
 
 THREADS = 64

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import FULL, Guard, Operation, Part, Program, accesses
 from oracle_programs_control import TRIPS, UNEVEN, Branch, Loop
 

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from hypothesis import strategies as st
+import draws as st
 from oracle_programs import FULL, Guard, Operation, Part, Place, Program
 from oracle_programs_async import Maker, Style
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+import draws as st
 import oracle_programs_cluster
 import oracle_programs_matrix
-from hypothesis import strategies as st
 from oracle_programs import Batch, Program, synchronous, with_copies
 from oracle_programs_async import asynchronous
 from oracle_programs_cluster import cluster_ending, clusters

@@ -79,7 +79,8 @@ class Words:
     fences: dict[int, Heads] = field(default_factory=dict)  # release fences, by actor
     releases: dict[tuple[int, Span], Heads] = field(default_factory=dict)  # release operations, by actor and word
     pending: dict[int, dict[Span, Heads]] = field(default_factory=dict)  # observed by relaxed reads, by actor and word
-    sc: list[tuple[int, Head]] = field(default_factory=list)  # fence.sc, each with the moment of its actor that follows it
+    behind: dict[tuple[int, Span], Array] = field(default_factory=dict)  # by actor and word: before what it has observed there
+    sc: list[tuple[int, Head]] = field(default_factory=list)  # fence.sc, each with its moment
 
     def found(self, span: Span) -> Written | None:
         """The strong write of exactly these bytes that a read of them reads from."""
@@ -95,18 +96,23 @@ class Words:
         """A strong read. Not of a `red`."""
         last = self.found(span)
         if last is not None and last.where.meets(where):
-            self._observe(where.actor, last)
+            self._observe(where.actor, span, last)
             self.pending.setdefault(where.actor, {}).setdefault(span, {}).update(last.heads)
         if acquires:
             self._acquire(where, self.pending.get(where.actor, {}).get(span, {}))
-            self._after_fences(where, self.lenient)
+            if self.lenient and (where.actor, span) in self.behind:
+                self._after_fences(where, self.behind[where.actor, span])
 
-    def _observe(self, actor: int, last: Written) -> None:
+    def _observe(self, actor: int, span: Span, last: Written) -> None:
         seen = self.clocks.seen[actor]
         seen[last.chain[0]] = max(seen[last.chain[0]], last.chain[1])
         if last.past is not None:
-            before = self.clocks.fenced[OBSERVED, actor, : len(last.past[0])]
-            np.maximum(before, last.past[0], out=before)
+            known = last.past[0][: self.clocks.threads]
+            for before in (
+                self.clocks.fenced[OBSERVED, actor],
+                self.behind.setdefault((actor, span), np.zeros(self.clocks.threads, np.int32)),
+            ):
+                np.maximum(before[: len(known)], known, out=before[: len(known)])
 
     def _acquire(self, last: Where, heads: Heads) -> None:
         for head in heads.values():
@@ -138,19 +144,21 @@ class Words:
         if acquires:
             for heads in list(self.pending.get(actor, {}).values()):
                 self._acquire(where, heads)
-        self._after_fences(where, sc or (self.lenient and acquires))
+        if sc or (self.lenient and acquires):
+            self._after_fences(where, clocks.fenced[OBSERVED, actor])
         if releases or sc:
+            clocks.advance(np.array([actor]))  # nothing else is of the fence's moment
             head = Head(where, clocks.snapshot_of(actor))
             self.fences.setdefault(actor, {}).update([_keyed(head)])
             if sc or self.lenient:
-                self.sc.append((int(clocks.time[actor]), head))
+                self.sc.append((int(head.past[0][actor]), head))
 
-    def _after_fences(self, where: Where, applies: bool) -> None:
+    def _after_fences(self, where: Where, observed: Array) -> None:
         """A fence.sc comes after those that are before a write which something before it has observed."""
         clocks, actor = self.clocks, where.actor
-        for moment, head in self.sc if applies else ():
+        for moment, head in self.sc:
             u = head.where.actor
-            if clocks.fenced[OBSERVED, actor, u] >= moment > clocks.seen[actor, u] and head.where.meets(where):
+            if observed[u] >= moment > clocks.seen[actor, u] and head.where.meets(where):
                 clocks.acquire_one(actor, head.past)
 
 

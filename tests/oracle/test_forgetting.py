@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import oracle_pairs
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from draws import examples
 from oracle_programs import Batch
 from oracle_run import oracle
 from oracle_strategies import batches
@@ -22,10 +22,7 @@ def _verdict(batch: Batch) -> Verdict:
 # Programs of a strategy, eight in a kernel: those of clusters take ten times as long.
 @pytest.mark.parametrize(("strategy", "kernels"), [("synchronous", 3), ("asynchronous", 3), ("matrix", 2), ("clusters", 1)])
 def test_verdict_is_the_same(strategy: str, kernels: int, monkeypatch: pytest.MonkeyPatch) -> None:
-    @seed(3)
-    @settings(max_examples=kernels, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(batches(strategy))
-    def same(batch: Batch) -> None:
+    for batch in examples(batches(strategy), 3, kernels):
         verdicts = []
         for rows in (1 << 30, 0):
             monkeypatch.setattr(oracle_pairs, "_PRUNE", rows)
@@ -33,5 +30,3 @@ def test_verdict_is_the_same(strategy: str, kernels: int, monkeypatch: pytest.Mo
         kept, forgotten = verdicts
         assert {pair: found.kinds for pair, found in forgotten.pairs.items()} == {pair: found.kinds for pair, found in kept.pairs.items()}
         assert forgotten.uninitialized == kept.uninitialized
-
-    same()

@@ -8,11 +8,10 @@ from pathlib import Path
 import numpy as np
 import oracle_order
 import pytest
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from draws import examples
 from oracle_judge import Judge
 from oracle_order import Order
 from oracle_passes import alone, check, exact, holds_for_covered, order_of
-from oracle_programs import Batch
 from oracle_run import start
 from oracle_strategies import batches
 from oracle_trace import Trace, recording
@@ -53,15 +52,16 @@ def errors(verdict: Verdict) -> set[object]:
     return {*(pair for pair, found in verdict.pairs.items() if found.severity == "error"), *verdict.uninitialized}
 
 
-@pytest.mark.parametrize("strategy", ["synchronous", "with_copies", "asynchronous", "divergent", "ending", "matrix"])
+SLOW = ("ending", "matrix")
+
+
+@pytest.mark.parametrize(
+    "strategy",
+    ["synchronous", "with_copies", "asynchronous", "divergent", *(pytest.param(each, marks=pytest.mark.slow) for each in SLOW)],
+)
 def test_same_order_same_verdict(strategy: str) -> None:
     judged, merged = 0, 0
-
-    @seed(17)
-    @settings(max_examples=4, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(batches(strategy, 2))
-    def same(batch: Batch) -> None:
-        nonlocal judged, merged
+    for batch in examples(batches(strategy, 2), 19, 4):
         found = [(order, verdict) for order, verdict in runs(batch.ptx, batch.grid, batch.threads) if order is not None]
         judged += len(found)
         for k, (order, verdict) in enumerate(found):
@@ -70,8 +70,6 @@ def test_same_order_same_verdict(strategy: str) -> None:
             for mine in filter(holds_for_covered, covering):
                 assert errors(verdict) <= errors(mine)
                 assert verdict.pairs.keys() <= mine.pairs.keys()
-
-    same()
     assert merged > judged // 2, "an order that every run has for itself is good for nothing"
 
 

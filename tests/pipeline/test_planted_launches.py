@@ -104,9 +104,9 @@ def waiting_chain() -> Any:
 
 # The same in a Python module: the function that changes.
 OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
-    "events": (streams, "Stream.wait", "self._over |= event.over if", "event.over if", by_event),
-    "the host waits": (streams, "Stream.synchronize", "self._timeline.host |= self._over", "pass", by_host),
-    "streams are apart": (streams, "Stream.place", "whole = self._over |", "whole = timeline.everything |", by_nothing),
+    "events": (streams, "Stream.wait", "self._over |= (event", "(event", by_event),
+    "the host waits": (streams, "Stream.synchronize", "self._timeline.host_waits(self._over)", "pass", by_host),
+    "streams are apart": (streams, "Stream.place", "self._over.intersection(timeline.running)", "timeline.everything", by_nothing),
     "a chain of waits": (streams, "StreamPlace.end", "self.waited if waits else", "_NONE if waits else", waiting_chain),
     "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
     "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),
@@ -114,7 +114,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (beside, "_may_signal", "return gives and", "return False and gives and", signalled),
-    "places of arrays": (beside, "Copied.move", "+ np.uint64(_HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
+    "places of arrays": (beside, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 
 

@@ -6,7 +6,8 @@
     python tests/quality/campaign.py global --times 100 --device gpu                the same kernels, 100 launches of each
 
 `--processes` and `--seconds` set how many work at once, and for how long; parts that did not end are counted. `--keep DIR` takes the
-programs on which two verdicts differ, reduced, which takes time. A seed makes the same programs again with one version of Hypothesis.
+programs on which two verdicts differ, reduced, which takes time. A seed makes the same programs everywhere (`draws.py`). With
+`--results FILE` each part that has ended is a line of that file; called again, the campaign goes on with the others and counts them all.
 """
 
 from __future__ import annotations
@@ -14,12 +15,14 @@ from __future__ import annotations
 import argparse
 import contextlib
 import functools
+import json
 import multiprocessing
+import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, fields
+from collections.abc import Iterator
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -37,6 +40,7 @@ class Outcome:
     name: str
     counts: Counter[str]
     differ: list[str]
+    part: str = ""  # which part it is, in a file of results
 
 
 def of_oracle(strategy: str, programs: int, number: int, keep: Path | None) -> Outcome:
@@ -109,64 +113,91 @@ def _counted(outcome: Outcome, what: str) -> Iterator[None]:
         outcome.differ.append(f"{what}: {type(error).__name__} {' '.join(str(error).split())[:300]}")
 
 
-def parts(options: argparse.Namespace) -> Iterator[Callable[[], Outcome]]:
+def parts(options: argparse.Namespace) -> Iterator[functools.partial[Outcome]]:
     """The parts of a campaign, those of all kinds in turn, so that a campaign that ends early has some of each."""
     if options.what == "global":
         from litmus import LITMUS
         from test_global_memory import CLEAN, TWINS
 
-        work = [(of_twin, path.stem) for path in (*TWINS, *CLEAN)] + [(of_litmus, test.name) for test in LITMUS]
+        kinds = {"twins": [(of_twin, path.stem) for path in (*TWINS, *CLEAN)], "litmus": [(of_litmus, test.name) for test in LITMUS]}
         for first in range(0, options.times, SPLIT):
-            for function, name in work:
+            for function, name in (one for kind in options.kinds or kinds for one in kinds[kind]):
                 yield functools.partial(function, name, options.device, first, min(SPLIT, options.times - first), options.keep)
         return
     from oracle_strategies import OF_GRIDS, STRATEGIES
 
     function = {"oracle": of_oracle, "compact": of_logs}[options.what]
-    strategies = options.strategies or [*STRATEGIES, *OF_GRIDS]
+    strategies = options.kinds or [*STRATEGIES, *OF_GRIDS]
     for k in range(-(-options.programs // (PART * len(strategies)))):
         for strategy in strategies:
             yield functools.partial(function, strategy, PART, options.seed + k, options.keep)
 
 
-def called(part: Callable[[], Outcome]) -> Outcome:
+def key(part: functools.partial[Outcome]) -> str:
+    """The name of a part in a file of results: what it is called with, but where it keeps programs."""
+    return " ".join(str(each) for each in (part.func.__name__, *part.args[:-1]))
+
+
+def called(part: functools.partial[Outcome]) -> Outcome:
     """The outcome of a part, in a process of the pool."""
-    return part()
+    return replace(part(), part=key(part))
 
 
-def run(options: argparse.Namespace) -> tuple[dict[str, Counter[str]], list[str], int]:
-    """Counts by name, the disagreements, and how many parts did not end in time."""
-    counts, differ, work = dict[str, Counter[str]](), list[str](), list(parts(options))
+def stored(file: Path | None) -> list[Outcome]:
+    """The outcomes that a file of results has."""
+    lines = file.read_text().splitlines() if file is not None and file.exists() else []
+    return [Outcome(**one | {"counts": Counter(one["counts"])}) for one in map(json.loads, lines)]
+
+
+def run(options: argparse.Namespace) -> tuple[list[Outcome], int]:
+    """What the parts counted, and how many did not end in time."""
+    outcomes, work = stored(options.results), {key(part): part for part in parts(options)}
+    outcomes = [outcome for outcome in outcomes if outcome.part in work]
+    work = {name: part for name, part in work.items() if name not in {outcome.part for outcome in outcomes}}
     left, deadline = len(work), time.monotonic() + options.seconds
-    with multiprocessing.get_context("spawn").Pool(options.processes) as pool:  # its end ends what still works
-        outcomes = pool.imap_unordered(called, work)
-        with contextlib.suppress(multiprocessing.TimeoutError):
-            while left:
-                outcome = outcomes.next(max(0.0, deadline - time.monotonic()))
-                counts.setdefault(outcome.name, Counter()).update(outcome.counts)
-                differ += [f"{outcome.name} {line}" for line in outcome.differ]
+    with (
+        multiprocessing.get_context("spawn").Pool(options.processes) as pool,  # its end ends what still works
+        open(options.results or os.devnull, "a") as results,
+    ):
+        coming = pool.imap_unordered(called, work.values())
+        while left and (rest := deadline - time.monotonic()) > 0:
+            with contextlib.suppress(multiprocessing.TimeoutError):  # comes early too: when the last part has been handed out
+                outcomes.append(coming.next(rest))
+                print(json.dumps(vars(outcomes[-1])), file=results, flush=True)
                 left -= 1
-    return counts, differ, left
+    return outcomes, left
+
+
+def totals(outcomes: list[Outcome]) -> dict[str, Counter[str]]:
+    """Counts by name."""
+    counts = dict[str, Counter[str]]()
+    for outcome in outcomes:
+        counts.setdefault(outcome.name, Counter()).update(outcome.counts)
+    return counts
 
 
 def main() -> None:
     """The command line."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("what", choices=["oracle", "compact", "global"])
-    parser.add_argument("strategies", nargs="*", help="of random programs; default: all")
+    parser.add_argument("kinds", nargs="*", help="strategies of random programs; of global kernels `twins` or `litmus`; default: all")
     parser.add_argument("--programs", type=int, default=400)
     parser.add_argument("--seed", type=int, default=1, help="of the first part; the others count on from it")
     parser.add_argument("--times", type=int, default=20, help="launches of each kernel")
     parser.add_argument("--device", choices=["cpu", "gpu"], default="cpu")
     parser.add_argument("--processes", type=int, default=2)
     parser.add_argument("--seconds", type=float, default=3600.0)
+    parser.add_argument(
+        "--results", type=Path, help="a file to which parts that have ended are added, and which they are not run again for"
+    )
     parser.add_argument("--keep", type=Path, help="a directory for kernels on which two verdicts differ")
     options = parser.parse_args()
     if options.keep is not None:
         options.keep.mkdir(parents=True, exist_ok=True)
     start = time.monotonic()
-    counts, differ, left = run(options)
-    for name, count in sorted(counts.items()):
+    outcomes, left = run(options)
+    differ = [f"{outcome.name} {line}" for outcome in outcomes for line in outcome.differ]
+    for name, count in sorted(totals(outcomes).items()):
         print(f"{name}: " + ", ".join(f"{number:,} {what}" for what, number in count.items()))
     print(f"{time.monotonic() - start:.0f} s, {left} parts did not end in time, {len(differ)} lines of disagreement")
     print("\n".join(f"{count} x {line}" for line, count in sorted(Counter(differ).items())[:150]))

@@ -1,7 +1,7 @@
 """What digests.py runs: twins, legal patterns, regressions of the oracle, real kernels, and a stored set of random programs.
 
 An item has a name, such as `twin/warp_shuffle` or `program/lanes/3`, and gives its PTX and consan's report of one launch on the virtual
-machine. The random programs are stored (`programs.json.xz`): Hypothesis makes others of the same seed in another Python or another version.
+machine. The random programs are stored (`programs.json.xz`), so that they stay the same where a strategy changes.
 """
 
 from __future__ import annotations
@@ -112,7 +112,7 @@ def _real_kernel(case: Any, arch: str) -> Ran:
 
 
 def make_programs(count: int, number: int = 1) -> None:
-    """Write random programs of all strategies in turn, so that the first hundred have some of each; Hypothesis begins with the simplest."""
+    """Write random programs of all strategies in turn, so that the first hundred have some of each."""
     from oracle_strategies import STRATEGIES
 
     each = -(-count // PER_KERNEL // len(STRATEGIES))
@@ -122,19 +122,7 @@ def make_programs(count: int, number: int = 1) -> None:
 
 
 def _made(strategy: str, wanted: int, number: int) -> list[dict[str, Any]]:
-    from hypothesis import HealthCheck, Phase, given, seed, settings
-    from oracle_programs import Batch
+    from draws import examples
     from oracle_strategies import batches
 
-    found: dict[str, dict[str, Any]] = {}
-
-    @seed(number)
-    @settings(max_examples=4 * wanted, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(batches(strategy, PER_KERNEL))
-    def keep(batch: Batch) -> None:
-        if len(found) < wanted:
-            found[batch.ptx] = {"ptx": batch.ptx, "grid": batch.grid, "block": batch.threads}
-
-    keep()
-    assert len(found) == wanted, f"{strategy}: {len(found)} distinct kernels of {wanted}"
-    return list(found.values())
+    return [{"ptx": one.ptx, "grid": one.grid, "block": one.threads} for one in examples(batches(strategy, PER_KERNEL), number, wanted)]

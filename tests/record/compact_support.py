@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
-from hypothesis import HealthCheck, Phase, given, seed, settings
+from draws import examples
 from measure import arguments
 from oracle_programs import Batch
 from oracle_strategies import OF_GRIDS, batches
@@ -182,14 +182,8 @@ class Compared:
 def random_programs(strategy: str, count: int, number: int) -> Compared:
     """So many random kernels of four programs each; the same number makes the same ones."""
     found = Compared()
-
-    @seed(number)
-    @settings(max_examples=count, deadline=None, database=None, suppress_health_check=list(HealthCheck), phases=[Phase.generate])
-    @given(batches(strategy, 4))
-    def one(batch: Batch) -> None:
+    for batch in examples(batches(strategy, 4), number, count):
         found.add(batch, strategy in OF_GRIDS)
-
-    one()
     return found
 
 

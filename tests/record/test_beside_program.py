@@ -61,7 +61,7 @@ class Framework:
 
     def __init__(self, backend: Streams, source: str = RACES, **options: Any) -> None:
         self.backend = backend
-        self.session = Session(on=Device(backend, arena_bytes=SHADOW), **options)
+        self.session = Session(on=Device(backend, arena_bytes=SHADOW), **{"global_memory": "off", **options})
         self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
         self.module = backend.load(self.prepared.instrumented.ptx)
         self.session.attach(self.prepared, lambda name, data: backend.write(backend.symbol(self.module, name)[0], data))

@@ -80,6 +80,7 @@ def test_replays_that_take_too_long(owned: bool, backend: Background, monkeypatc
     assert "that would take more than 0 s" in told[0]
 
 
+@pytest.mark.slow
 def test_a_full_log_is_longer_the_second_time(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT", False)  # a compact log of these rounds is empty
     monkeypatch.setattr(launch, "MOST_LINES", 64)

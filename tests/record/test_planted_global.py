@@ -23,6 +23,11 @@ def _launch(name: str, racy: bool) -> Any:
     return consan.launch(twin_file.kernel(path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)
 
 
+def _said(report: Any) -> Any:
+    """The verdict, the findings, and what each says is missing."""
+    return report.verdict, found(report), sorted((one.kind, one.situation) for one in report.findings)
+
+
 def test_each_fault_changes_text_that_is_there() -> None:
     sources = build.sources()
     assert [rule for rule, (file, old, *_) in RULES.items() if sources[file].count(old) != 1] == []
@@ -34,5 +39,4 @@ def test_a_fault_in_a_rule(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_path:
     right = _launch(name, racy)
     assert right.verdict == ("violations" if racy and name not in WARNINGS else "clean")
     break_checker(monkeypatch, tmp_path, (replay, grid), file, old, new)
-    wrong = _launch(name, racy)
-    assert (found(wrong), wrong.verdict) != (found(right), right.verdict)
+    assert _said(_launch(name, racy)) != _said(right)

@@ -12,7 +12,7 @@ import pytest
 
 import consan
 from consan import ranges
-from consan.ranges import meetings, operations, values, walk
+from consan.ranges import meetings, operations, proof, slices, values, walk
 from consan.session import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
@@ -78,10 +78,10 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "threads of a CTA": (meetings, "if not items.are_apart():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
     "CTAs": (meetings, "if (begin[1:] < end[:-1]).any():", "if False:", "data[threadIdx.x] = blockIdx.x;"),
     "ends of ranges": (meetings, "(self.steps[:, None] + end)", "(self.steps[:, None] + begin)", "data[threadIdx.x] = blockIdx.x;"),
-    "reads": (meetings, "if any(_reach(", "if False and any(_reach(", "data[1024 + at] = data[1025 + at];"),
+    "reads": (meetings, "reached = any(", "reached = False and any(", "data[1024 + at] = data[1025 + at];"),
     "own reads": (meetings, "(writes.thread[at] == self.thread) & ", "", "data[at] += data[at & ~1];"),
     "reads of a shift": (meetings, "inside &= self.begin", "inside |= self.begin", "data[at] = data[at + 1];"),
-    "constant loads": (walk, '"nc" not in row.modifiers(instruction.parts)', "True", "data[at] = __ldg(data + at) + 1;"),
+    "constant loads": (slices, '"nc" not in row.modifiers(instruction.parts)', "True", "data[at] = __ldg(data + at) + 1;"),
     "comparisons": (values, "ctas + threads.max()", "ctas + threads.min()", f"{OWN} if (at >= 100) data[0] = at;"),
     "where they hold": (values, "where(most <= 0, below,", "where(most <= 0, not below,", f"{OWN} if (at < 64) data[0] = at;"),
     "ways": (walk, "[0]) is guard.value\n", "[0]) is not guard.value\n", f"{OWN} if (threadIdx.x) data[blockIdx.x] = at;"),
@@ -101,7 +101,7 @@ def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: s
     assert source.count(old) == 1
     broken = ModuleType(module.__name__)
     exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
-    for user in (ranges, walk, operations, meetings, proofs):
+    for user in (ranges, proof, slices, walk, operations, meetings, proofs):
         for name, value in list(vars(user).items()):
             if value is not None and vars(module).get(name) is value and name in vars(broken):
                 monkeypatch.setattr(user, name, vars(broken)[name])

@@ -18,7 +18,7 @@ GUIDE = ROOT / "tutorials" / "guide"
 FOLDERS = ("instrument", "reports", "tests", "tutorials")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 SEMANTICS = (ROOT / "instrument" / "SEMANTICS.md").read_text()
-KERNELS = {path.stem for folder in ("twins", "clean", "global", "blackwell") for path in (ROOT / "tests" / "kernels" / folder).glob("*.cu")}
+KERNELS = {path.stem: path for path in (ROOT / "tests" / "kernels").rglob("*.cu")}
 
 
 def _run(words: list[str]) -> subprocess.CompletedProcess[str]:
@@ -68,7 +68,15 @@ def test_the_semantics_name_kernels_that_exist() -> None:
     cells = [row.rsplit("|", 2)[1] for row in SEMANTICS.splitlines() if row.startswith(("| R-", "| a "))]
     named = re.findall(r"`([a-z0-9_]+)`", " ".join([*cells, *re.findall(r"Twins?: ([^.]*)\.", SEMANTICS)]))
     assert len(named) > 60
-    assert set(named) - set(KINDS) - {"isa"} <= KERNELS
+    assert set(named) - set(KINDS) - {"isa"} <= KERNELS.keys()
+
+
+def test_each_rule_of_global_memory_has_a_twin_with_its_fault() -> None:
+    rows = {row.split("|")[1].strip(): row.rsplit("|", 2)[1] for row in SEMANTICS.splitlines() if row.startswith("| R-GM")}
+    assert list(rows) == [f"R-GM{number}" for number in range(1, 15)]
+    for rule, cell in rows.items():
+        named = re.findall(r"`([a-z0-9_]+)`", cell)
+        assert any("RACY" in KERNELS[name].read_text() for name in named), rule
 
 
 def test_rules_and_decisions_are_named_once() -> None:

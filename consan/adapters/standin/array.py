@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import functools
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -20,7 +20,16 @@ import numpy as np
 from numpy.lib.mixins import NDArrayOperatorsMixin
 
 from consan._errors import NotSupported
-from consan.adapters.standin.context import DeviceMemory, HostArray, MemoryPointer, empty_host, owner_of, to_device
+from consan.adapters.standin.context import (
+    DeviceMemory,
+    HostArray,
+    MemoryPointer,
+    empty_host,
+    host_waits,
+    operated,
+    owner_of,
+    to_device,
+)
 from consan.adapters.standin.device import Device
 
 # NumPy names that CuPy does not offer, or offers with another meaning.
@@ -28,6 +37,9 @@ _NOT_CUPYS = frozenset(
     ("vectorize", "memmap", "matrix", "nditer", "recarray", "chararray", "frompyfunc", "datetime64", "timedelta64", "ndindex")
 )
 _KINDS = "biufc"
+_TO_HOST = frozenset(("item", "tolist", "tobytes", "tofile", "dump", "dumps"))  # methods that copy to the host
+_IN_PLACE = frozenset(("fill", "sort", "partition", "put", "itemset", "resize"))  # methods that write to their array
+_WRITES_FIRST = frozenset(("copyto", "put", "place", "putmask", "fill_diagonal", "shuffle"))  # functions that write to their first argument
 
 
 class NotInStandin(NotSupported, AttributeError):  # noqa: N818 - as NotSupported
@@ -69,20 +81,28 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         return Device(0)
 
     def get(self, stream: Any = None, order: str = "C", out: HostArray | None = None, blocking: bool = True) -> HostArray:
-        """Copy to a NumPy array."""
+        """Copy to a NumPy array, in a stream or in the current one. The host waits for it, but with `blocking=False`."""
+        order_of = None if stream is None else stream.order
+        operated("a copy to the host", [self._host], stream=order_of)
+        if blocking:
+            host_waits(order_of)
         if out is not None:
             out[...] = self._host
             return out
         return np.array(self._host, order="F" if order == "F" else "C")
 
     def set(self, arr: Any, stream: Any = None) -> None:
-        """Copy from a NumPy array."""
+        """Copy from a NumPy array, in a stream, or in the current one, for which the host waits."""
         self._host[...] = np.asarray(arr)
+        operated("a copy from the host", writes=[self._host], stream=None if stream is None else stream.order)
+        if stream is None:
+            host_waits()
 
     def astype(self, dtype: Any, order: str = "K", casting: str = "unsafe", subok: Any = None, copy: bool = True) -> ndarray:
         """Convert; a copy unless `copy=False` and nothing changes."""
         if not copy and self._host.dtype == np.dtype(dtype):
             return self
+        operated("astype", [self._host])
         return of_host(to_device(self._host.astype(dtype)))
 
     def __array__(self, *args: Any, **kwargs: Any) -> HostArray:
@@ -113,10 +133,15 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         key = _lenient(key)
         # A full index yields a scalar in NumPy and a 0-d view in CuPy: a[3] = ... and a[3][()] keep working.
         result = self._host[key if isinstance(key, tuple) else (key,)]
-        return wrap(self._host[(*key, ...) if isinstance(key, tuple) else (key, ...)]) if isinstance(result, np.generic) else wrap(result)
+        found = self._host[_with_ellipsis(key)] if isinstance(result, np.generic) else result
+        if owner_of(found) is None:  # an index array selects
+            operated("an index", known=False)
+        return wrap(found)
 
     def __setitem__(self, key: Any, value: Any) -> None:
-        self._host[_lenient(key)] = _lenient(value)
+        target, source = self._host[_with_ellipsis(_lenient(key))], _lenient(value)
+        self._host[_lenient(key)] = source
+        operated("an assignment", [source], [target], known=owner_of(target) is not None)  # an index array selects no view
 
     def __len__(self) -> int:
         return len(self._host)
@@ -125,34 +150,35 @@ class ndarray(NDArrayOperatorsMixin):  # noqa: N801 - CuPy's name
         return (self[index] for index in range(len(self._host)))
 
     def __repr__(self) -> str:
-        return repr(self._host)
+        return repr(self.get())
 
     def __str__(self) -> str:
-        return str(self._host)
+        return str(self.get())
 
     def __format__(self, spec: str) -> str:
-        return format(self._host[()] if self._host.ndim == 0 else self._host, spec)
+        return format(self.get()[()] if self._host.ndim == 0 else self.get(), spec)
 
     def __bool__(self) -> bool:
-        return bool(self._host)
+        return bool(self.get())
 
     def __int__(self) -> int:
-        return int(self._host)
+        return int(self.get())
 
     def __float__(self) -> float:
-        return float(self._host)
+        return float(self.get())
 
     def __complex__(self) -> complex:
-        return complex(self._host)
+        return complex(self.get())
 
     def __index__(self) -> int:
-        return self._host.__index__()
+        return self.get().__index__()
 
     def __copy__(self) -> ndarray:
+        operated("a copy", [self._host])
         return of_host(to_device(self._host))
 
     def __deepcopy__(self, memo: Any) -> ndarray:
-        return of_host(to_device(self._host))
+        return self.__copy__()
 
     __hash__ = None  # type: ignore[assignment]
 
@@ -182,6 +208,18 @@ def _check_dtype(dtype: np.dtype[Any]) -> None:
         raise TypeError(f"Unsupported dtype {dtype}")
 
 
+def copied(host: HostArray) -> ndarray:
+    """A contiguous copy of an array in device memory."""
+    operated("a copy", [host])
+    return of_host(to_device(np.ascontiguousarray(host)))
+
+
+def _with_ellipsis(key: Any) -> tuple[Any, ...]:
+    """An index whose result is a view, where it can be one."""
+    parts = key if isinstance(key, tuple) else (key,)
+    return parts if any(part is ... for part in parts) else (*parts, ...)
+
+
 def _lenient(value: Any) -> Any:
     if isinstance(value, ndarray):
         return value._host
@@ -199,10 +237,12 @@ def _strict(value: Any) -> Any:
     return _lenient(value)
 
 
-def call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
-    """Run a NumPy function on arrays of the stand-in; `out=` gives back the very array that was passed."""
+def call(function: Callable[..., Any], args: Any, kwargs: Any, of: Sequence[HostArray] = ()) -> Any:
+    """Run a NumPy function on arrays of the stand-in; `out=` gives back the very array that was passed. `of`: the array of a method."""
     out = kwargs.get("out")
-    result = function(*(_strict(arg) for arg in args), **{key: _strict(value) for key, value in kwargs.items()})
+    given, named = [_strict(arg) for arg in args], {key: _strict(value) for key, value in kwargs.items()}
+    result = function(*given, **named)
+    _tell(function.__name__, of, given, named, result)
     if out is None:
         return wrap(result)
     return out[0] if isinstance(out, tuple) and len(out) == 1 else out
@@ -210,13 +250,37 @@ def call(function: Callable[..., Any], args: Any, kwargs: Any) -> Any:
 
 def _method(array: ndarray, name: str, *args: Any, **kwargs: Any) -> Any:
     # ndarray.item and tolist answer with Python objects, the in-place methods with None: `wrap` lets both pass.
-    return call(getattr(array._host, name), args, kwargs)
+    if name in _TO_HOST:
+        return getattr(array.get(), name)(*args, **kwargs)
+    return call(getattr(array._host, name), args, kwargs, [array._host])
+
+
+def _tell(name: str, of: Sequence[HostArray], given: Sequence[Any], named: Mapping[str, Any], result: Any) -> None:
+    """Tell the session what a function has read and written. One that gives a view of an array has touched nothing."""
+    out = named.get("out")
+    written = [
+        *(of if name in _IN_PLACE else ()),
+        *(out if isinstance(out, tuple) else (out,)),
+        *(given[:1] if name in _WRITES_FIRST else ()),
+    ]
+    owners = [owner_of(each) for each in _arrays(result)]
+    if _arrays(written) or any(owner is None for owner in owners) or isinstance(result, (np.generic, bool)):
+        operated(name, _arrays([*of, *given, *named.values()]), written)
+
+
+def _arrays(values: Any) -> list[HostArray]:
+    """The NumPy arrays in a value, or in a sequence of values."""
+    if isinstance(values, (tuple, list)):
+        return [each for value in values for each in _arrays(value)]
+    return [values] if isinstance(values, np.ndarray) else []
 
 
 def array(obj: Any, dtype: Any = None, copy: bool = True, order: str = "K", subok: bool = False, ndmin: int = 0, **_: Any) -> ndarray:
     """`cupy.array`: always a new array unless `copy=False`."""
     if isinstance(obj, ndarray) and not copy and (dtype is None or obj._host.dtype == np.dtype(dtype)):
         return obj
+    if isinstance(obj, ndarray):
+        operated("a copy", [obj._host])
     host = np.array(_lenient(obj), dtype=dtype, ndmin=ndmin, order=order if order in ("C", "F") else "K")  # type: ignore[call-overload]
     _check_dtype(host.dtype)
     return of_host(to_device(host))
@@ -233,9 +297,9 @@ def ascontiguousarray(a: Any, dtype: Any = None) -> ndarray:
     return made if made._host.flags.c_contiguous else array(made, order="C")
 
 
-def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, **_: Any) -> HostArray:
+def asnumpy(a: Any, stream: Any = None, order: str = "C", out: Any = None, *, blocking: bool = True) -> HostArray:
     """`cupy.asnumpy`: a NumPy copy."""
-    return a.get(order=order, out=out) if isinstance(a, ndarray) else np.asarray(a)
+    return a.get(stream, order, out, blocking) if isinstance(a, ndarray) else np.asarray(a)
 
 
 def empty(shape: Any, dtype: Any = float, order: str = "C") -> ndarray:
@@ -248,6 +312,7 @@ def full(shape: Any, fill_value: Any, dtype: Any = None, order: str = "C") -> nd
     value = _lenient(fill_value)
     result = empty_host(shape, np.asarray(value).dtype if dtype is None else dtype, order)
     result[...] = value
+    operated("a new array", writes=[result])
     return of_host(result)
 
 

@@ -3,12 +3,15 @@
 Arrays live in the virtual machine's memory: a `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
-Not handled: CuPy's memory pool semantics (a pool would hide a use after free).
+Not handled: CuPy's memory pool, but for what it gives to a stream again (consan/session/freed_memory.py): a pool would hide a use
+after free.
 """
 
 from __future__ import annotations
 
 import ctypes
+import threading
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -17,6 +20,8 @@ import numpy.typing as npt
 
 from consan._errors import InternalError
 from consan.adapters.base import SessionLike
+from consan.session.array_rows import Placed
+from consan.session.program_streams import ProgramStream
 
 HostArray = npt.NDArray[Any]
 
@@ -41,6 +46,7 @@ class StandinContext:
     session: SessionLike
     machine: MachineLike
     modules: dict[Any, Any] = field(default_factory=dict)  # compiled by `kernels.load`
+    chosen: threading.local = field(default_factory=threading.local)  # its stream is the current one of the thread
 
 
 _current: list[StandinContext] = []
@@ -64,16 +70,48 @@ def current() -> StandinContext:
     return _current[-1]
 
 
+def current_stream() -> ProgramStream:
+    """The current stream of this thread."""
+    context = current()
+    stream: ProgramStream = getattr(context.chosen, "stream", context.session.streams.default)
+    return stream
+
+
+def use_stream(stream: ProgramStream) -> None:
+    """Make a stream the current one of this thread."""
+    current().chosen.stream = stream
+
+
+def host_waits(stream: ProgramStream | None = None) -> None:
+    """Let the host wait for a stream, or for the current one."""
+    current().session.streams.host_waits(stream or current_stream())
+
+
+def operated(
+    name: str, reads: Iterable[Any] = (), writes: Iterable[Any] = (), stream: ProgramStream | None = None, *, known: bool = True
+) -> None:
+    """Tell the session of an operation on NumPy arrays, of which those in device memory count. Not `known`: of others too."""
+    places = ([each for array in given for each in _placed(array)] for given in (reads, writes))
+    current().session.streams.operated(name, stream or current_stream(), *places, known=known)
+
+
+def _placed(array: Any) -> Iterator[Placed]:
+    owner = owner_of(array) if isinstance(array, np.ndarray) else None
+    if owner is not None:
+        yield int(array.__array_interface__["data"][0]) - owner.host + owner.address, array
+
+
 class DeviceMemory:
     """A block of the virtual machine's global memory, freed with the last NumPy view of it."""
 
     def __init__(self, nbytes: int) -> None:
-        self._machine = current().machine
+        self._machine, self._streams, self._stream = current().machine, current().session.streams, current_stream()
         self.nbytes = nbytes
         self.address = self._machine.alloc(max(nbytes, 1))
         # The view keeps the machine's memory mapped for as long as the block is reachable.
         self._view = self._machine.view(self.address, np.uint8, max(nbytes, 1))
         self.host = int(self._view.__array_interface__["data"][0])
+        self._streams.given(self.address, max(nbytes, 1), self._stream)
 
     @property
     def __array_interface__(self) -> dict[str, Any]:
@@ -81,6 +119,7 @@ class DeviceMemory:
 
     def __del__(self) -> None:
         if hasattr(self, "_view"):
+            self._streams.freed(self.address, max(self.nbytes, 1), self._stream)
             self._machine.free(self.address)
 
 
@@ -115,12 +154,20 @@ class MemoryPointer:
         """Copy bytes from another pointer or from a host address."""
         origin = source.mem.host + source.offset if isinstance(source, MemoryPointer) else int(source)
         bytes_at(self.mem.host + self.offset, size)[...] = bytes_at(origin, size)
+        reads = [source.bytes(size)] if isinstance(source, MemoryPointer) else []
+        operated("a copy of memory", reads, [self.bytes(size)])
 
     copy_from_device = copy_from_host = copy_from
+
+    def bytes(self, size: int) -> HostArray:
+        """The memory from here on."""
+        found: HostArray = np.asarray(self.mem)[self.offset : self.offset + size]
+        return found
 
     def memset(self, value: int, size: int) -> None:
         """Fill bytes."""
         bytes_at(self.mem.host + self.offset, size)[...] = value
+        operated("memset", writes=[self.bytes(size)])
 
 
 def bytes_at(address: int, size: int) -> HostArray:
@@ -151,4 +198,5 @@ def to_device(host: HostArray) -> HostArray:
     fortran = host.flags.f_contiguous and not host.flags.c_contiguous
     result = empty_host(host.shape, host.dtype, "F" if fortran else "C")
     result[...] = host
+    operated("a new array", writes=[result])
     return result

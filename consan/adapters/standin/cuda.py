@@ -1,13 +1,10 @@
-"""`cupy.cuda` of the stand-in: one device, streams on which everything has already happened, events that hold the host's clock.
-
-The virtual machine runs a launch to its end before the call returns, so synchronising does nothing.
+"""`cupy.cuda` of the stand-in: one device, its streams (streams.py) and its memory.
 
 Not handled: stream capture and graphs, peer devices, IPC, textures: `NotInStandin`.
 """
 
 from __future__ import annotations
 
-import time
 from types import ModuleType
 from typing import Any, NoReturn
 
@@ -23,82 +20,11 @@ from consan.adapters.standin.device import (
     compute_capability,
     sm_count,
 )
+from consan.adapters.standin.streams import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
 
 
 class CUDADriverError(RuntimeError):
     """What the driver would say."""
-
-
-class Stream:
-    """`cupy.cuda.Stream`."""
-
-    null: Stream
-    ptds: Stream
-
-    def __init__(self, null: bool = False, non_blocking: bool = False, ptds: bool = False, priority: int | None = None) -> None:
-        self.ptr = 0 if null else id(self)
-        self.done = True
-
-    def __enter__(self) -> Stream:
-        return self
-
-    def __exit__(self, *exc: object) -> None:
-        """Nothing to switch back."""
-
-    def use(self) -> Stream:
-        """Make it current."""
-        return self
-
-    def synchronize(self) -> None:
-        """Wait (nothing is pending)."""
-
-    def wait_event(self, event: Any) -> None:
-        """Order after an event (it has happened)."""
-
-    def record(self, event: Event | None = None) -> Event:
-        """Record an event now."""
-        event = event or Event()
-        event.record(self)
-        return event
-
-    def begin_capture(self, mode: Any = None) -> NoReturn:
-        """Graphs are not part of the stand-in."""
-        raise NotInStandin("cupy.cuda.Stream.begin_capture")
-
-
-Stream.null = Stream(null=True)
-Stream.ptds = Stream(null=True)
-
-
-class ExternalStream(Stream):
-    """`cupy.cuda.ExternalStream`."""
-
-    def __init__(self, ptr: int, device_id: int = -1) -> None:
-        super().__init__()
-        self.ptr = ptr
-
-
-class Event:
-    """`cupy.cuda.Event`: the host's clock when it was recorded."""
-
-    def __init__(self, block: bool = False, disable_timing: bool = False, interprocess: bool = False) -> None:
-        self.ptr = id(self)
-        self.seconds: float | None = None
-        self.done = True
-
-    def record(self, stream: Any = None) -> None:
-        """Record now."""
-        self.seconds = time.perf_counter()
-
-    def synchronize(self) -> None:
-        """Wait (it has happened)."""
-
-
-def get_elapsed_time(start_event: Event, end_event: Event) -> float:
-    """Milliseconds of host time between two events."""
-    if start_event.seconds is None or end_event.seconds is None:
-        raise CUDARuntimeError("cudaErrorInvalidResourceHandle: invalid resource handle")
-    return (end_event.seconds - start_event.seconds) * 1e3
 
 
 class PinnedMemory(bytearray):
@@ -111,7 +37,7 @@ class PinnedMemory(bytearray):
 
 
 class MemoryPool:
-    """`cupy.cuda.MemoryPool`: the stand-in frees at once, so that there is nothing to report or release."""
+    """`cupy.cuda.MemoryPool`: the stand-in frees at once, so that there is nothing to report."""
 
     def __init__(self, allocator: Any = None) -> None: ...
 
@@ -120,7 +46,8 @@ class MemoryPool:
         return allocate(size)
 
     def free_all_blocks(self, stream: Any = None) -> None:
-        """Nothing is pooled."""
+        """Nothing is pooled; the session forgets what the pool would give again."""
+        current().session.streams.memory.empty()
 
     def used_bytes(self) -> int:
         """Bytes in the pool."""
@@ -155,10 +82,12 @@ class _Runtime(ModuleType):
         Device(device)
 
     def deviceSynchronize(self) -> None:  # noqa: N802
-        """Wait (nothing is pending)."""
+        """Let the host wait for everything."""
+        Device().synchronize()
 
     def streamSynchronize(self, stream: int) -> None:  # noqa: N802
-        """Wait (nothing is pending)."""
+        """Let the host wait for a stream."""
+        ExternalStream(stream).synchronize()
 
     def runtimeGetVersion(self) -> int:  # noqa: N802
         """The CUDA version that the stand-in follows."""
@@ -171,22 +100,31 @@ class _Runtime(ModuleType):
         return TOTAL_MEMORY, TOTAL_MEMORY
 
     def memset(self, ptr: int, value: int, size: int) -> None:
-        """Fill device memory."""
-        current().machine.view(int(ptr), "u1", size)[...] = value
+        """Fill device memory, in the default stream."""
+        self.memsetAsync(ptr, value, size, 0)
 
-    memsetAsync = memset  # noqa: N815
+    def memsetAsync(self, ptr: int, value: int, size: int, stream: int) -> None:  # noqa: N802
+        """Fill device memory."""
+        filled = current().machine.view(int(ptr), "u1", size)
+        filled[...] = value
+        order = ExternalStream(stream).order
+        current().session.streams.operated("memset", order, writes=[(int(ptr), filled)])
 
     def memcpy(self, dst: int, src: int, size: int, kind: int) -> None:
-        """Copy between host and device addresses; `kind` says which is which."""
+        """Copy between host and device addresses, in the default stream, and wait; `kind` says which is which."""
+        self.memcpyAsync(dst, src, size, kind, 0)
+        self.streamSynchronize(0)
+
+    def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:  # noqa: N802
+        """Copy in a stream."""
         machine = current().machine
         to_device = kind in (self.memcpyHostToDevice, self.memcpyDeviceToDevice)
         from_device = kind in (self.memcpyDeviceToHost, self.memcpyDeviceToDevice)
         target = machine.view(int(dst), "u1", size) if to_device else bytes_at(int(dst), size)
-        target[...] = machine.view(int(src), "u1", size) if from_device else bytes_at(int(src), size)
-
-    def memcpyAsync(self, dst: int, src: int, size: int, kind: int, stream: int) -> None:  # noqa: N802
-        """Copy; there is no later."""
-        self.memcpy(dst, src, size, kind)
+        source = machine.view(int(src), "u1", size) if from_device else bytes_at(int(src), size)
+        target[...] = source
+        reads, writes = [(int(src), source)] * from_device, [(int(dst), target)] * to_device
+        current().session.streams.operated("a copy of memory", ExternalStream(stream).order, reads, writes)
 
     def getDeviceProperties(self, device: int) -> dict[str, Any]:  # noqa: N802
         """The properties that launch code asks for."""
@@ -210,7 +148,7 @@ class _Cuda(ModuleType):
     __path__: list[str] = []  # noqa: RUF012 - import looks for it on the module
     Device, Stream, ExternalStream, Event, MemoryPool, MemoryPointer = Device, Stream, ExternalStream, Event, MemoryPool, MemoryPointer
     PinnedMemoryPool = MemoryPool
-    get_elapsed_time = staticmethod(get_elapsed_time)
+    get_elapsed_time, get_current_stream = staticmethod(get_elapsed_time), staticmethod(get_current_stream)
     alloc = staticmethod(allocate)
 
     def __getattr__(self, name: str) -> NoReturn:
@@ -220,18 +158,16 @@ class _Cuda(ModuleType):
         """The virtual machine is always there."""
         return True
 
-    def get_current_stream(self, device_id: int = -1) -> Any:
-        """The null stream."""
-        return Stream.null
-
     def alloc_pinned_memory(self, size: int) -> PinnedMemory:
         """Host memory."""
         return PinnedMemory(size)
 
     def set_allocator(self, allocator: Any = None) -> None:
-        """Accepted: the stand-in allocates by itself."""
+        """The stand-in allocates by itself; without an allocator no pool gives memory again."""
+        current().session.streams.memory.pools = allocator is not None
 
-    set_pinned_memory_allocator = set_allocator
+    def set_pinned_memory_allocator(self, allocator: Any = None) -> None:
+        """Accepted: memory of the host has no pool here."""
 
 
 def build() -> dict[str, ModuleType]:
@@ -248,7 +184,13 @@ def build() -> dict[str, ModuleType]:
 
 
 _SUBMODULES: dict[str, dict[str, Any]] = {
-    "stream": {"Stream": Stream, "Event": Event, "get_current_stream": lambda: Stream.null, "get_elapsed_time": get_elapsed_time},
+    "stream": {
+        "Stream": Stream,
+        "ExternalStream": ExternalStream,
+        "Event": Event,
+        "get_current_stream": get_current_stream,
+        "get_elapsed_time": get_elapsed_time,
+    },
     "device": {"Device": Device},
     "driver": {"CUDADriverError": CUDADriverError},
     "memory": {"MemoryPointer": MemoryPointer, "MemoryPool": MemoryPool, "alloc": allocate},

@@ -56,7 +56,8 @@ class Device:
         """Make it current (it is)."""
 
     def synchronize(self) -> None:
-        """Wait (nothing is pending)."""
+        """Let the host wait for everything."""
+        current().session.streams.synchronize()
 
     @property
     def compute_capability(self) -> str:

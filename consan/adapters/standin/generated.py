@@ -15,8 +15,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.adapters.standin.array import NotInStandin, ascontiguousarray, empty, ndarray, of_host
-from consan.adapters.standin.context import to_device
+from consan.adapters.standin.array import NotInStandin, ascontiguousarray, copied, empty, ndarray
 from consan.adapters.standin.kernels import RawKernel
 
 _C_TYPES = {
@@ -206,7 +205,7 @@ def _spread(parameter: Parameter, value: Any, shape: tuple[int, ...]) -> Any:
     if parameter.raw or not _is_array(value):
         return value
     host = np.broadcast_to(value._host, shape)
-    return value if host.shape == value.shape and host.flags.c_contiguous else of_host(to_device(np.ascontiguousarray(host)))
+    return value if host.shape == value.shape and host.flags.c_contiguous else copied(host)
 
 
 class ReductionKernel:
@@ -251,7 +250,7 @@ class ReductionKernel:
             return value
         host = np.broadcast_to(value._host, shape).transpose(order)
         as_it_is = host.shape == value.shape and order == tuple(range(len(order))) and value.flags.c_contiguous
-        return value if as_it_is else of_host(to_device(np.ascontiguousarray(host)))
+        return value if as_it_is else copied(host)
 
     def _launch(self, types: _Types, inputs: Sequence[Any], result: ndarray, total: int) -> None:
         if result.size == 0:

@@ -20,11 +20,12 @@ import numpy as np
 from consan._errors import NotSupported, UsageError
 from consan.adapters import sources
 from consan.adapters.standin.array import NotInStandin, ndarray
-from consan.adapters.standin.context import MemoryPointer, StandinContext, Window, current
+from consan.adapters.standin.context import MemoryPointer, StandinContext, Window, current, current_stream
 from consan.adapters.standin.cuda import CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.launching.placement import OnDevice, placed, pointer
+from consan.session.beside import LaunchShape, Memory
 from consan.session.layouts import name_addresses
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -171,9 +172,9 @@ class RawKernel:
 
     def __call__(self, grid: Any, block: Any, args: Any = (), *, shared_mem: int = 0, stream: Any = None) -> None:
         """Launch, and wait for the end."""
-        self.launch(grid, block, [argument(value) for value in args], shared_mem)
+        self.launch(grid, block, [argument(value) for value in args], shared_mem, stream)
 
-    def launch(self, grid: Any, block: Any, values: Sequence[bytes | OnDevice], shared_mem: int = 0) -> None:
+    def launch(self, grid: Any, block: Any, values: Sequence[bytes | OnDevice], shared_mem: int = 0, stream: Any = None) -> None:
         """Launch with values as `argument` gives them."""
         compiled = self._compiled()
         name, entry = compiled.entry(self.name)
@@ -181,9 +182,9 @@ class RawKernel:
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
-        with placed(session) as placement:
+        with session.streams.lock, placed(session) as placement:
             packed = pack(placement.parameters(values, "argument"), entry.sizes, self.name)
-            session.launch(
+            checked = session.launch(
                 compiled.prepared,
                 name,
                 _dim3(grid),
@@ -194,6 +195,9 @@ class RawKernel:
                 cooperative=self.enable_cooperative_groups,
                 address_name=name_addresses(compiled.prepared, name, placement.buffers, len(packed)),
             )
+            if checked:
+                shape = LaunchShape(name, _dim3(grid), threads, Memory([], shared=True))
+                session.streams.launched(compiled.prepared, shape, current_stream() if stream is None else stream.order)
 
     def compile(self, log_stream: Any = None) -> None:
         """Compile now instead of at the first launch."""

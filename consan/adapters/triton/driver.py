@@ -19,6 +19,7 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.adapters.triton.launcher import Code, Launcher
+from consan.adapters.triton.streams import CurrentStream
 
 # Shared memory of a CTA, "Technical Specifications per Compute Capability" of the CUDA C++ Programming Guide.
 ARCHITECTURES = {"sm_80": 163 << 10, "sm_90": 227 << 10, "sm_100": 227 << 10}
@@ -35,6 +36,7 @@ class VirtualDriver:
         if arch not in ARCHITECTURES:
             raise NotSupported(f"Triton kernels for '{arch}' do not run on the virtual machine; expected {', '.join(ARCHITECTURES)}")
         self.session = session
+        self.now = CurrentStream(session)
         self.arch = arch
         self.capability = int(arch.removeprefix("sm_"))
         self.launcher_cls = functools.partial(Launcher, self)
@@ -57,8 +59,8 @@ class VirtualDriver:
         """There is only one."""
 
     def get_current_stream(self, device: Any = None) -> int:
-        """The default stream."""
-        return 0
+        """The handle of the current stream of this thread."""
+        return self.now.get().handle
 
     def get_device_capability(self, device: Any = None) -> tuple[int, int]:
         """As torch reports it."""
@@ -70,7 +72,8 @@ class VirtualDriver:
 
     def get_device_interface(self) -> Any:
         """The part of `torch.cuda` that Triton's own helpers use."""
-        return SimpleNamespace(synchronize=_nothing, Event=Event, current_device=self.get_current_device)
+        events = self.now.classes()["Event"]
+        return SimpleNamespace(synchronize=self.session.streams.synchronize, Event=events, current_device=self.get_current_device)
 
     def get_benchmarker(self) -> Any:
         """One call, and times that are not numbers."""
@@ -86,22 +89,6 @@ class VirtualDriver:
     def map_python_to_cpp_type(self, ty: str) -> str:
         """Not available: it serves Triton's ahead-of-time tools, which need a GPU's driver."""
         raise NotSupported("Triton's ahead-of-time compiler writes launchers in C, which do not run on the virtual machine")
-
-
-class Event:
-    """`torch.cuda.Event` without a clock."""
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def record(self, *args: Any) -> None:
-        """Nothing runs in the background."""
-
-    wait = synchronize = record
-
-    def elapsed_time(self, end: Any) -> float:
-        """Not a number: a virtual machine's times mean nothing."""
-        return float("nan")
 
 
 class Utils:

@@ -22,9 +22,10 @@ time, and torch's own kernels, which are machine code (noted).
 
 from __future__ import annotations
 
+import functools
 import sys
 import weakref
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from types import ModuleType
 from typing import Any
 
@@ -33,9 +34,13 @@ from consan.adapters.buffers import buffers
 from consan.adapters.recorded import FrameworkModules
 from consan.adapters.triton import harness
 from consan.adapters.triton.code import framework_of_source, ptx_of
+from consan.adapters.triton.parameters import on_gpu
 from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.parameters import Parameters
+
+_BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
 
 
 class CheckedDevice(int):
@@ -81,6 +86,8 @@ class RecordedRun:
         run = kernel._run
         self.plain: Callable[..., Any] = run.plain if isinstance(run, RecordedRun) else run
         self._adapter, self._module, self._metadata = adapter, module, kernel.metadata
+        signature = getattr(getattr(kernel, "src", None), "signature", None)
+        self._types = tuple(signature.values()) if isinstance(signature, dict) else None
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self.plain, name)
@@ -90,9 +97,15 @@ class RecordedRun:
         known = self._metadata
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
-        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared)
+        args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
+        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args)
         with self._adapter.recorded.launching(self._adapter.session, launch) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
+
+    def _parameters(self, values: Sequence[Any]) -> Parameters | None:
+        """The parameters for these arguments; None where they cannot be known."""
+        declared = self._adapter.recorded.declared(self._module.handle, self._metadata.name)
+        return None if self._types is None else on_gpu(self._types, values, self._metadata, declared)
 
 
 class TritonAdapter(TritonSeam):

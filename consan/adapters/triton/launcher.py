@@ -5,26 +5,28 @@ all, tuples item by item, numbers as their type says, pointers as addresses. A t
 tensor map (sm_90), the map by value, then its shape (i32 each) and strides (i64 each); elsewhere pointer, shape, strides (i64 each), a byte
 for each flag, and shape and strides again. After the last argument come two pointers, global and profiler scratch.
 
-Does NOT handle: streams (launches run in order), programmatic dependent launch (a launch has ended when the next one starts), and profiler
-scratch, which Proton's intra-kernel instrumentation asks for.
+A launch has ended when the next one starts; the session compares those that may run beside each other (consan/session/program_streams.py).
+
+Does NOT handle: profiler scratch, which Proton's intra-kernel instrumentation asks for.
 """
 
 from __future__ import annotations
 
 import importlib
-import struct
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
-from consan._errors import NotSupported, UsageError
+from consan._errors import NotSupported
 from consan.adapters.triton.code import framework_of_source
 from consan.adapters.triton.host import HostMemory, block_of, wrapped
+from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
+from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
+from consan.session.beside import Copied, LaunchShape, Memory
 from consan.session.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 
-_FLOATS = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _BY_PTX = {dtype.ptx: dtype for dtype in DTYPES.values()}
 _L2_PROMOTION = 128
 
@@ -41,34 +43,6 @@ class DriverLike(Protocol):
     """The driver, which knows the current session."""
 
     session: Any
-
-
-@dataclass(frozen=True)
-class Leaf:
-    """One argument that is no tuple: its type in the signature, its value, its name in messages."""
-
-    type: str
-    value: Any
-    label: str
-
-    @property
-    def refers(self) -> bool:
-        """Whether it refers to memory."""
-        return _is_pointer(self) or _is_descriptor(self)
-
-    @property
-    def base(self) -> Any:
-        """The object that knows the memory: a descriptor holds it."""
-        return self.value.base if _is_descriptor(self) else self.value
-
-
-def leaves(types: Sequence[Any], values: Sequence[Any], labels: Sequence[str]) -> Iterator[Leaf]:
-    """The arguments with tuples flattened and constants left out."""
-    for kind, value, label in zip(types, values, labels, strict=True):
-        if isinstance(kind, tuple):
-            yield from leaves(kind, tuple(value), [f"{label}[{i}]" for i in range(len(kind))])
-        elif kind != "constexpr":
-            yield Leaf(kind, value, label)
 
 
 class Launcher:
@@ -90,42 +64,47 @@ class Launcher:
         if enter is not None:
             enter(metadata)
         if x * y * z > 0:
-            self._launch((x, y, z), function, [wrapped(value) for value in args])
+            self._launch((x, y, z), int(stream or 0), function, [wrapped(value) for value in args])
         if leave is not None:
             leave(metadata)
 
-    def _launch(self, grid: tuple[int, int, int], function: Code, args: Sequence[Any]) -> None:
+    def _launch(self, grid: Dim3, stream: int, function: Code, args: Sequence[Any]) -> None:
         session, told = self._driver.session, self._metadata
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
         prepared.framework = self._framework
-        with placed(session) as placement:
+        with session.streams.lock, placed(session) as placement:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
             values += _scratch(placement, told, grid, count - len(values))
-            self._run(prepared, function.name, grid, values, NamedBuffers(tuple(placement.buffers)))
+            ctas = int(getattr(told, "num_ctas", 1))
+            memory = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
+            shape = LaunchShape(function.name, (grid[0] * ctas, grid[1], grid[2]), (told.num_warps * 32, 1, 1), memory)
+            if self._run(prepared, shape, ctas, values, NamedBuffers(tuple(placement.buffers))):
+                programmatic = bool(getattr(told, "launch_pdl", False))
+                session.streams.launched(prepared, shape, session.streams.of(stream), programmatic=programmatic)
 
-    def _run(self, prepared: Any, name: str, grid: tuple[int, int, int], values: list[bytes], names: NamedBuffers) -> None:
+    def _run(self, prepared: Any, shape: LaunchShape, ctas: int, values: list[bytes], names: NamedBuffers) -> bool:
         told = self._metadata
-        ctas = int(getattr(told, "num_ctas", 1))
-        self._driver.session.launch(
+        checked: bool = self._driver.session.launch(
             prepared,
-            name,
-            (grid[0] * ctas, grid[1], grid[2]),
-            (told.num_warps * 32, 1, 1),
+            shape.entry,
+            shape.grid,
+            shape.block,
             values,
             shared=told.shared,
             cluster=(ctas, 1, 1),
             cooperative=bool(getattr(told, "launch_cooperative_grid", False)),
             address_name=names,
         )
+        return checked
 
     def _parameters(self, found: Sequence[Leaf], placement: Placement) -> Iterator[bytes]:
         memory = HostMemory(placement, [block for leaf in found if leaf.refers and (block := block_of(leaf.base, leaf.label)) is not None])
         maps = iter(self._maps)
         for leaf in found:
             label, name = self._name(leaf)
-            told = next(maps) if self._maps and _is_descriptor(leaf) else None
+            told = next(maps) if self._maps and leaf.is_descriptor else None
             yield from (placement.parameter(value, label, name) for value in _values(leaf, told, memory, placement))
 
     def _name(self, leaf: Leaf) -> tuple[str, str]:
@@ -153,20 +132,12 @@ def _ask_for_scratch(size: int, alignment: int) -> None:
         allocator(size, alignment, 0)
 
 
-def _is_pointer(leaf: Leaf) -> bool:
-    return leaf.type.startswith("*")
-
-
-def _is_descriptor(leaf: Leaf) -> bool:
-    return leaf.type.startswith("tensordesc")
-
-
 def _values(leaf: Leaf, told: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
     """The parameters of an argument. `told`: of a tensor descriptor that becomes a tensor map."""
-    if _is_descriptor(leaf):
+    if leaf.is_descriptor:
         yield from _descriptor(leaf, told, memory, placement)
     else:
-        yield _reference(leaf, memory) if leaf.refers else _number(leaf.type, leaf.value, leaf.label)
+        yield _reference(leaf, memory) if leaf.refers else number_bytes(leaf.type, leaf.value, leaf.label)
 
 
 def _reference(leaf: Leaf, memory: HostMemory) -> OnDevice:
@@ -182,19 +153,6 @@ def _reference(leaf: Leaf, memory: HostMemory) -> OnDevice:
 def _element(base: Any) -> int:
     """Bytes of an element of a tensor; 1 where it has none."""
     return int(base.element_size()) if hasattr(base, "element_size") else 1
-
-
-def _number(kind: str, value: Any, label: str) -> bytes:
-    """A scalar in its signature type. bf16 is truncated, not rounded, as in Triton's launcher."""
-    try:
-        if kind == "bf16":
-            return struct.pack("<f", value)[2:]
-        if kind in _FLOATS:
-            return struct.pack(_FLOATS[kind], value)
-        size = max(int(kind[1:]) // 8, 1)
-        return int(value).to_bytes(size, "little", signed=int(value) < 0)
-    except (OverflowError, TypeError, ValueError, struct.error):
-        raise UsageError(f"{label}: {value!r} cannot be passed as {kind}") from None
 
 
 # -- tensor descriptors --------------------------------------------------------------------------------------------------------------
@@ -220,7 +178,7 @@ def _flags(descriptor: Any) -> list[int]:
 
 
 def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[bytes]:
-    return (_number(kind, value, label) for value in values)
+    return (number_bytes(kind, value, label) for value in values)
 
 
 def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> TensorMapInfo:

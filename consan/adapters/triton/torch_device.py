@@ -2,7 +2,8 @@
 
 A function mode of torch (`torch.overrides.TorchFunctionMode`) turns "cuda" into "cpu" wherever a torch function or a tensor
 method gets a device, and makes `Tensor.cuda()` do nothing. The `torch.cuda` functions that query the device or
-wait answer for the virtual machine. `torch.cuda.is_available()` does not change: a program may have a path without a GPU.
+wait answer for the virtual machine; streams and events are in streams.py. `torch.cuda.is_available()` does not change: a program may
+have a path without a GPU.
 
 Not handled: threads other than the one that began the session (a mode belongs to its thread), `torch.Generator(device="cuda")`,
 CUDA graphs, and memory statistics.
@@ -18,31 +19,11 @@ from types import ModuleType, SimpleNamespace
 from typing import Any
 
 from consan.adapters.base import Patches, SessionLike
-from consan.adapters.triton.driver import Event, VirtualDriver
+from consan.adapters.triton.driver import VirtualDriver
+from consan.adapters.triton.streams import CurrentStream
+from consan.adapters.triton.torch_operations import TorchOperations
 
 _NOTE = 'torch\'s device "cuda" is the CPU in this run: the virtual machine works on tensors in host memory'
-
-
-class Stream:
-    """`torch.cuda.Stream`: launches run in order."""
-
-    cuda_stream = 0
-
-    def __init__(self, *args: Any, **kwargs: Any) -> None:
-        pass
-
-    def synchronize(self, *args: Any) -> None:
-        """Nothing runs in the background."""
-
-    wait_event = wait_stream = synchronize
-
-    def query(self) -> bool:
-        """All is done."""
-        return True
-
-    def record_event(self, event: Any = None) -> Any:
-        """An event that is already complete."""
-        return event or Event()
 
 
 def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torch: ModuleType) -> Callable[[], None]:
@@ -51,7 +32,7 @@ def redirect(session: SessionLike, driver: VirtualDriver, patches: Patches, torc
     for name, value in _answers(driver).items():
         if hasattr(cuda, name):
             patches.set(cuda, name, value)
-    mode = _mode(session, torch)
+    mode = _mode(session, driver.now, torch)
     mode.__enter__()
     return functools.partial(mode.__exit__, None, None, None)
 
@@ -69,37 +50,44 @@ def _answers(driver: VirtualDriver) -> dict[str, Any]:
         shared_memory_per_block_optin=properties["max_shared_mem"],
         regs_per_multiprocessor=properties["max_num_regs"],
     )
-    stream = Stream()
+    classes = driver.now.classes()
+    stream: Any = classes["Stream"]
     return {
+        **classes,
         "current_device": lambda: 0,
         "set_device": lambda device: None,
         "device": lambda device: nullcontext(),
         "get_device_capability": driver.get_device_capability,
         "get_device_properties": lambda device=None: described,
         "get_device_name": lambda device=None: described.name,
-        "synchronize": lambda device=None: None,
-        "current_stream": lambda device=None: stream,
-        "default_stream": lambda device=None: stream,
-        "set_stream": lambda stream: None,
-        "stream": lambda stream: nullcontext(),
-        "Stream": Stream,
-        "Event": Event,
+        "synchronize": lambda device=None: driver.session.streams.synchronize(),
+        "current_stream": lambda device=None: stream(of=driver.now.get()),
+        "default_stream": lambda device=None: stream(of=driver.session.streams.default),
+        "set_stream": lambda stream: driver.now.set(stream.order),
+        "stream": lambda stream: nullcontext() if stream is None else stream,
         "empty_cache": lambda: None,
     }
 
 
-def _mode(session: SessionLike, torch: ModuleType) -> Any:
-    def on_cpu(value: Any) -> Any:
-        is_cuda = (isinstance(value, str) and value.split(":")[0] == "cuda") or (isinstance(value, torch.device) and value.type == "cuda")
-        if is_cuda:
-            session.note(_NOTE)
-        return "cpu" if is_cuda else value
+def _mode(session: SessionLike, now: CurrentStream, torch: ModuleType) -> Any:
+    operations = TorchOperations(now)
+
+    def is_cuda(value: Any) -> bool:
+        return (isinstance(value, str) and value.split(":")[0] == "cuda") or (isinstance(value, torch.device) and value.type == "cuda")
 
     class OnTheCpu(torch.overrides.TorchFunctionMode):  # type: ignore[misc,name-defined,unused-ignore]
         def __torch_function__(self, function: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-            if function is torch.Tensor.cuda:
+            named = kwargs or {}
+            asked = function is torch.Tensor.cuda or any(map(is_cuda, (*args, *named.values())))
+            if asked:
                 session.note(_NOTE)
-                return args[0]
-            return function(*map(on_cpu, args), **{name: on_cpu(value) for name, value in (kwargs or {}).items()})
+            if function is torch.Tensor.record_stream:
+                return None
+            if function is torch.Tensor.cuda:
+                result = args[0]
+            else:
+                given = ("cpu" if is_cuda(value) else value for value in args)
+                result = function(*given, **{name: "cpu" if is_cuda(value) else value for name, value in named.items()})
+            return operations.done(getattr(function, "__name__", ""), args, named, result, asked=asked)
 
     return OnTheCpu()

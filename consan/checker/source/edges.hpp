@@ -14,6 +14,7 @@ struct Deficit {
     Lack lack = Lack::NONE;
     u32 write_site = 0, read_site = 0, fence_site = 0;
     Moment release = {};   // what the write has released; number 0 if nothing
+    Moment behind = {};    // what is behind a fence.sc at the write; number 0 if nothing
     u32 carried_site = 0;  // of the write of the thread that has not released
 };
 
@@ -37,9 +38,10 @@ class Edges {
         Thread &own = threads_[unit][thread];
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
         if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
-        if (order & GIVES && scope >= GPU_SCOPE) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
+        bool sc = order & GIVES && scope >= GPU_SCOPE;  // weaker ones too (D17)
+        if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
-        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site);
+        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site, sc);
         own.fences[width(scope)] = {made, scope, (u32)event.site};
     }
 
@@ -105,6 +107,8 @@ class Edges {
         Deficit lacks = found->second;
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
+        // R-GM6: each thread has a fence.sc, then a barrier comes, then one sets the flag. A fence.sc behind the flag is all that lacks.
+        if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;
         return lacks;
     }
 
@@ -128,16 +132,16 @@ class Edges {
         Scope scope;
         u32 site;
     };
-    // A moment that a write hands on: the write's site, that of the release. `released`: for LOOSE ones, the widest release that the write has.
+    // A moment that a write hands on: the write's site, that of the release. For LOOSE ones: `release`, the widest that the write has; `behind`,
+    // what is behind a fence.sc.
     struct Carried {
         Layer layer;
         Moment moment;
         Scope scope;
         u32 site;
-        bool released;
         u32 release_site;
         Scope release_scope;
-        Moment release = {};
+        Moment release = {}, behind = {};
     };
     struct Pending {
         Carried carried;
@@ -166,11 +170,14 @@ class Edges {
     bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
 
     void carry(std::vector<Carried> &carried, const FlagAccess &access, Layer layer, const Release &release) {
-        Carried made{layer, release.moment, release.scope, access.site, false, release.site, CTA_SCOPE};
+        Carried made{layer, release.moment, release.scope, access.site, release.site, CTA_SCOPE};
         if (layer == LOOSE)
-            for (const Carried &each : carried)
-                if (each.layer == KNOWN && views_.chain(each.moment.chain).unit == access.unit && views_.chain(each.moment.chain).thread == access.thread && (!made.released || each.scope > made.release_scope))
-                    made.released = true, made.release_scope = each.scope, made.release_site = each.release_site, made.release = each.moment;
+            for (const Carried &each : carried) {
+                if (views_.chain(each.moment.chain).unit != access.unit || views_.chain(each.moment.chain).thread != access.thread) continue;
+                if (each.layer == BEHIND_SC) made.behind = each.moment;
+                if (each.layer == KNOWN && (!made.release.number || each.scope > made.release_scope))
+                    made.release_scope = each.scope, made.release_site = each.release_site, made.release = each.moment;
+            }
         for (Carried &each : carried)
             if (each.moment.chain == made.moment.chain && width(each.scope) == width(made.scope)) {
                 if (made.moment.number >= each.moment.number) each = made;
@@ -226,10 +233,9 @@ class Edges {
     void loosen(const FlagAccess &access, const FlagAccess &write, const Carried &each, bool hop) {
         views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.site};
+        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site};
         bool acquires = access.order & TAKES;
         if (!hop) made.lack = Lack::FLAG_SCOPE;
-        else if (!each.released) made.lack = Lack::RELEASE, made.write_site = each.site;
         else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
         else if (acquires && !includes(access.scope, from.unit, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;
         else made.lack = acquires ? Lack::RELEASE : Lack::ACQUIRE;

@@ -27,6 +27,7 @@ class Views {
         std::vector<Past> moments;
         std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
         std::vector<u32> sites, made;         // of each moment: its site, and its number among all of the launch
+        std::vector<u32> behind;              // of each moment: the last one, up to itself, that a fence.sc has made; 0 if there is none
     };
     // What a thread has published. `made`: 0 if nothing.
     struct Published {
@@ -48,12 +49,14 @@ class Views {
     // How many moments there are.
     u32 made() const { return made_; }
 
-    Moment publish(u32 unit, u32 thread, Layer layer, const Past &past, u32 site) {
+    // `sc`: a fence.sc makes the moment.
+    Moment publish(u32 unit, u32 thread, Layer layer, const Past &past, u32 site, bool sc = false) {
         auto made = numbers_.emplace(std::make_tuple(unit, thread, layer), (u32)chains_.size());
-        if (made.second) chains_.push_back({unit, thread, layer, {}, {}, {}, {}});
+        if (made.second) chains_.push_back({unit, thread, layer, {}, {}, {}, {}, {}});
         Chain &own = chains_[made.first->second];
         own.moments.push_back(past);
         own.sites.push_back(site), own.made.push_back(++made_);
+        own.behind.push_back(sc || layer == BEHIND_SC ? (u32)own.moments.size() : own.behind.empty() ? 0 : own.behind.back());
         if (layer == KNOWN) own.warps.push_back(clocks(unit).join_warps({past}));
         return {made.first->second, (u32)own.moments.size()};
     }
@@ -72,11 +75,13 @@ class Views {
             const Known each = units_[from.unit].known[i];
             if (each.loose && !loose) continue;
             u32 number = entry(from.unit, past, each.actor, sc && !each.loose);
+            if (!loose) raise_behind(*gathered, unit, each.chain, entry(from.unit, past, each.actor, true));
             if (!number || known(unit, thread, each.chain, loose) >= number) continue;
             if (!loose && chains_[each.chain].unit == unit) join(*gathered, unit, thread, {each.chain, number});
             raise(*gathered, unit, actor(unit, each.chain, loose), number);
         }
         u32 own = actor(unit, moment.chain, loose);
+        if (!loose) raise_behind(*gathered, unit, moment.chain, from.behind[moment.number - 1]);
         clocks(unit).take(thread, gathered, own, moment.number);
     }
 
@@ -185,6 +190,14 @@ class Views {
         size_t at = (size_t)actor * clocks(unit).stride();
         if (gathered.size() <= at) gathered.resize(at + clocks(unit).stride(), 0);
         gathered[at] = std::max(gathered[at], number);
+    }
+
+    // The same of what is behind a fence.sc: it stays so for whoever acquires it (R-GM6: the fence comes before what that one writes).
+    void raise_behind(std::vector<u32> &gathered, u32 unit, u32 chain, u32 number) {
+        if (!number || !clocks(unit).keeps_sc()) return;
+        size_t at = (size_t)actor(unit, chain, false) * clocks(unit).stride(), behind = at + 1 + clocks(unit).sc_fence();
+        if (gathered.size() < at + clocks(unit).stride()) gathered.resize(at + clocks(unit).stride(), 0);
+        gathered[behind] = std::max(gathered[behind], number);
     }
 
     // What a thread of the same unit had published.

@@ -187,7 +187,8 @@ EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version,
 
 #define MAGIC 0x6e61736eu
 
-enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, LAUNCH, LAUNCHED, ANSWER, CALL, MAP, TEXT, WAIT };
+enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, LAUNCH, LAUNCHED, ANSWER, CALL, MAP, TEXT, WAIT,
+            PARAMETERS };
 
 struct Head {
     uint32_t magic, kind;
@@ -324,7 +325,45 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
     return told;
 }
 
+static _Atomic(void **) launch_arguments, launch_extra;  // of the launch that has the turn: `kernelParams` and `extra`
+#define MOST_PARAMETERS (1u << 16)  // bytes
+
+// The buffer in `extra` (CU_LAUNCH_PARAM_*), and its bytes.
+static const void *buffer_of(void **extra, uint64_t *length) {
+    const void *buffer = NULL;
+    const size_t *size = NULL;
+    for (; extra && *extra; extra += 2) {
+        if ((uintptr_t)*extra == 1) buffer = extra[1];
+        else if ((uintptr_t)*extra == 2) size = extra[1];
+        else return NULL;
+    }
+    *length = size ? *size : 0;
+    return size && *size <= MOST_PARAMETERS ? buffer : NULL;
+}
+
+// Tell the parameters of the launch that has the turn: each of the bytes that the server names (1), a whole buffer (2), or nothing (0).
+static bool obey_parameters(int fd, const char *payload, uint64_t length) {
+    void **arguments = atomic_load(&launch_arguments);
+    uint64_t count = length / sizeof(uint32_t), total = 0;
+    const void *buffer = arguments ? NULL : buffer_of(atomic_load(&launch_extra), &total);
+    if (buffer) return tell(fd, ANSWER, 2, 0, buffer, total);
+    char *found = arguments && count <= MOST_PARAMETERS ? malloc(MOST_PARAMETERS) : NULL;
+    bool known = found != NULL;
+    total = 0;
+    for (uint64_t i = 0; known && i < count; i++) {
+        uint32_t size;
+        memcpy(&size, payload + i * sizeof size, sizeof size);
+        known = arguments[i] && size <= MOST_PARAMETERS - total;
+        if (known) memcpy(found + total, arguments[i], size);
+        total += known ? size : 0;
+    }
+    bool told = tell(fd, ANSWER, known, 0, found, known ? total : 0);
+    free(found);
+    return told;
+}
+
 static bool obey(int fd, const struct Head *head, const char *payload, int file) {
+    if (head->kind == PARAMETERS) return obey_parameters(fd, payload, head->length);
     if (head->kind == CALL) return obey_call(fd, payload, head->length);
     if (head->kind == MAP) return tell(fd, ANSWER, (uintptr_t)map(file, head->a), 0, NULL, 0);
     return head->kind == TEXT && text && (uintptr_t)text == head->a && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
@@ -759,19 +798,23 @@ struct Started {
 };
 
 // Before a launch: the server gives it a log, or names the form of its kernel that needs none. Until `launched` nobody else has the turn.
-static struct Started starting(Handle function, Handle stream, struct Shape shape) {
+static struct Started starting(Handle function, Handle stream, struct Shape shape, void **arguments, void **extra) {
     struct Started started = {function, false, false};
     struct Head head;
     char *answer;
     if (!atomic_load(&records) || function == NULL) return started;
     shape.context = shape.context ? shape.context : context_of(stream);
     pthread_mutex_lock(&turn);
+    atomic_store(&launch_arguments, arguments);
+    atomic_store(&launch_extra, extra);
     if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
         free(answer);
         started = (struct Started){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
     } else {
         started.refused = true;  // a recorded kernel without a log would write anywhere
     }
+    atomic_store(&launch_arguments, NULL);
+    atomic_store(&launch_extra, NULL);
     if (!started.recorded) pthread_mutex_unlock(&turn);
     return started;
 }
@@ -790,8 +833,8 @@ static Handle waitable(Handle stream, bool per_thread) {
     return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream;
 }
 
-#define STARTED(stream, per_thread, ...) \
-    struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__); \
+#define STARTED(stream, per_thread, extra, ...) \
+    struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
     if (started.refused) return UNKNOWN
 #define SHAPE {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared}
 
@@ -820,21 +863,21 @@ static struct Shape shape_of(const struct Config *config) {
 #define PLAIN_LAUNCH(name, per_thread) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
-        STARTED(stream, per_thread, SHAPE); \
+        STARTED(stream, per_thread, extra, SHAPE); \
         Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra); \
         return counted(launched(started, result), function, stream); \
     }
 #define COOPERATIVE_LAUNCH(name, per_thread) \
     EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
                          unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
-        STARTED(stream, per_thread, SHAPE); \
+        STARTED(stream, per_thread, NULL, SHAPE); \
         Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments); \
         return counted(launched(started, result), function, stream); \
     }
 #define CONFIGURED_LAUNCH(name, per_thread) \
     EXPORTED Result name(const struct Config *config, Handle function, void **arguments, void **extra) { \
         if (config == NULL) return ORIGINAL(name, config, function, arguments, extra); \
-        struct Started started = starting(function, waitable(config->stream, per_thread), shape_of(config)); \
+        struct Started started = starting(function, waitable(config->stream, per_thread), shape_of(config), arguments, extra); \
         if (started.refused) return UNKNOWN; \
         Result result = ORIGINAL(name, config, started.function, arguments, extra); \
         return counted(launched(started, result), function, config->stream); \
@@ -849,7 +892,7 @@ CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz, true)
 
 // What a program hands over with a kernel in it, where no single launch follows: it gets the form that needs no log.
 static bool without_log(Handle *function, struct Shape shape) {
-    struct Started started = starting(*function, NO_LAUNCH, shape);
+    struct Started started = starting(*function, NO_LAUNCH, shape, NULL, NULL);
     if (started.refused) return false;
     launched(started, 0);
     *function = started.function;

@@ -1,7 +1,7 @@
-// R-GM3: a ring of two slots between CTAs. The consumer frees a slot before it has read it.
+// R-GM3: a slot between CTAs. The consumer frees the slot before it has read it.
 //
 // launch: grid=2 block=32
-// arg:    slots u32[64]=zeros
+// arg:    slot u32[32]=zeros
 // arg:    counts u32[2]=zeros
 // arg:    out u32[128]=zeros
 // expect: global-race @store @load severity=error
@@ -12,15 +12,15 @@ __device__ unsigned acquire(const unsigned* flag) {
     return seen;
 }
 __device__ void release(unsigned* flag, unsigned value) { asm volatile("st.release.gpu.global.u32 [%0], %1;" ::"l"(flag), "r"(value) : "memory"); }
-extern "C" __global__ void kernel(unsigned* slots, unsigned* counts, unsigned* out) {
+extern "C" __global__ void kernel(unsigned* slot, unsigned* counts, unsigned* out) {
     unsigned thread = threadIdx.x;
 #pragma unroll 1
     for (unsigned i = 0; i < 4; i++) {
         if (blockIdx.x == 0) {
-            if (thread == 0 && i >= 2)
-                while (acquire(counts + 1) < i - 1) {}
+            if (thread == 0)
+                while (acquire(counts + 1) < i) {}
             __syncthreads();
-            slots[i % 2 * 32 + thread] = i;  /*@store*/
+            slot[thread] = i;  /*@store*/
             __syncthreads();
             if (thread == 0) release(counts, i + 1);
         } else {
@@ -31,7 +31,7 @@ extern "C" __global__ void kernel(unsigned* slots, unsigned* counts, unsigned* o
             if (thread == 0) release(counts + 1, i + 1);
             __syncthreads();
 #endif
-            out[i * 32 + thread] = slots[i % 2 * 32 + thread];  /*@load*/
+            out[i * 32 + thread] = slot[thread];  /*@load*/
             __syncthreads();
 #ifndef RACY
             if (thread == 0) release(counts + 1, i + 1);

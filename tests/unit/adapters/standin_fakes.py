@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import bisect
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import SimpleNamespace
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
+
+from consan.session.program_streams import ProgramStreams
 
 _BASE = 0x7F00_0000_0000
 
@@ -49,6 +52,11 @@ class FakeSession:
     launches: list[SimpleNamespace] = field(default_factory=list)
     play: Callable[[SimpleNamespace], None] | None = None
     device_lost = False
+    recording: Any = field(default_factory=lambda: SimpleNamespace(keeps=False, looks_outside=lambda backend: False))
+
+    @functools.cached_property
+    def streams(self) -> ProgramStreams:
+        return ProgramStreams(cast("Any", self))
 
     @property
     def backend(self) -> Any:

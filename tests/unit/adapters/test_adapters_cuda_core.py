@@ -5,6 +5,7 @@ test_adapters_cuda_core_real.py meets the installed one without a device, tests/
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import re
 import sys
@@ -18,6 +19,7 @@ from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
 from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
+from consan.instrument.ptx import parse
 from consan.reports.variables import Argument
 
 _CORE = """
@@ -284,6 +286,24 @@ def test_a_recorded_launch_is_the_sessions(recording: FakeSession) -> None:
     assert (third.grid, third.block) == ((3, 1, 1), (8, 1, 1))
     assert len(recording.attached) == 1
     assert writes() == []
+
+
+def test_a_launch_has_its_parameters(recording: FakeSession, monkeypatch: pytest.MonkeyPatch) -> None:
+    code = core().Program(SOURCE, "c++").compile("cubin")
+    launch_at(code)
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u32 n) { ret; }"
+    recording.attached[0].instrumented.module = parse(text)
+    (launch,) = recording.recorded
+    assert launch.args() is None  # this cuda.core has no such class
+
+    class Holder:
+        def __init__(self, args: tuple[int, ...]) -> None:
+            self.values = [ctypes.c_uint64(value) for value in args]
+            self.pointers = (ctypes.c_void_p * len(args))(*map(ctypes.addressof, self.values))
+            self.ptr = ctypes.addressof(self.pointers)
+
+    monkeypatch.setitem(sys.modules, "cuda.core._kernel_arg_handler", SimpleNamespace(ParamHolder=Holder))
+    assert launch.args() == ((1).to_bytes(4, "little"),)
 
 
 def test_outside_of_its_session_a_recorded_kernel_runs_plain(adapter: CudaCoreAdapter, recording: FakeSession) -> None:

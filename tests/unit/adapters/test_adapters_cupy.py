@@ -5,6 +5,7 @@ tests/gpu/test_cupy_adapter.py runs the real one.
 
 from __future__ import annotations
 
+import ctypes
 import importlib
 import sys
 from pathlib import Path
@@ -19,6 +20,7 @@ from consan._errors import NotSupported
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.cupy_driver import CupyDriver, CupyLaunch
 from consan.backends.base import DeviceLost
+from consan.instrument.ptx import parse
 
 
 @pytest.fixture
@@ -228,11 +230,15 @@ class Launcher:
     def __init__(self, drivers: list[CupyDriver]) -> None:
         self._drivers, self.made, self.status = drivers, list[int](), 0
 
-    def launch(self, module: Any, name: str = "k") -> int:
+    def launch(self, module: Any, name: str = "k", *where: int) -> int:
         """Launch kernel 7 of a module; `made` has the kernels that the driver gets."""
         (driver,) = self._drivers
         driver.kernels[7] = module.ptr, name
-        return driver.launched(CupyLaunch(7, (2, 1, 1), (32, 1, 1), 64, 5, lambda kernel: (self.made.append(kernel), self.status)[1]))
+        return driver.launched(CupyLaunch(7, (2, 1, 1), (32, 1, 1), 64, 5, self._make, *where))
+
+    def _make(self, kernel: int) -> int:
+        self.made.append(kernel)
+        return self.status
 
 
 @pytest.fixture
@@ -299,3 +305,15 @@ def test_outside_of_its_session_a_recorded_kernel_runs_plain(
     assert launcher.made == [8, 7, 8]
     assert [len(each.recorded) for each in (session, later, other)] == [0, 1, 0]
     assert other.listed == ["k"]
+
+
+def test_a_launch_has_its_parameters(launcher: Launcher, adapter: CupyAdapter, session: FakeSession) -> None:
+    module = compiler()._compile_module_with_cache(SOURCE)
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry k(.param .u64 x, .param .u32 n) { ret; }"
+    session.attached[0].instrumented.module = parse(text)
+    values = ctypes.c_uint64(5), ctypes.c_uint32(6)
+    pointers = (ctypes.c_void_p * 2)(*map(ctypes.addressof, values))
+    launcher.launch(module, "k", ctypes.addressof(pointers))
+    launcher.launch(module)
+    known, unknown = (launch.args() for launch in session.recorded)
+    assert (known, unknown) == ((bytes(values[0]), bytes(values[1])), None)

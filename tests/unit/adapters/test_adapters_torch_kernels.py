@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import importlib
+import struct
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from seam_fakes import FakeSession, kernel_of, package
 
 from consan._errors import NotSupported
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
+from consan.instrument.ptx import parse
 from consan.toolchain import find
 
 _UTILS = """
@@ -157,6 +159,19 @@ def test_a_recorded_launch_is_the_sessions(adapter: TorchKernelAdapter, session:
     assert (session.backend.written, session.listed) == ([], [])
     with pytest.raises(NotSupported, match="not looked up by torch"):
         type(kernel)(ctypes.c_void_p(11), kernel.module)()
+
+
+def test_a_launch_has_its_parameters(adapter: TorchKernelAdapter, session: FakeSession) -> None:
+    session.records = True
+    kernel = torch()._compile_kernel(SOURCE, "k")
+    text = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry _Zk(.param .u64 x, .param .s32 n, .param .f64 f) { ret; }"
+    session.attached[0].instrumented.module = parse(text)
+    tensor, pinned = (SimpleNamespace(is_cuda=is_cuda, data_ptr=lambda: 4096) for is_cuda in (True, False))
+    for args in ([tensor, -1, 1.5], [pinned, -1, 1.5], [tensor, 1.5, -1], [tensor, -1], None):
+        kernel(args=args)
+    known, *unknown = (launch.args() for launch in session.recorded)
+    assert known == ((4096).to_bytes(8, "little"), b"\xff" * 4, struct.pack("<d", 1.5))
+    assert unknown == [None] * 4
 
 
 def test_outside_of_its_session_a_recorded_kernel_runs_plain(adapter: TorchKernelAdapter, session: FakeSession, tmp_path: Path) -> None:

@@ -21,9 +21,11 @@ from consan.adapters.triton import harness, versions
 from consan.adapters.triton.code import moved, ptx_of, settled
 from consan.adapters.triton.driver import VirtualDriver
 from consan.adapters.triton.host import HostArray, HostMemory, block_of, wrapped
-from consan.adapters.triton.launcher import Launcher, leaves, tensor_map
+from consan.adapters.triton.launcher import Launcher, tensor_map
+from consan.adapters.triton.parameters import leaves, on_gpu
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import Placement
+from consan.session.parameters import DeclaredSizes
 
 # -- versions ----------------------------------------------------------------------------------------------------------------------
 
@@ -155,6 +157,26 @@ def test_the_bytes_of_scalars() -> None:
         parameters({"a": "i32"}, [3_000_000_000_000])
     with pytest.raises(UsageError, match="argument 1: 'text' cannot be passed as fp32"):
         parameters({"a": "fp32"}, ["text"])
+
+
+def test_parameters_on_a_gpu() -> None:
+    tensor = SimpleNamespace(device=SimpleNamespace(type="cuda"), data_ptr=lambda: 4096)
+    types, values = ("*fp32", "i32", ("*i8", "constexpr"), "fp32"), [tensor, 7, (64, 9), 1.0]
+    words = (4096).to_bytes(8, "little"), (7).to_bytes(4, "little"), (64).to_bytes(8, "little"), struct.pack("<f", 1.0)
+    told = SimpleNamespace(global_scratch_size=0, profile_scratch_size=0)
+
+    def found(*sizes: int, types: tuple[Any, ...] = types, values: list[Any] = values, told: Any = told) -> Any:
+        return on_gpu(types, values, told, DeclaredSizes(sizes))
+
+    assert found(8, 4, 8, 4) == words
+    assert found(8, 4, 8, 4, 8, 8) == (*words, bytes(8), bytes(8))  # there is no scratch memory
+    unknown = [
+        found(8, 4, 8, 4, 8, 8, 8), found(8, 4, 8), found(8, 8, 8, 4), found(8, 4, 8, 4, 4),  # what the kernel declares
+        found(8, 4, 8, 4, values=values[:3]), found(8, 4, 8, 4, values=[tensor, "text", (64, 9), 1.0]),
+        found(8, 4, 8, 4, values=[SimpleNamespace(device=SimpleNamespace(type="cpu"), data_ptr=lambda: 4096), *values[1:]]),
+        found(8, 4, 8, 4, 8, 8, told=SimpleNamespace(global_scratch_size=16)), found(128, types=("tensordesc<fp16[64]>",), values=[tensor]),
+    ]  # fmt: skip
+    assert unknown == [None] * len(unknown)
 
 
 @pytest.mark.parametrize(("flags", "sizes"), [({}, [8, *[8] * 4, 1]), ({"round_f32_to_tf32": False}, [8, *[8] * 4, 1, 1])])

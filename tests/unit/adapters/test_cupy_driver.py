@@ -129,6 +129,7 @@ def test_launches_come_through(cupy: Any, library: Path) -> None:
     cupy.launchKernel(kernel, 1, 2, 3, 4, 5, 6, 1024, 9, 4096, None)
     (launch,) = taker.launches
     assert (launch.function, launch.grid, launch.block, launch.shared, launch.stream) == (kernel, (1, 2, 3), (4, 5, 6), 1024, 9)
+    assert (launch.params, launch.extra) == (4096, 0)
     assert last(library) == [kernel, 1, 2, 3, 4, 5, 6, 1024, 9, 4096, 0, 1]
     taker.instead = 77
     cupy.launchCooperativeKernel(kernel, 1, 1, 1, 32, 1, 1, 0, None, 4096)

@@ -155,6 +155,17 @@ def test_ctas_of_a_cluster_are_told_apart() -> None:
     assert [text for _, text in _told(timeline)] == ["(1) write", "an edge released at .cta scope", "missing", "(2) read"]
 
 
+def test_launches_are_told_apart() -> None:
+    copy = Access("read", "a copy to the host", file="run.py", line=7, bytes=(0, 4), space="global")
+    for second, who in ((samples.WRITE, "thread (0,0,0)"), (copy, "an operation on arrays")):
+        finding = describe(Finding("global-race", "gemm", hazard="WAW", accesses=(samples.WRITE, second)), "no-stream-edge")
+        timeline = build(finding)
+        assert timeline is not None
+        assert [(lane.title, lane.detail) for lane in timeline.lanes] == [
+            *[("launch of (1)", "thread (0,0,0)"), ("launch of (2)", who)],
+        ]
+
+
 def test_a_scope_that_is_too_narrow_is_shown_at_its_end_of_the_edge() -> None:
     finding = next(finding for finding in FINDINGS if finding.kind == "scope")
     timeline = _built(replace(finding, situation="wait-scope"))

@@ -100,13 +100,14 @@ class Arena:
 
     def reserve_apart(self, nbytes: int, align: int = 256) -> int:
         """As `reserve`, at the far end of the address space, where no overrun of another buffer reaches."""
-        start, size = self._free[-1]
-        offset = (start + size - _align(nbytes + RED_ZONE, _PAGE)) // max(align, _PAGE) * max(align, _PAGE)
-        if offset <= start:
-            raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
-        self._free[-1] = (start, offset - start)
-        self._reserved[offset] = start + size - offset
-        return offset
+        step = max(align, _PAGE)
+        for index, (start, size) in reversed(list(enumerate(self._free))):
+            offset = (start + size - _align(nbytes + RED_ZONE, _PAGE)) // step * step
+            if offset > start:
+                self._free[index] = (start, offset - start)
+                self._reserved[offset] = start + size - offset
+                return offset
+        raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
 
     def release(self, offset: int) -> None:
         """Return what `reserve` gave; its pages go back to the operating system and read as zero again."""

@@ -1,0 +1,78 @@
+"""The bytes of arrays as accesses, for a comparison with those of launches (SEMANTICS 12, R-GM14)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Final, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.beside import KEPT, KeptFlag, Rows
+
+MOST_RUNS: Final = 1 << 16  # of one array
+HOST: Final = 1 << 63  # added to addresses of the host
+ROWS: Final = np.dtype([*KEPT.descr, ("device", "<u8")])
+
+
+class Extents(Protocol):
+    """The part of a NumPy array that tells where its elements are."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Elements in each dimension."""
+
+    @property
+    def strides(self) -> tuple[int, ...]:
+        """Bytes from one to the next."""
+
+    @property
+    def itemsize(self) -> int:
+        """Bytes of an element."""
+
+
+Placed = tuple[int, Extents]  # the address of the first element of an array, and the array
+
+
+def rows_of(reads: Iterable[Placed], writes: Iterable[Placed]) -> Rows | None:
+    """The accesses of an operation that reads and writes arrays. None: one of them has too many runs."""
+    given = [(each, KeptFlag.READS) for each in reads] + [(each, KeptFlag.WRITES) for each in writes]
+    found = [_rows(address, array, flag) for (address, array), flag in given if 0 not in array.shape]
+    known = [rows for rows in found if rows is not None]
+    if len(known) < len(found):
+        return None
+    return np.concatenate(known) if known else np.zeros(0, ROWS)
+
+
+def _rows(address: int, array: Extents, flag: KeptFlag) -> Rows | None:
+    starts, nbytes = runs(array)
+    if len(starts) > MOST_RUNS:
+        return None
+    rows = np.zeros(len(starts), ROWS)
+    rows["address"] = starts.astype(np.uint64) + np.uint64(address)
+    rows["device"] = rows["address"] & np.uint64(HOST - 1)
+    rows["bytes"], rows["flags"] = nbytes, flag
+    return rows
+
+
+def runs(array: Extents) -> tuple[npt.NDArray[np.int64], int]:
+    """Where the runs of bytes of an array begin, from its first element, and how long each one is."""
+    pairs = zip(array.strides, array.shape, strict=True)
+    dimensions = sorted((abs(step), extent) for step, extent in pairs if extent > 1 and step)
+    below = sum(step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True) if step < 0)
+    nbytes = array.itemsize
+    while dimensions and dimensions[0][0] == nbytes:
+        nbytes *= dimensions.pop(0)[1]
+    starts = np.array([below], np.int64)
+    for step, extent in dimensions:
+        if len(starts) <= MOST_RUNS:
+            starts = (starts[:, None] + np.arange(extent, dtype=np.int64) * step).ravel()
+    return starts, nbytes
+
+
+def span_of(rows: Rows | None) -> tuple[int, int]:
+    """From the first byte to the last of accesses."""
+    if rows is None or not len(rows):
+        return 0, 0
+    begin = rows["address"]
+    return int(begin.min()), int((begin + rows["bytes"].astype(np.uint64)).max())

@@ -1,0 +1,165 @@
+"""Global memory in the launches of frameworks, where nobody asks for all of it: proven apart, looked at, or left out and named.
+
+A framework launches the form without global memory. Where the parameters of a launch are known, its accesses may be proven apart
+(proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows from the
+text, the parameters, the grid and the block, and from nothing that happens. A first launch without a proof takes the form with global
+memory, and the host waits for it. The report counts all later launches that have no proof.
+
+A module whose variables keep state has the framework's form only: another form would have variables of its own.
+
+Not handled: launches into a graph, which take called hooks.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from consan._errors import ConsanError
+from consan.backends.base import Dim3
+from consan.instrument.record import outer_mode
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LANES
+from consan.ranges import LaunchExtents
+from consan.session.judging import Judge
+from consan.session.modules import Modules
+from consan.session.parameters import Parameters
+from consan.session.prepared import Prepared
+from consan.session.recording import FIRST_ONLY, too_many_together, too_many_warps
+from consan.session.variables import keeps_state
+
+if TYPE_CHECKING:
+    from consan.session.frameworks import FrameworkLaunch
+
+MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
+MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
+MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
+LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
+_OfModule = tuple[int, str]
+_Shape = tuple[Dim3, Dim3, Dim3]
+
+
+@dataclass(frozen=True)
+class GlobalLook:
+    """How the global memory of a launch is looked at. `whole`: the form of its module that records it; `args`: for a later proof."""
+
+    whole: Prepared | None = None
+    proven: int = 0  # accesses
+    args: Parameters | None = None
+
+
+NONE: Final = GlobalLook()
+
+
+@dataclass
+class GlobalLooks:
+    """The looks of one session. The caller holds the device."""
+
+    modules: Modules
+    judge: Judge
+    _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
+    _looks: dict[_OfModule, int] = field(default_factory=dict)
+    _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
+    _modes: dict[int, Mode] = field(default_factory=dict)  # of the forms with global memory, by the same number
+    _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
+    _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
+
+    def of(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:
+        """How to look at a launch that is about to be made."""
+        recording = self.judge.recording
+        if not recording.outer or prepared.recorded is None or prepared.recorded.mode is not Mode.OFF or prepared.doubtful:
+            return NONE
+        shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
+        shape, args = (launch.grid, launch.block, launch.cluster), launch.args()
+        if shape in shapes:
+            return GlobalLook(args=args)
+        shapes.add(shape)
+        proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
+        return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch))
+
+    def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
+        """Count a launch of the framework's form."""
+        recording, entry = self.judge.recording, launch.entry
+        if look.proven:
+            recording.counts_proven(prepared, entry, look.proven)
+        elif look.args is not None:
+            owed = prepared.number, entry, launch.grid, launch.block, look.args
+            times = self._owed.get(owed, 0)
+            if not times and len(self._owed) >= MOST_OWED:
+                self.settle()
+            self._owed[owed] = times + 1
+            self._prepared[prepared.number] = prepared
+
+    def settle(self) -> None:
+        """Make the proofs that are owed."""
+        until = time.monotonic() + LONGEST_PROOFS
+        for (number, entry, grid, block, args), times in self._owed.items():
+            if time.monotonic() > until:
+                break
+            prepared = self._prepared[number]
+            if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
+                self.judge.recording.counts_proven(prepared, entry, proven, times)
+        self._owed.clear()
+        self._prepared.clear()
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._shapes.clear()
+        self._looks.clear()
+        self._owed.clear()
+
+    def _whole(self, prepared: Prepared, launch: FrameworkLaunch) -> Prepared | None:
+        """The form of a module that records global memory too, for a launch. None: the report says why."""
+        kernel = prepared.number, launch.entry
+        looks, whole = self._looks.get(kernel, 0), None
+        why = FIRST_ONLY if looks >= MOST_LOOKS else self._too_large(prepared, launch) or _state(prepared)
+        if not why:
+            try:
+                whole = self._form(prepared)
+                why = self._refuses(whole, launch)
+            except ConsanError as error:  # the program goes on with the form that it has
+                why = f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
+        if why or whole is None:
+            self.judge.recording.lacks_outer(prepared, launch.entry, why)
+            return None
+        whole.address_name, whole.unrepeatable = prepared.address_name, True
+        self._looks[kernel] = looks + 1
+        return whole
+
+    def _too_large(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
+        """Why a launch is too large; empty if it is not. Nobody can repeat one whose logs turn out to be too long."""
+        ctas, threads = math.prod(launch.grid), math.prod(launch.block)
+        if why := too_many_warps(ctas, threads):
+            return why
+        if prepared.number not in self._modes:
+            self._modes[prepared.number] = outer_mode(prepared.instrumented.module)
+        if self._modes[prepared.number] is not Mode.SYNCED:
+            return ""
+        warps = ctas * -(-threads // LANES)
+        long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"
+        return too_many_together(ctas) or (long if warps > MOST_WARPS_TOGETHER else "")
+
+    def _form(self, prepared: Prepared) -> Prepared:
+        """The form that records global memory, loaded."""
+        if prepared.number not in self._wholes:
+            self._wholes[prepared.number] = self.modules.with_outer(prepared)
+        return self._wholes[prepared.number]
+
+    def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:
+        """Why a launch does not take the form; empty if it does."""
+        if whole.recorded is None:
+            return f"called hooks do not look for them ({whole.refusal})"
+        if whole.instrumented.communicates:  # no CTA may wait for one that has no place
+            ctas, threads = math.prod(launch.grid), math.prod(launch.block)
+            room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
+            if room is not None and ctas > room:
+                return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
+        return whole.recorded.outer_refusal or whole.doubtful
+
+
+def _state(prepared: Prepared) -> str:
+    """Why a module cannot have two forms; empty if it can."""
+    variable = keeps_state(prepared.plain, copies=True)
+    return f"its variable {variable} must not exist twice" if variable else ""

@@ -1,0 +1,139 @@
+"""Streams and events of CuPy's stand-in (R-GM14): each kind of edge, legal programs, and what a report says of a missing edge."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import pytest
+from stream_programs import (
+    CLEAN,
+    CLEAN_OF_BLOCKING,
+    RACY,
+    RACY_OF_BLOCKING,
+    SOURCE,
+    Program,
+    current_stream_of_a_block,
+    findings,
+    memory_given_again,
+    no_edge,
+    one_value,
+    ran,
+)
+
+import consan
+from consan.session.array_rows import runs
+
+Run = Callable[[Program], None]
+
+
+@pytest.mark.parametrize("program", CLEAN)
+def test_a_program_with_an_edge_is_clean(program: Run) -> None:
+    report = ran(program)
+    assert (findings(report), report.verdict) == ([], "clean")
+    assert "global-memory" in report.checked
+
+
+@pytest.mark.parametrize("program", RACY)
+def test_a_program_without_an_edge_is_not(program: Run) -> None:
+    report = ran(program)
+    assert {each[:2] for each in findings(report)} == {("global-race", "no-stream-edge")}
+    assert report.verdict == "violations"
+
+
+@pytest.mark.parametrize("program", CLEAN_OF_BLOCKING)
+def test_the_default_stream_orders_blocking_streams(program: Run) -> None:
+    assert ran(program, blocking=True).verdict == "clean"
+
+
+@pytest.mark.parametrize("program", RACY_OF_BLOCKING)
+def test_two_blocking_streams_are_apart(program: Run) -> None:
+    assert ran(program, blocking=True).verdict == "violations"
+
+
+def test_the_pool_gives_memory_to_its_stream_again() -> None:
+    (finding,) = ran(memory_given_again).findings
+    assert (finding.situation, finding.hazard, finding.severity) == ("memory-given-again", "WAW", "error")
+    assert "may still use an array at" in finding.message
+    assert finding.accesses[0].bytes == finding.accesses[1].bytes
+
+
+def test_stores_of_one_value_are_a_warning() -> None:
+    (finding,) = ran(one_value).findings
+    assert (finding.hazard, finding.severity) == ("WAW", "warning")
+
+
+def test_what_the_report_says() -> None:
+    (finding,) = ran(no_edge).findings
+    first, second = finding.accesses
+    assert (first.role, first.name, second.role, second.name) == (
+        *("write", "element 0 of argument 2 (y)"),
+        *("read", "element 0 of argument 1 (y)"),
+    )
+    assert "tream 2 does not wait for stream 1: produce and consume touch the same bytes" in finding.message
+    assert "second.wait_event(first.record())" in finding.fix
+    assert (finding.count, finding.ctas) == (128, 2)
+
+
+def before_the_first_stream(wait: bool, **options: str) -> Any:
+    """Kernels in the default stream and, in the same memory, in a stream that is made then."""
+    with consan.check(device="cpu", **options) as live:
+        cp: Any = importlib.import_module("cupy")
+        kernel = cp.RawModule(code=SOURCE).get_function("produce")
+        x, y = cp.ones(64, "f4"), cp.zeros(64, "f4")
+        kernel((1,), (64,), (x, y))
+        if wait:
+            cp.cuda.Stream.null.synchronize()
+        kernel((1,), (64,), (x, y), stream=cp.cuda.Stream(non_blocking=True))
+    return live.report
+
+
+def test_what_came_before_the_first_stream_is_not_compared() -> None:
+    report = before_the_first_stream(wait=False)
+    assert (report.findings, "global-memory" in report.checked) == ((), False)
+    assert "all accesses of what the default stream did before the first stream was made are not known" in " ".join(report.not_checked)
+    assert before_the_first_stream(wait=False, global_memory="on").verdict == "incomplete"
+    assert "global-memory" in before_the_first_stream(wait=True).checked
+
+
+def test_without_global_memory_nothing_is_compared() -> None:
+    assert before_the_first_stream(wait=False, global_memory="off").verdict == "clean"
+
+
+@pytest.mark.parametrize("module", ["consan.session.beside.MOST_ROWS", "consan.checker.grid.MOST_BESIDE"])
+def test_more_accesses_than_are_kept(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(module, 8)
+    report = ran(no_edge)
+    assert (report.findings, "global-memory" in report.checked) == ((), False)
+    assert "it was not compared with what may run beside it" in " ".join(report.not_checked)
+
+
+def test_more_launches_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consan.session.beside.MOST_RUNNING", 1)
+    assert ran(current_stream_of_a_block).verdict == "incomplete"
+
+
+def an_index_array(p: Program) -> None:
+    p.produce(p.a)
+    p.z[p.cp.arange(4)] = 1
+
+
+def test_an_index_array_is_not_compared() -> None:
+    assert "all accesses of an assignment are not known" in " ".join(ran(an_index_array).not_checked)
+
+
+@pytest.mark.parametrize(
+    ("shape", "part", "starts", "nbytes"),
+    [
+        ((4, 4), (slice(None), slice(None)), [0], 64),
+        ((4, 4), (slice(1, 3), slice(None)), [0], 32),
+        ((4, 4), (slice(None), 2), [0, 16, 32, 48], 4),
+        ((4, 4), (slice(None), slice(None, None, -1)), [-12], 64),
+        ((2, 3, 4), (slice(None), 1, slice(0, 2)), [0, 48], 8),
+    ],
+)
+def test_runs_of_arrays(shape: tuple[int, ...], part: Any, starts: list[int], nbytes: int) -> None:
+    found, length = runs(np.zeros(shape, np.float32)[part])
+    assert (sorted(found.tolist()), length) == (starts, nbytes)

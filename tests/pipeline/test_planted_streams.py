@@ -1,0 +1,92 @@
+"""Faults planted in the order of a program's streams change what is found in the programs of stream_programs.py."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import stream_programs as programs
+
+from consan.adapters.standin import array
+from consan.adapters.standin import streams as standin
+from consan.session import array_rows, freed_memory, program_streams, streams
+
+# The function that changes, what is replaced by what in it, the program that shows it, and whether its streams are blocking.
+FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], None], bool]] = {
+    "events": (standin, "Stream.wait_event", "self.order.wait(event.reached)", "pass", programs.event, False),
+    "when an event was recorded": (standin, "Stream.record", "event.record(self)", "event.record(Stream(True))", programs.event, False),
+    "host and stream": (standin, "Stream.synchronize", "host_waits(self.order)", "pass", programs.host_waits_for_the_stream, False),
+    "host and event": (
+        *(standin, "Event.synchronize", "current().session.streams.host_waits_for(self.reached)", "pass"),
+        *(programs.host_waits_for_the_event, False),
+    ),
+    "host and device": (
+        *(program_streams, "ProgramStreams.synchronize", "self.beside.timeline.host_waits(", "str("),
+        *(programs.host_waits_for_the_device, False),
+    ),
+    "the stream of a block": (standin, "Stream.use", "use_stream(self.order)", "pass", programs.current_stream_of_a_block, False),
+    "the end of a block": (*(standin, "Stream.__exit__", "use_stream(self._outside.pop())", "pass", programs.current_stream_left, False),),
+    "the default stream waits": (
+        *(program_streams, "ProgramStream._begins", "if not others <= self._over:", "if False:"),
+        *(programs.default_stream_last, True),
+    ),
+    "the default stream is waited for": (
+        *(program_streams, "ProgramStream._ends", "if self.kind in _PARTNER:", "if self.kind is Blocking.YES:"),
+        *(programs.default_stream_first, True),
+    ),
+    "non-blocking streams": (
+        *(program_streams, "ProgramStreams.make", "else Blocking.NO", "else Blocking.YES"),
+        *(programs.default_stream_first, False),
+    ),
+    "copies to the host wait": (array, "ndarray.get", "host_waits(order_of)", "pass", programs.copy_to_the_host, False),
+    "copies to the host read": (
+        *(array, "ndarray.get", 'operated("a copy to the host", [self._host], stream=order_of)', "pass"),
+        *(programs.copy_to_the_host_in_another_stream, False),
+    ),
+    "operations write": (
+        array,
+        "_tell",
+        "named.values()]), written)",
+        "named.values()]), [])",
+        programs.operation_in_another_stream,
+        False,
+    ),
+    "methods read": (array, "_tell", "_arrays([*of, ", "_arrays([", programs.method_in_another_stream, False),
+    "new arrays are written": (
+        *(array, "full", 'operated("a new array", writes=[result])', "pass", programs.new_array_of_another_stream, False),
+    ),
+    "freed memory": (
+        *(program_streams, "ProgramStreams.freed", "self.memory.freed.append((address, nbytes, stream))", "pass"),
+        *(programs.freed_memory, False),
+    ),
+    "memory given again": (freed_memory, "FreedMemory.given", "self.beside.attach(done)", "pass", programs.memory_given_again, False),
+    "the stream of memory": (
+        *(freed_memory, "FreedMemory.look", "setdefault((stream,", "setdefault((self.beside,"),
+        *(programs.memory_given_again, False),
+    ),
+    "the size of memory": (
+        *(freed_memory, "FreedMemory.look", "-(-nbytes // _UNIT)", "4"),
+        *(programs.memory_of_another_size, False),
+    ),
+    "columns": (array_rows, "runs", "dimensions[0][0] == nbytes", "True", programs.column_beside_a_column, False),
+    "streams are apart": (
+        *(streams, "Stream.place", "self._over.intersection(timeline.running)", "timeline.everything", programs.no_edge, False),
+    ),
+}
+
+
+@pytest.mark.parametrize("rule", FAULTS)
+def test_a_fault(rule: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    module, name, old, new, program, blocking = FAULTS[rule]
+    right = programs.findings(programs.ran(program, blocking=blocking))
+    text = Path(str(module.__file__)).read_text()
+    assert old in text
+    owner, _, method = name.rpartition(".")
+    changed = dict(vars(module))
+    exec(compile(text.replace(old, new), str(module.__file__), "exec"), changed)
+    holder = getattr(module, owner) if owner else module
+    monkeypatch.setattr(holder, method, vars(changed[owner])[method] if owner else changed[method])
+    changed.update(vars(module))  # its classes are the others'
+    assert programs.findings(programs.ran(program, blocking=blocking)) != right

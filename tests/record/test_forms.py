@@ -1,0 +1,53 @@
+"""A launch assembles and loads the form of its module that it takes, and no other."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan.backends.virtual import VirtualBackend
+from consan.session import modules
+
+SOURCE = '\nextern "C" __global__ void k(int* data, int from) { int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }'
+WORDS = 4096
+
+
+@pytest.fixture
+def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
+    """The texts that are assembled, and those that are loaded, for a device that wants machine code: here the text serves as such."""
+    steps = list[str]()
+
+    def assembled(_: str, recorded: str, __: str) -> Any:
+        steps.append("assembled")
+        return SimpleNamespace(cubin=recorded.encode())
+
+    def loads(backend: VirtualBackend, cubin: bytes) -> Any:
+        steps.append("loaded")
+        return backend.load(cubin.decode(), name="k")
+
+    monkeypatch.setattr(VirtualBackend, "assembles", True)
+    monkeypatch.setattr(VirtualBackend, "load_cubin", loads)
+    monkeypatch.setattr(modules, "assemble_cached", lambda *_: None)
+    monkeypatch.setattr(modules, "assemble_recorded", assembled)
+    return steps
+
+
+@pytest.mark.parametrize(("offset", "proven"), [(128, True), (127, False)])
+def test_one_form_is_made(made: list[str], offset: int, proven: bool) -> None:
+    kernel = consan.Kernel(SOURCE, arch="sm_80")
+    report = consan.launch(kernel, 4, 32, [np.zeros(WORDS, np.int32), np.int32(offset)], device="cpu", engine="record", global_memory="on")
+    assert (report.kernels[0].global_proven > 0, report.verdict) == (proven, "clean" if proven else "violations")
+    assert made == ["assembled", "loaded"]
+
+
+def test_a_second_form_is_made_where_a_launch_needs_it(made: list[str]) -> None:
+    kernel, data = consan.Kernel(SOURCE, arch="sm_80"), np.zeros(WORDS, np.int32)
+    with consan.check(device="cpu", engine="record", global_memory="on") as block:
+        for offset in (128, 128, 127, 128):
+            consan.launch(kernel, 4, 32, [data, np.int32(offset)])
+    assert [(each.launches, each.global_proven) for each in block.report.kernels] == [(4, 3 * 256)]
+    assert made == ["assembled", "loaded"] * 2

@@ -1,0 +1,256 @@
+"""Global memory in launches of frameworks, with `--global auto`: proven apart, looked at in the first launch of a shape, or named."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from leaving_support import SHADOW, slow_clock
+from streams_support import Streams
+
+from consan._errors import EnvironmentFailure
+from consan.reports.model import Report
+from consan.session import global_looks
+from consan.session.device import Device
+from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules import Modules
+from consan.session.session import Session
+from consan.toolchain.nvrtc import compile_ptx
+
+BLOCK, WORDS = (64, 1, 1), 512
+KERNELS = """
+// Each thread has its own element, unless `shift` moves those of CTA 1 on those of CTA 0.
+extern "C" __global__ void fills(unsigned* out, unsigned* from, int shift) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x - (blockIdx.x == 1 ? shift : 0);
+    out[at] = from[at] + blockIdx.x;
+}
+// Where a thread writes follows from memory: `from` has zeros.
+extern "C" __global__ void scatters(unsigned* out, unsigned* from, int apart) {
+    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = threadIdx.x;
+}
+// The same, with a barrier: it records something.
+extern "C" __global__ void exchanges(unsigned* out, unsigned* from, int apart) {
+    __shared__ unsigned values[64];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = values[63 - threadIdx.x];
+}
+"""
+
+
+class Framework:
+    """A framework that launches kernels, and does not wait. `knows`: it tells the parameters."""
+
+    def __init__(self, source: str = KERNELS, *, knows: bool = True, **options: Any) -> None:
+        self.backend, self.knows = Streams(), knows
+        self.session = Session(on=Device(self.backend, arena_bytes=SHADOW), trace_memory=1 << 24, **options)
+        self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
+        self.module = self.backend.load(self.prepared.instrumented.ptx)
+        self.session.attach(self.prepared, lambda name, data: self.backend.write(self.backend.symbol(self.module, name)[0], data))
+        self.out, self.source = self.backend.alloc(4 * WORDS), self.backend.alloc(4 * WORDS)
+        self.backend.write(self.source, bytes(4 * WORDS))
+        self.exchanged: list[bool] = []
+
+    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
+        values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
+        args = (lambda: tuple(values)) if self.knows else lambda: None
+        launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
+        with self.session.framework_launch(self.prepared, launch) as module:
+            self.exchanged.append(module is not None)
+            self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
+
+    def report(self) -> Report:
+        return self.session.report()
+
+
+def gap(report: Report) -> str:
+    """What the report says of global memory."""
+    return next((area.partition(": ")[2] for area in report.not_checked if area.startswith("global-memory")), "")
+
+
+@pytest.fixture(autouse=True)
+def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_clock(monkeypatch)
+
+
+def test_what_is_proven_counts_as_checked() -> None:
+    framework = Framework()
+    for out in (0, 4, 0):
+        framework.launch(out=out)
+    framework.launch(ctas=4)
+    report = framework.report()
+    assert (report.verdict, framework.exchanged) == ("clean", [False] * 4)
+    assert "global-memory" in report.checked
+    (kernel,) = (kernel for kernel in report.kernels if kernel.launches)
+    assert (kernel.name, kernel.launches, kernel.global_proven) == ("fills", 4, 2 * (3 * 128 + 256))
+
+
+def test_a_race_of_the_first_launch_is_found() -> None:
+    framework = Framework()
+    framework.launch(number=64)
+    framework.launch(number=64)
+    report = framework.report()
+    assert framework.exchanged == [True, False]
+    assert (report.verdict, [finding.kind for finding in report.findings]) == ("violations", ["global-race"])
+    assert "global-memory" not in report.checked
+    assert gap(report).startswith("races are not looked for in fills: 1 of 2 launches: only the first launches"), gap(report)
+
+
+@pytest.mark.parametrize("entry", ["scatters", "exchanges"])
+@pytest.mark.parametrize("knows", [True, False])
+def test_one_launch_without_a_proof_is_looked_at(entry: str, knows: bool) -> None:
+    for apart in (0, 1):
+        framework = Framework(knows=knows)
+        framework.launch(entry, apart)
+        report = framework.report()
+        assert framework.exchanged == [True]
+        assert (report.verdict, "global-memory" in report.checked) == (("clean", "violations")[not apart], True), gap(report)
+        assert [(kernel.name, kernel.launches) for kernel in report.kernels if kernel.launches] == [(entry, 1)]
+
+
+def test_later_launches_without_a_proof_are_named() -> None:
+    framework = Framework()
+    for _ in range(3):
+        framework.launch("scatters", 1)
+        framework.launch("exchanges", 1)
+    framework.launch("scatters", 1, ctas=3)
+    report = framework.report()
+    assert framework.exchanged == [True, True, False, False, False, False, True]
+    assert report.verdict == "clean"
+    launches = {kernel.name: (kernel.launches, kernel.ctas) for kernel in report.kernels if kernel.launches}
+    assert (launches, len(report.kernels)) == ({"scatters": (4, 9), "exchanges": (3, 6)}, 3)
+    assert "scatters: 2 of 4 launches: only the first" in gap(report)
+    assert "exchanges: 2 of 3 launches: only the first" in gap(report)
+
+
+def test_a_later_launch_without_a_proof_is_named_though_the_first_had_one() -> None:
+    framework = Framework()
+    framework.launch()
+    framework.launch(number=64)
+    report = framework.report()
+    assert framework.exchanged == [False, False]
+    assert "fills: 1 of 2 launches" in gap(report)
+
+
+def test_proofs_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "LONGEST_PROOFS", -1.0)
+    framework = Framework()
+    for _ in range(3):
+        framework.launch()
+    assert "fills: 2 of 3 launches" in gap(framework.report())
+
+
+def test_proofs_are_made_before_too_many_are_owed(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "MOST_OWED", 2)
+    framework = Framework()
+    for out in (0, 4, 8, 12, 4, 8):
+        framework.launch(out=out)
+    report = framework.report()
+    assert "global-memory" in report.checked, gap(report)
+
+
+def test_few_launches_of_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(global_looks, "MOST_LOOKS", 1)
+    framework = Framework()
+    framework.launch("scatters", 1)
+    framework.launch("scatters", 1, ctas=3)
+    assert framework.exchanged == [True, False]
+    assert "scatters: 1 of 2 launches" in gap(framework.report())
+
+
+def test_a_large_launch_is_not_looked_at() -> None:
+    framework = Framework()
+    framework.launch("scatters", 0, ctas=1 << 14)
+    assert framework.exchanged == [False]
+    assert "scatters: 1 of 1 launch: the logs of 32,768 warps are too many" in gap(framework.report())
+
+
+def test_a_module_with_state_has_one_form() -> None:
+    source = "__device__ unsigned kept;\n" + KERNELS.replace("= threadIdx.x;\n}", "= kept++;\n}")
+    framework = Framework(source)
+    framework.launch("scatters", 1)
+    assert framework.exchanged == [False]
+    assert "its variable kept must not exist twice" in gap(framework.report())
+
+
+def test_a_form_that_cannot_be_made_does_not_stop_the_program(monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        raise EnvironmentFailure("the assembler has died\nand more")
+
+    monkeypatch.setattr(Modules, "with_outer", fails)
+    framework = Framework()
+    framework.launch("scatters", 1)
+    assert framework.exchanged == [False]
+    assert gap(framework.report()).endswith("scatters: 1 of 1 launch: the form that records it cannot be made: the assembler has died")
+
+
+def test_each_report_looks_anew() -> None:
+    framework = Framework()
+    for _ in range(2):
+        framework.launch("scatters", 0)
+        report = framework.session.take()
+        assert report is not None
+        assert "global-race" in {finding.kind for finding in report.findings}
+    assert framework.exchanged == [True, True]
+
+
+def test_without_global_memory_nothing_is_looked_at() -> None:
+    framework = Framework(global_memory="off")
+    framework.launch("scatters", 0)
+    assert framework.exchanged == [False]
+    assert framework.report().verdict == "clean"
+
+
+def test_what_all_is_asked_of_is_proven_too() -> None:
+    framework = Framework(global_memory="on")
+    framework.launch()
+    report = framework.report()
+    assert framework.exchanged == [True]  # to the form without global memory
+    assert (report.verdict, "global-memory" in report.checked) == ("clean", True)
+    framework.launch(number=64)
+    assert framework.exchanged[-1] is False
+    assert [finding.kind for finding in framework.report().findings] == ["global-race"]
+
+
+LAST = """
+extern "C" __global__ void sums(unsigned* out, unsigned* parts, int fenced) {
+    if (threadIdx.x) return;
+    parts[1 + blockIdx.x] = 1 + blockIdx.x;
+    if (fenced) __threadfence();
+    if (atomicAdd(parts, 1u) % gridDim.x != gridDim.x - 1) return;
+    if (fenced) __threadfence();
+    for (unsigned i = 0; i < gridDim.x; ++i) *out += parts[1 + i];
+}
+"""
+
+
+@pytest.mark.parametrize("fenced", [0, 1])
+def test_threads_that_synchronise_through_memory(fenced: int) -> None:
+    framework = Framework(LAST)
+    framework.launch("sums", fenced)
+    report = framework.report()
+    assert framework.exchanged == [True]
+    assert (report.verdict, "global-memory" in report.checked) == (("violations", "clean")[fenced], True), gap(report)
+
+
+@pytest.mark.parametrize(("ctas", "why"), [(520, "520 CTAs that may synchronise"), (40, "the logs of 80 warps that may synchronise")])
+def test_larger_launches_that_synchronise_are_not_looked_at(ctas: int, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without their replay nothing in them is checked, and nobody can repeat them."""
+    monkeypatch.setattr(global_looks, "MOST_WARPS_TOGETHER", 64)
+    framework = Framework(LAST)
+    framework.launch("sums", 1, ctas)
+    assert framework.exchanged == [False]
+    assert f"sums: 1 of 1 launch: {why}" in gap(framework.report())
+
+
+@pytest.mark.parametrize(("streams", "compared"), [((5, 5), True), ((0, 1), True), ((0, 5), False)])
+def test_launches_of_different_streams_are_not_compared(streams: tuple[int, int], compared: bool) -> None:
+    framework = Framework()
+    for stream in streams:
+        framework.launch(stream=stream)
+    report = framework.report()
+    assert (report.verdict, "global-memory" in report.checked) == ("clean", compared)
+    assert gap(report) == ("" if compared else "races are not looked for in fills: launches of different streams are not compared on a GPU")
+    framework.session.take()
+    framework.launch(stream=streams[0])
+    assert "global-memory" in framework.report().checked

@@ -1,0 +1,32 @@
+"""A child process marks that it has kernels before the first one, whichever way an adapter takes to it."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from consan.process import children
+from consan.session.session import Session
+
+OPTIONS = {"kernel_name": None, "policy": "hardware", "skip_benchmarks": True, "triton_arch": None, "device": "gpu"}
+TAKES_A_MODULE = sorted(
+    name for name, method in inspect.getmembers(Session, inspect.isfunction) if "ptx" in inspect.signature(method).parameters
+)
+
+
+@pytest.mark.parametrize(("name", "marked"), [*((name, True) for name in TAKES_A_MODULE), ("launch", True), ("recording", False)])
+def test_the_first_kernel_leaves_a_mark(name: str, marked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    def opened(_: Any) -> Any:
+        return SimpleNamespace(take=lambda: None, recording=None, **dict.fromkeys([*TAKES_A_MODULE, "launch"], print))
+
+    monkeypatch.setattr(children, "open_session", opened)
+    monkeypatch.setattr(children, "before_termination", lambda end: None)
+    child = children.ChildSession({"options": OPTIONS, "folder": str(tmp_path)})
+    getattr(child, name)
+    assert [path.suffix for path in tmp_path.iterdir()] == [".mark"] * marked
+    child.end()
+    assert list(tmp_path.iterdir()) == []
