@@ -4,6 +4,7 @@
 // arg:    from f32[256]=arange
 // arg:    to f32[256]=zeros
 // arg:    arrived u32[1]=zeros
+// backends: cpu
 // expect: global-race @step @step severity=error
 // result: from = 4 * np.roll(np.arange(256), 4).astype(np.float32)
 __device__ void grid_barrier(unsigned* arrived, unsigned goal) {

@@ -5,6 +5,7 @@
 // arg:    counts u32[2]=zeros
 // arg:    x f32[768]=random
 // arg:    out f32[768]=zeros
+// backends: cpu
 // expect: global-race @fill @take severity=error
 // result: out = x * 2
 #include <cuda/atomic>
