@@ -84,7 +84,7 @@ class _Group:
 
 
 @dataclass
-class Extent:
+class PointerExtent:
     """The range of bytes that all accesses of a pointer are in, and the range of those that write. Empty: none do."""
 
     begin: int
@@ -101,15 +101,15 @@ class Extent:
             self.write_end = end if first else max(self.write_end, end)
 
 
-def extents(paths: Iterable[Path]) -> dict[int | None, Extent]:
+def extents(paths: Iterable[Path]) -> dict[int | None, PointerExtent]:
     """The ranges of the pointers. None: of addresses that are numbers."""
-    found: dict[int | None, Extent] = {}
+    found: dict[int | None, PointerExtent] = {}
     known: dict[int, tuple[int, int]] = {}
     for stretch in {id(each.accesses): each for path in paths for each in path.stretches}.values():
         for access in stretch.accesses:
             if len(access.threads):
                 begin, end = _hull(access, known)
-                found.setdefault(access.base, Extent(begin, end)).takes(begin, end, writes=access.writes)
+                found.setdefault(access.base, PointerExtent(begin, end)).takes(begin, end, writes=access.writes)
     return found
 
 

@@ -36,12 +36,12 @@ LEAVES = {"add": (0, 1), "sub": (0,), "mad": (2,), "mov": (0,), "cvt": (0,)}
 _BIT_OPERATIONS = {"and": np.bitwise_and, "or": np.bitwise_or, "xor": np.bitwise_xor}
 
 
-class Operation:
+class SpreadOperation:
     """What an instruction computes. `bits`: of the registers that it writes."""
 
     def __init__(self, instruction: Instruction, sources: int, bits: Sequence[int], *, converts: bool = False) -> None:
         """`converts`: it makes an address of another state space, with the same number for global memory. Raises `Unknown`."""
-        self._parts, self._bits, self._converts = instruction.parts, tuple(bits), converts
+        self._parts, self.bits, self._converts = instruction.parts, tuple(bits), converts
         self._uniform: dict[tuple[Uniform, ...], list[SpreadValue]] = {}
         if converts:
             return
@@ -67,11 +67,11 @@ class Operation:
         if self._adds:
             return [_SUMS[self._parts[0]](self._parts, self._op, sources)]
         if not (of_cta and of_thread):
-            return computed(self._op, sources, self._bits)
+            return computed(self._op, sources, self.bits)
         try:
-            if len(self._bits) != 1:
+            if len(self.bits) != 1:
                 raise Unknown
-            return [_sum(self._parts, self._op, sources, self._bits[0]).collapsed()]
+            return [_sum(self._parts, self._op, sources, self.bits[0]).collapsed()]
         except Unknown:
             raise single(ctas) from None
 
@@ -81,7 +81,7 @@ class Operation:
         if key not in self._uniform:
             if len(self._uniform) >= _MOST_UNIFORM:
                 self._uniform.clear()
-            self._uniform[key] = computed(self._op, sources, self._bits)
+            self._uniform[key] = computed(self._op, sources, self.bits)
         return self._uniform[key]
 
     def _on_base(self, sources: Sequence[SpreadValue], ctas: int) -> list[SpreadValue]:
@@ -99,7 +99,7 @@ class Operation:
         """The sources that may be added to a pointer: they and the result have all bits of one."""
         op, places = self._op, LEAVES.get(self._parts[0], ())
         words = [*(op.sources[each] for each in places if each < len(op.sources)), *op.dests]
-        whole = all(is_integer(word) and width(word) == _POINTER for word in words) and self._bits == (_POINTER,)
+        whole = all(is_integer(word) and width(word) == _POINTER for word in words) and self.bits == (_POINTER,)
         return places if whole and "sat" not in self._parts else ()
 
 

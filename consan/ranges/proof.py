@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from consan.ranges.meetings import Extent, extents, meet
+from consan.ranges.meetings import PointerExtent, extents, meet
 from consan.ranges.slices import NotProven, Slice
 from consan.ranges.values import Valued
 from consan.ranges.walk import LaunchExtents, Path, Places, accesses_of
@@ -19,11 +19,11 @@ class Proof:
     """What is proven of launches. `count`: accesses of single threads; `ranges`: of bytes that are added to each pointer."""
 
     count: int
-    ranges: Mapping[int | None, Extent]
+    ranges: Mapping[int | None, PointerExtent]
 
     def together(self, pointers: Mapping[int, int]) -> Places:
         """How far pointers whose bytes may meet are from one of them. Empty: all are apart. Raises `NotProven`."""
-        placed = sorted(Placed.of(base, extent, 0 if base is None else pointers[base]) for base, extent in self.ranges.items())
+        placed = sorted(PlacedExtent.of(base, extent, 0 if base is None else pointers[base]) for base, extent in self.ranges.items())
         if placed and not (placed[0].begin >= 0 and max(each.end for each in placed) <= _MOST_OF_POINTERS):
             raise NotProven("an address wraps")
         leaders: dict[int, int] = {}
@@ -65,7 +65,7 @@ def proven(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents) -
 
 
 @dataclass(frozen=True, order=True, slots=True)
-class Placed:
+class PlacedExtent:
     """The bytes of a pointer with a number."""
 
     begin: int
@@ -75,16 +75,16 @@ class Placed:
     write_end: int
 
     @classmethod
-    def of(cls, base: int | None, extent: Extent, at: int) -> Placed:
+    def of(cls, base: int | None, extent: PointerExtent, at: int) -> PlacedExtent:
         """Those that are added to a pointer."""
         number = _NUMBERS if base is None else base
         return cls(extent.begin + at, extent.end + at, number, extent.write_begin + at, extent.write_end + at)
 
-    def meets(self, other: Placed) -> bool:
+    def meets(self, other: PlacedExtent) -> bool:
         """Whether one may write what the other accesses."""
         return self.writes_in(other) or other.writes_in(self)
 
-    def writes_in(self, other: Placed) -> bool:
+    def writes_in(self, other: PlacedExtent) -> bool:
         """Whether it may write what the other accesses."""
         return self.write_begin < self.write_end and self.write_begin < other.end and other.begin < self.write_end
 

@@ -14,7 +14,7 @@ from consan.instrument.isa import MemoryAccess, Row, flow_of, is_exact, lookup
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.passes.flow import CONTROL, Graph, Guard, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
-from consan.ranges.operations import Operation
+from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
 _ORDINARY: Final = frozenset({"load", "store", "atomic", "reduction"})
@@ -31,14 +31,14 @@ class NotProven(Exception):  # noqa: N818
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class ParameterWord:
     """A word of the parameters: the number of the parameter, and its bytes."""
 
     parameter: int
     begin: int
     end: int
 
-    def overlaps(self, other: Place) -> bool:
+    def overlaps(self, other: ParameterWord) -> bool:
         """Whether they share bytes."""
         return self.parameter == other.parameter and self.begin < other.end and other.begin < self.end
 
@@ -70,13 +70,13 @@ class ParameterForm:
     """A register that a load from the parameters writes."""
 
     register: Key
-    place: Place
+    place: ParameterWord
     signed: bool
     bits: int
 
 
 @dataclass(frozen=True, slots=True)
-class Step:
+class SliceStep:
     """An instruction. `amount`: the bytes that a copy reads; `operation`: of `sources`, if its results can be known."""
 
     guard: Guard | None
@@ -84,8 +84,13 @@ class Step:
     amount: Source
     written: tuple[Key, ...]
     loads: tuple[ParameterForm, ...]
-    operation: Operation | None
+    operation: SpreadOperation | None
     sources: tuple[Source, ...]
+
+    def widths(self) -> Iterator[tuple[Key, int]]:
+        """The bits of the registers that have values."""
+        yield from ((load.register, load.bits) for load in self.loads)
+        yield from zip(self.written, () if self.operation is None else self.operation.bits, strict=self.operation is not None)
 
 
 class Slice:
@@ -110,10 +115,11 @@ class Slice:
         self.steps = [[_step(each, places) for each in node.steps if self._matters(each.instruction, wanted)] for node in graph.nodes]
         loads = [load for steps in self.steps for step in steps for load in step.loads]
         self.words = tuple(dict.fromkeys(load.place for load in loads))
+        self.widths = {key: bits for steps in self.steps for step in steps for key, bits in step.widths()}
         self._narrow = {load.place for load in loads if load.bits != _WIDE}
         self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
 
-    def _may_be_base(self, place: Place) -> bool:
+    def _may_be_base(self, place: ParameterWord) -> bool:
         """Whether a word may be a pointer, of which nothing but the whole is read."""
         whole = place.end - place.begin == _WIDE // 8 and place.end <= self.parameters[place.parameter][1]
         return whole and place not in self._narrow and not any(each.overlaps(place) for each in self.words if each != place)
@@ -203,12 +209,12 @@ def _keys(instruction: Instruction) -> Iterator[Key]:
             yield key_of(instruction.scope, name)
 
 
-def word_of(place: Place, parameters: Sequence[bytes]) -> bytes:
+def word_of(place: ParameterWord, parameters: Sequence[bytes]) -> bytes:
     """The bytes of a word of the parameters."""
     return parameters[place.parameter][place.begin : place.end]
 
 
-def _step(step: PathStep, places: dict[str, int]) -> Step:
+def _step(step: PathStep, places: dict[str, int]) -> SliceStep:
     instruction, row = step.instruction, lookup(step.instruction.parts)
     assert row is not None
     own = row.family in _ORDINARY and "nc" not in row.modifiers(instruction.parts)
@@ -217,7 +223,7 @@ def _step(step: PathStep, places: dict[str, int]) -> Step:
     loads = tuple(_parameters(instruction, row, places)) if row.family == "load" else ()
     operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
     taken = None if amount is None else _source(instruction, amount)
-    return Step(step.guard, accesses, taken, written(instruction), loads, operation, sources)
+    return SliceStep(step.guard, accesses, taken, written(instruction), loads, operation, sources)
 
 
 def _form(instruction: Instruction, access: MemoryAccess, own: bool) -> AccessForm:
@@ -228,7 +234,7 @@ def _form(instruction: Instruction, access: MemoryAccess, own: bool) -> AccessFo
     return AccessForm(source, offset, access.total_bytes, access.access != "read", own)
 
 
-def _operation(instruction: Instruction, row: Row) -> tuple[Operation | None, tuple[Source, ...]]:
+def _operation(instruction: Instruction, row: Row) -> tuple[SpreadOperation | None, tuple[Source, ...]]:
     """How the registers that an instruction writes are computed, if they are."""
     converts = row.family == "address" and row.action == "convert" and "global" in instruction.parts
     flat = [inner for operand in instruction.operands for inner in flatten(operand)]
@@ -239,7 +245,7 @@ def _operation(instruction: Instruction, row: Row) -> tuple[Operation | None, tu
     sources = tuple(_source(instruction, each) for each in flat[count:])
     bits = [register_bits(each.name, instruction.scope) for each in registers]
     try:
-        return (None, ()) if None in sources else (Operation(instruction, len(sources), bits, converts=converts), sources)
+        return (None, ()) if None in sources else (SpreadOperation(instruction, len(sources), bits, converts=converts), sources)
     except Unknown:
         return None, ()
 
@@ -267,5 +273,5 @@ def _parameters(instruction: Instruction, row: Row, places: dict[str, int]) -> I
     for number, element in enumerate(target.elements if isinstance(target, Vector) else (target,)):
         begin = offset + number * access.width_bytes
         if isinstance(element, Register):
-            place = Place(places[base.name], begin, begin + access.width_bytes)
+            place = ParameterWord(places[base.name], begin, begin + access.width_bytes)
             yield ParameterForm(key_of(instruction.scope, element.name), place, signed, register_bits(element.name, instruction.scope))

@@ -7,6 +7,7 @@ never fewer. Only instructions are executed that an address, a guard or a branch
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -17,12 +18,15 @@ import numpy.typing as npt
 
 from consan.instrument.passes.flow import Guard, Key
 from consan.ranges.operations import divide
-from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, Source, Step, word_of
+from consan.ranges.rounds import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
+from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, SliceStep, Source, word_of
 from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, exact, of_part
 
 Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
-_MOST_STEPS: Final = 10_000  # of all paths of a launch
+MOST_STEPS: Final = 20_000  # of all paths of a launch
+MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
+ROUNDS = True  # tests go round by round
 _WIDE: Final = 64
 
 
@@ -38,7 +42,7 @@ class LaunchExtents:
 class SpreadAccess:
     """An access of some threads of each CTA of a path: the sum of both parts is the address, or what is added to the pointer `base`.
 
-    `own`: a thread may meet its own writes.
+    `own`: a thread may meet its own writes. `rounds`: of a loop; the CTAs have as many numbers each, if they have more than one for all.
     """
 
     threads: Numbers
@@ -48,10 +52,15 @@ class SpreadAccess:
     writes: bool
     own: bool
     base: int | None = None
+    rounds: int = 1
 
-    def of_ctas(self, places: npt.NDArray[np.intp]) -> SpreadAccess:
-        """The access in some of the CTAs."""
-        return self if self.of_cta.size == 1 else replace(self, of_cta=self.of_cta[places])
+    def of_ctas(self, places: npt.NDArray[np.intp]) -> Iterator[SpreadAccess]:
+        """The access in some of the CTAs, for each round."""
+        if self.of_cta.size == 1:
+            yield replace(self, rounds=1)
+            return
+        for numbers in self.of_cta.reshape(-1, self.rounds)[places].T:
+            yield replace(self, of_cta=numbers, rounds=1)
 
 
 @dataclass(frozen=True)
@@ -64,7 +73,7 @@ class Stretch:
     def of(self, ctas: Numbers, bases: Collection[int | None]) -> Iterator[SpreadAccess]:
         """The accesses of some pointers, in a part of the CTAs."""
         places = np.searchsorted(self.ctas, ctas)
-        return (access.of_ctas(places) for access in self.accesses if access.base in bases)
+        return (each for access in self.accesses if access.base in bases for each in access.of_ctas(places))
 
 
 @dataclass
@@ -81,11 +90,12 @@ class Path:
     registers: dict[Key, SpreadValue] = field(default_factory=dict)
     accesses: list[SpreadAccess] = field(default_factory=list)
     earlier: tuple[Stretch, ...] = ()
+    heads: dict[int, LoopHead] = field(default_factory=dict)
 
     @property
     def count(self) -> int:
         """Accesses of single threads."""
-        return len(self.ctas) * sum(len(access.threads) for each in self.stretches for access in each.accesses)
+        return len(self.ctas) * sum(len(access.threads) * access.rounds for each in self.stretches for access in each.accesses)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -103,13 +113,13 @@ class Path:
             registers = {key: value.kept(mask, of_threads=fork.of_threads) for key, value in self.registers.items()}
             if fork.of_threads:
                 threads, stays = self.threads[mask], earlier if not number else ()
-                yield replace(self, threads=threads, registers=registers, accesses=[], earlier=stays)
+                yield replace(self, threads=threads, registers=registers, accesses=[], earlier=stays, heads={})
             else:
-                yield replace(self, ctas=self.ctas[mask], registers=registers, accesses=[], earlier=earlier)
+                yield replace(self, ctas=self.ctas[mask], registers=registers, accesses=[], earlier=earlier, heads={})
 
     def both(self, node: int) -> Path:
         """The same threads at another node: nobody knows which of them go there."""
-        return replace(self, node=node, step=0, registers=dict(self.registers), accesses=[], earlier=())
+        return replace(self, node=node, step=0, registers=dict(self.registers), accesses=[], earlier=(), heads={})
 
 
 Places = Mapping[int, tuple[int | None, int]]
@@ -125,7 +135,7 @@ def accesses_of(kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents
 class _Walk:
     def __init__(self, kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> None:
         self._kernel, self._parameters, self._shape, self._places = kernel, parameters, shape, places
-        self._left = _MOST_STEPS
+        self._left = MOST_STEPS
 
     def ended(self) -> list[Path]:
         grid, block = self._shape.grid, self._shape.block
@@ -143,18 +153,58 @@ class _Walk:
     def _advance(self, path: Path, pending: list[Path]) -> bool:
         """Go on to the end of the path. Returns whether it has come there."""
         while True:
-            steps, node = self._kernel.steps[path.node], self._kernel.nodes[path.node]
-            while path.step < len(steps):
-                self._left -= 1
-                if not self._left:
-                    raise NotProven("its threads take too many steps", never=True)
-                self._execute(path, steps[path.step])
-                path.step += 1
-            ways = self._ways(path, node.guard, node.taken, node.falls)
+            ways = self._pass(path)
             pending += (path.both(each) for each in ways[1:])
             if not ways:
                 return True
+            again = ways[0] <= path.node
             path.node, path.step = ways[0], 0
+            if again:
+                self._repeat(path)
+
+    def _pass(self, path: Path) -> tuple[int, ...]:
+        """Go through the node of a path. Returns the nodes to go to. None: the kernel ends."""
+        steps, node = self._kernel.steps[path.node], self._kernel.nodes[path.node]
+        while path.step < len(steps):
+            self._left -= 1
+            if self._left <= 0:
+                raise NotProven("its threads take too many steps", never=True)
+            self._execute(path, steps[path.step])
+            path.step += 1
+        return self._ways(path, node.guard, node.taken, node.falls)
+
+    def _repeat(self, path: Path) -> None:
+        """Go through many rounds of a loop at whose begin a path is, if they are all alike (rounds.py)."""
+        head = path.heads.setdefault(path.node, LoopHead())
+        before = head.visited(path.registers)
+        if before is None or not ROUNDS:
+            return
+        growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
+        while (count := min(head.rounds, MOST_PLACES // len(path.ctas))) >= FEWEST:
+            accesses = list[SpreadAccess]()
+            left = growth.rounds(count, functools.partial(self._through, path, count, accesses))
+            if left is not None:
+                path.registers = dict(left)
+                path.accesses += accesses
+                growth.begin = {key: left[key] for key in growth.steps}
+                head.went()
+            elif not head.failed():
+                break
+        head.registers = dict(path.registers)
+
+    def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
+        """Go through rounds of a loop, all at once. None: they do not all go one way, back to its begin."""
+        given = KnownRegisters(registers, path.registers.keys() - registers.keys())
+        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given)
+        try:
+            while len(ways := self._pass(rounds)) == 1 and ways[0] != path.node:
+                rounds.node, rounds.step = ways[0], 0
+        except (Fork, Lost, NotProven):
+            return None
+        if len(ways) != 1:
+            return None
+        accesses[:] = [replace(each, rounds=count) for each in rounds.accesses]
+        return rounds.registers
 
     def _ways(self, path: Path, guard: Guard | None, taken: tuple[int, ...], falls: int | None) -> tuple[int, ...]:
         """The nodes to go to. None: the kernel ends."""
@@ -169,7 +219,7 @@ class _Walk:
         goes = bool(value.whole(1)[0]) is guard.value
         return taken if goes else () if falls is None else (falls,)
 
-    def _execute(self, path: Path, step: Step) -> None:
+    def _execute(self, path: Path, step: SliceStep) -> None:
         guard = step.guard
         held = None if guard is None else path.registers.get(guard.register)
         threads = None
@@ -189,7 +239,7 @@ class _Walk:
             path.registers.pop(key, None)
         path.registers.update(found)
 
-    def _reads(self, path: Path, step: Step) -> npt.NDArray[np.bool_] | None:
+    def _reads(self, path: Path, step: SliceStep) -> npt.NDArray[np.bool_] | None:
         """The threads whose copy reads something; None: all, or nobody knows. Raises `Fork` where CTAs differ in it."""
         value = self._value(path, step.amount)
         if value is None or value.varies == (True, True):
@@ -212,7 +262,7 @@ class _Walk:
             threads, of_thread = threads[mask], of_thread if of_thread.size == 1 else of_thread[mask]
         return SpreadAccess(threads, of_cta + access.offset, of_thread, access.nbytes, access.writes, access.own, value.base)
 
-    def _results(self, path: Path, step: Step) -> list[tuple[Key, SpreadValue]]:
+    def _results(self, path: Path, step: SliceStep) -> list[tuple[Key, SpreadValue]]:
         """The values that an instruction writes, as far as they are known."""
         if step.operation is None:
             return [pair for load in step.loads for pair in self._parameter(load)]

@@ -72,7 +72,8 @@ class GlobalLooks:
         if not recording.outer or prepared.recorded is None or prepared.recorded.mode is not Mode.OFF or prepared.doubtful:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
-        shape, args = (launch.grid, launch.block, launch.cluster), launch.args()
+        shape = launch.grid, launch.block, launch.cluster
+        args = launch.args() if self.judge.proofs.may_prove(prepared, launch.entry) else None
         if shape in shapes:
             return GlobalLook(args=args)
         shapes.add(shape)

@@ -5,7 +5,7 @@ their pointers are far enough apart, which is compared each time. Where there is
 
 A module whose variables keep state has none: the two forms would each have their own.
 
-Not handled: launches of frameworks whose parameters the session does not see, and launches that are compared with others.
+Not handled: launches whose parameters nobody knows, and launches that are compared with others.
 """
 
 from __future__ import annotations
@@ -50,6 +50,10 @@ class Proofs:
         except NotProven:
             return 0
         return 0 if proof is None else proof.count
+
+    def may_prove(self, prepared: Prepared, entry: str) -> bool:
+        """Whether a launch of a kernel may have a proof."""
+        return self._slices.get((prepared.number, entry), ...) is not None
 
     def _of(self, kernel: _OfModule, found: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, near: _Near) -> Proof | None:
         """The proof for pointers of which some are near to each other; None: there is none."""

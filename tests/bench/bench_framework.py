@@ -80,6 +80,32 @@ x, out = cp.ones(1 << 22, dtype=cp.float32), cp.zeros(1 << 14, dtype=cp.float32)
 timed(lambda: kernel((1 << 14,), (256,), (x, out)), wait)
 assert (out == 256).all()
 '''
+# Elementwise, at another address in each launch; and at addresses that are loaded, which no proof takes.
+ADDRESSES = '''
+kernel = cp.RawKernel(r"""
+extern "C" __global__ void add(const float *x, const float *y, float *z, int n) {
+    int i = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n) z[i] = x[i] + y[i];
+}
+""", "add")
+n, counter = 1 << 18, iter(range(1 << 20))
+x, y, z = (cp.zeros(2 * n, cp.float32) for _ in range(3))
+timed(lambda: kernel((n // 256,), (256,), (x, y, z[64 * next(counter):], cp.int32(n))), wait, 1000)
+'''
+SCATTER = '''
+kernel = cp.RawKernel(r"""
+extern "C" __global__ void sums(const float *x, float *y, const int *to, int n) {
+    __shared__ float t[256];
+    int i = blockIdx.x * 256 + threadIdx.x;
+    t[threadIdx.x] = x[i];
+    __syncthreads();
+    if (i < n) y[to[i]] = t[255 - threadIdx.x];
+}
+""", "sums")
+n = 1 << 18
+x, y, to = cp.zeros(n, cp.float32), cp.zeros(n, cp.float32), cp.arange(n, dtype=cp.int32)
+timed(lambda: kernel((n // 256,), (256,), (x, y, to, cp.int32(n))), wait, 1000)
+'''
 NUMBA = """
 import numpy as np
 from numba import cuda, float32
@@ -126,6 +152,8 @@ PROGRAMS = {
     "cupy_sum": ("cupy", f"{CUPY}x = cp.ones(1 << 22, dtype=cp.float32)\ntimed(lambda: x.sum(), wait)"),
     "cupy_elementwise": ("cupy", f"{CUPY}x = cp.ones(1 << 22, dtype=cp.float32)\ntimed(lambda: x * 2 + 1, wait)"),
     "cupy_raw": ("cupy", CUPY + RAW),
+    "cupy_addresses": ("cupy", CUPY + ADDRESSES),
+    "cupy_scatter": ("cupy", CUPY + SCATTER),
     "numba_sums": ("numba_cuda", NUMBA),
 }
 RUN = ["-m", "consan", "run"]

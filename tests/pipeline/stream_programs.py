@@ -192,6 +192,20 @@ def method_in_another_stream(p: Program) -> None:
     p.y.sum()
 
 
+def generated_kernel(p: Program, other: bool = False) -> None:
+    triple = p.cp.ElementwiseKernel("float32 x", "float32 y", "y = 3 * x", "triple")
+    total = p.cp.ReductionKernel("float32 x", "float32 y", "x", "a + b", "y = a", "0", "total")
+    out = p.cp.zeros(COUNT, "f4")
+    p.cp.cuda.Device().synchronize()
+    p.produce(p.a)
+    triple(p.y, out, stream=p.a)
+    total(out, stream=p.b if other else p.a)
+
+
+def generated_kernel_in_another_stream(p: Program) -> None:
+    generated_kernel(p, other=True)
+
+
 def view_of_other_elements(p: Program) -> None:
     both = p.cp.zeros(2 * COUNT, "f4")
     p.cp.cuda.Device().synchronize()
@@ -283,12 +297,13 @@ CLEAN: list[Callable[[Program], None]] = [
     host_waits_for_the_stream, host_waits_for_the_event, host_waits_for_the_device, host_polls_the_event, through_a_third_stream,
     copy_to_the_host, operation_in_the_stream, view_of_other_elements, column_beside_a_column, freed_memory,
     memory_given_after_a_wait, memory_given_after_the_host_has_waited, memory_of_another_size, memory_of_no_pool,
-    memory_that_the_pool_gave_back,
+    memory_that_the_pool_gave_back, generated_kernel,
 ]  # fmt: skip
 RACY: list[Callable[[Program], None]] = [
     no_edge, event_too_early, event_never_recorded, current_stream_left, host_waits_for_the_other_stream, default_stream_first,
     default_stream_last, default_stream_between, copy_to_the_host_in_another_stream, copy_to_the_host_without_a_wait,
-    operation_in_another_stream, method_in_another_stream, column_under_a_row, new_array_of_another_stream,
+    operation_in_another_stream, method_in_another_stream, generated_kernel_in_another_stream, column_under_a_row,
+    new_array_of_another_stream,
 ]  # fmt: skip
 CLEAN_OF_BLOCKING: list[Callable[[Program], None]] = [
     default_stream_first, default_stream_last, default_stream_between, current_stream_left, copy_to_the_host_in_another_stream,

@@ -50,10 +50,15 @@ class Framework:
         self.out, self.source = self.backend.alloc(4 * WORDS), self.backend.alloc(4 * WORDS)
         self.backend.write(self.source, bytes(4 * WORDS))
         self.exchanged: list[bool] = []
+        self.asked = 0  # how often for parameters
 
     def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
         values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
-        args = (lambda: tuple(values)) if self.knows else lambda: None
+
+        def args() -> tuple[bytes, ...] | None:
+            self.asked += 1
+            return tuple(values) if self.knows else None
+
         launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
         with self.session.framework_launch(self.prepared, launch) as module:
             self.exchanged.append(module is not None)
@@ -106,6 +111,16 @@ def test_one_launch_without_a_proof_is_looked_at(entry: str, knows: bool) -> Non
         assert framework.exchanged == [True]
         assert (report.verdict, "global-memory" in report.checked) == (("clean", "violations")[not apart], True), gap(report)
         assert [(kernel.name, kernel.launches) for kernel in report.kernels if kernel.launches] == [(entry, 1)]
+
+
+def test_nobody_is_asked_for_parameters_that_prove_nothing() -> None:
+    """How often the loop runs follows from memory."""
+    source = 'extern "C" __global__ void k(unsigned* out, unsigned* from, int) { for (int n = from[0]; n; --n) out[n] = 1; }'
+    framework = Framework(source)
+    for _ in range(3):
+        framework.launch("k")
+    assert framework.asked == 1
+    assert "k: 2 of 3 launches" in gap(framework.report())
 
 
 def test_later_launches_without_a_proof_are_named() -> None:

@@ -1,4 +1,6 @@
-"""Launches of Indigo3's kernels: BFS, connected components and shortest paths, in all styles that its own generator makes, with `RaceBug` and without.
+"""Launches of Indigo3's kernels: BFS, connected components and shortest paths, with `RaceBug` and without.
+
+All styles are taken that the suite's own generator makes with `int` and `atomicMin` or relaxed `cuda::atomic` accesses (`Atomic`).
 
 Sources are not in this repository: `PUBLIC_SUITES` names a folder with a checkout of Indigo3Suite (burtscher/Indigo3Suite). Each kernel is
 launched once, with the arrays as a later round of its host code finds them: distances that are known in part, a worklist of all vertices or
@@ -29,7 +31,10 @@ CODE:
 _KERNEL = re.compile(r"__global__ void (?!init)(\w+)\((.*)\)")
 _HEADER = re.compile(r'#include "indigo_\w+\.h"')
 _GRAPH = ("nodes", "edges", "nindex", "nlist", "eweight")
-_PROLOGUE = "#define MAX(x, y) (((x) > (y)) ? (x) : (y))\n#define MIN(x, y) (((x) < (y)) ? (x) : (y))\n#ifndef INT_MAX\n#define INT_MAX 2147483647\n#endif\nstatic const basic_t maxval = INT_MAX;\n"
+_PROLOGUE = """#define MAX(x, y) (((x) > (y)) ? (x) : (y))
+#define MIN(x, y) (((x) < (y)) ? (x) : (y))
+static const basic_t maxval = 2147483647;
+"""
 _THREADS, _VERTICES, _DEGREE = 32, 80, 4
 _EDGES, _PERSISTENT, _ITERATION = _VERTICES * _DEGREE, 2, 2
 

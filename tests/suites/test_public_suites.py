@@ -1,4 +1,4 @@
-"""ScoR, and Indigo's patterns, against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
+"""ScoR, Indigo's patterns and Indigo3's kernels, against their labels (slow; skipped where `PUBLIC_SUITES` names no checkout of them)."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from public_applications import scor_applications
 from public_cases import FOLDER, checkout, choices, chosen, hirace, indigo, scor
+from public_indigo3 import indigo3
 from suite_model import Case, judge_all
 
 PATTERN = """int /*@float@*/ float
@@ -50,10 +51,20 @@ def test_a_pattern_with_some_of_its_tags() -> None:
     assert [line.strip() for line in text.splitlines()] == ["int", "b();", "", "f();"]
 
 
+CHECKOUTS = {
+    **dict.fromkeys(("scor", "scor_plain", "applications"), "ScoR"),
+    "indigo": "IndigoSuite",
+    "indigo3": "Indigo3Suite",
+    "hirace": "HiRace-Artifact-SC24",
+}
+
+
 def _cases(suite: str, made: Path) -> list[Case]:
-    name = {"scor": "ScoR", "scor_plain": "ScoR", "applications": "ScoR", "indigo": "IndigoSuite", "hirace": "HiRace-Artifact-SC24"}[suite]
+    name = CHECKOUTS[suite]
     if (folder := checkout(name)) is None:
         pytest.skip(f"{FOLDER} names no folder with a checkout of {name}")
+    if suite == "indigo3":
+        return list(indigo3(folder, made))
     if suite == "hirace":
         return list(hirace(folder, made))
     if suite == "indigo":
@@ -67,7 +78,7 @@ def _cases(suite: str, made: Path) -> list[Case]:
 @pytest.mark.timeout(4 * 3600)
 @pytest.mark.parametrize(
     ("suite", "known"),
-    [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("applications", APPLICATIONS), ("indigo", INDIGO), ("hirace", HIRACE)],
+    [("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("applications", APPLICATIONS), ("indigo", INDIGO), ("indigo3", {}), ("hirace", HIRACE)],
 )
 def test_verdicts_agree_with_labels(suite: str, known: dict[str, str], tmp_path: Path) -> None:
     outcomes = list(judge_all(_cases(suite, tmp_path)))

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from typing import Any
 
@@ -147,7 +148,11 @@ class ElementwiseKernel:
         self.__name__ = name
 
     def __call__(self, *args: Any, size: int | None = None, block_size: int = _BLOCK, stream: Any = None, **_: Any) -> Any:
-        """Broadcast, launch, return the outputs."""
+        """Broadcast, launch in a stream or in the current one, return the outputs."""
+        with nullcontext() if stream is None else stream:
+            return self._called(args, size, block_size)
+
+    def _called(self, args: Sequence[Any], size: int | None, block_size: int) -> Any:
         every = self.inputs + self.outputs
         if not len(self.inputs) <= len(args) <= len(every):
             raise TypeError(f"Wrong number of arguments for {self.name}")
@@ -227,7 +232,11 @@ class ReductionKernel:
         self.__name__ = name
 
     def __call__(self, *args: Any, out: Any = None, axis: Any = None, keepdims: bool = False, stream: Any = None) -> Any:
-        """Reduce over `axis`."""
+        """Reduce over `axis`, in a stream or in the current one."""
+        with nullcontext() if stream is None else stream:
+            return self._called(args, out, axis, keepdims=keepdims)
+
+    def _called(self, args: Sequence[Any], out: Any, axis: Any, *, keepdims: bool) -> Any:
         every = self.inputs + self.outputs
         given = args[len(self.inputs) :] or ((out,) if out is not None else ())
         types = _resolve(every, (*args[: len(self.inputs)], *given))

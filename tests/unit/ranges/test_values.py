@@ -11,7 +11,7 @@ import pytest
 from consan.backends.cpu.semantics.ops import semantics
 from consan.instrument.ptx import parse
 from consan.ranges import values
-from consan.ranges.operations import Operation
+from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import Fork, SpreadValue, Unknown
 
 Words = npt.NDArray[np.uint64]
@@ -54,7 +54,7 @@ def test_sums_are_what_the_machine_computes(opcode: str, monkeypatch: pytest.Mon
         bits = [_bits(word) for word in op.dests]
         try:
             with np.errstate(divide="ignore"):
-                (found,) = Operation(instruction, len(sources), bits).results(sources, CTAS)
+                (found,) = SpreadOperation(instruction, len(sources), bits).results(sources, CTAS)
         except (Unknown, Fork):
             continue
         known += 1
