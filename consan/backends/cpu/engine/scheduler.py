@@ -143,11 +143,9 @@ class Scheduler:
                 return False
             backward = following.position <= block.position
             group.block = following
-            if backward and self._spun(group, block):
+            if (backward or block.sees) and self._spun(group, block, backward):
                 ready.push(group)
                 return self.progress.over
-            if block.sees and group.spins and not backward:
-                self.turns.leaves(group)
             block = following
             if self.perturbs and not self.progress.calm and not self._hold_back(group):
                 return False
@@ -159,10 +157,7 @@ class Scheduler:
         """Whether a group does not run its block now."""
         if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
             return True
-        later = block.looks and bool(self.ready) and self.turns.looks_later(group)
-        if later:
-            self.ready.push(group)
-        return later
+        return block.looks and bool(self.ready) and self.turns.looks_later(group)
 
     def count_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """A group is about to run a block by other means than `plain_block`."""
@@ -205,7 +200,11 @@ class Scheduler:
             else:
                 step.part(sel)
 
-    def _spun(self, group: LaneGroup, block: BoundBlock) -> bool:
+    def _spun(self, group: LaneGroup, block: BoundBlock, backward: bool) -> bool:
+        """Whether a group that has branched backwards lets others run; or it has left a block that may poll."""
+        if not backward:
+            self.turns.leaves(group)
+            return False
         group.spins += 1
         polled = group.polls & MAY_WAIT
         if polled and group.spins % ALONE == 0 and self._is_alone() and self.progress.turn(group):
@@ -226,8 +225,7 @@ class Scheduler:
         """Whether a group that only polls lets others run: turns that see nothing new cost as much as turns that do."""
         idles = group.polls == MAY_WAIT and bool(self.ready)
         if idles:
-            group.round += 1
-            self.turns.waits()
+            self.turns.waits(group)
         group.polls = 0
         return idles
 

@@ -28,8 +28,9 @@ class Turns:
     parted: int = 0
     looked: int = 0
 
-    def waits(self) -> None:
-        """A group polls, and sees nothing new."""
+    def waits(self, group: LaneGroup) -> None:
+        """A group polls, and sees nothing new: others go first."""
+        group.round += 1
         if self.published >= AHEAD:
             self.published = 0
 
@@ -45,8 +46,8 @@ class Turns:
             group.round = min(group.round, min(other.round for other in self.ready.groups()) - 1)
 
     def leaves(self, group: LaneGroup) -> None:
-        """A group has seen what it polled for."""
-        if self.published <= HESITANT and self.ready:
+        """A group goes on behind a poll: in a loop, it has seen what it polled for."""
+        if group.spins and self.published <= HESITANT and self.ready:
             group.round = 1 + max(other.round for other in self.ready.groups())
 
     def part(self, group: LaneGroup) -> bool:
@@ -63,7 +64,10 @@ class Turns:
     def looks_later(self, group: LaneGroup) -> bool:
         """Whether a group that looks at what others write, by an atomic, lets other CTAs go first: they may write between its looks."""
         self.looked += 1
-        return self.looked % LOOKED == 0 and self._prefer_others(group)
+        later = self.looked % LOOKED == 0 and self._prefer_others(group)
+        if later:
+            self.ready.push(group)
+        return later
 
     def _prefer_others(self, group: LaneGroup) -> bool:
         """Let other CTAs go first. Returns whether any do."""
