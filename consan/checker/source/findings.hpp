@@ -11,7 +11,7 @@ class Findings {
   public:
     Findings(Record *records, u32 capacity) : records_(records), capacity_(capacity) {}
 
-    void add(Record found) {
+    void add(Record found, u32 times = 1) {
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
         u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
         auto known = places_.find(key);
@@ -20,7 +20,7 @@ class Findings {
                 overflow_ = true;
                 return;
             }
-            found.count = 1;
+            found.count = times;
             found.low = found.offset;
             found.high = found.offset + found.bytes;
             places_[key] = count_;
@@ -28,7 +28,7 @@ class Findings {
             return;
         }
         Record &kept = records_[known->second];
-        ++kept.count;
+        kept.count = (u32)std::min<u64>((u64)kept.count + times, ~0u);
         kept.flags &= found.flags | ~UNORDERED;
         kept.low = std::min(kept.low, found.offset);
         kept.high = std::max(kept.high, found.offset + found.bytes);

@@ -103,6 +103,7 @@ class LaunchReplay {
             unit.input = of(number);
             unit.replay = std::make_unique<Replay>(unit.input, unit.output, &grid_, number);
             unit.replay->run();
+            grid_.outer.over();
             note(unit);
         }
     }

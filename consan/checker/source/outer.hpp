@@ -3,6 +3,7 @@
 // Cells of 4 bytes have lists of accesses: plain writes, plain reads, strong accesses. For each CTA, site and bytes the latest access is
 // enough where it is ordered after the earlier one: every access between the two was compared with the earlier one.
 // Accesses of bytes that no other thread touches, or nobody writes, are not kept (footprints.hpp).
+// Where nothing orders CTAs, a few accesses of those that are over stand for all that are like them (`over`).
 #pragma once
 
 #include <unordered_map>
@@ -57,6 +58,16 @@ class Outer {
         stores_[number].over = views_.clocks(unit).time(thread), stores_[number].warp_over = views_.clocks(unit).warp_time(thread);
     }
 
+    // All CTAs so far are over, and nothing orders what follows behind them. So it races with all accesses that are alike, or with none.
+    // What their values are decides how severe that is: some different ones are kept.
+    void over() {
+        for (Cell *cell : long_) {
+            for (u32 *head : {&cell->writes, &cell->reads, &cell->strong}) unite(*head);
+            cell->size = 0;
+        }
+        long_.clear();
+    }
+
     // A copy whose bytes are not known.
     void skip() { unknown_ = true; }
     bool unknown() const { return unknown_; }
@@ -65,13 +76,17 @@ class Outer {
 
   private:
     static constexpr u32 WALK = 64;
+    static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
+    static constexpr u32 LONG = 64;   // accesses of a cell
     struct Item {
         u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
+        u32 more;                         // accesses that it stands for
         u8 mask;
         OuterAccess access;
     };
     struct Cell {
         u32 writes = 0, reads = 0, strong = 0;
+        u32 size = 0;  // accesses that were added since the last CTA was over
         bool alike = true;  // all strong accesses are morally strong with each other
     };
 
@@ -96,6 +111,7 @@ class Outer {
         if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope;
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
         keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
+        if (++cell.size == LONG) long_.push_back(&cell);
     }
 
     void compare(u32 head, u8 mask, const OuterAccess &access) {
@@ -148,7 +164,7 @@ class Outer {
         else if (apart) explain(item, now, found);
         else found.reason = knows_as_warp(item, now) ? NO_WARP_SYNC : NO_BARRIER;
         if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
-        findings_.add(found);
+        findings_.add(found, 1 + item.more);
     }
 
     // R-B3: a copy whose issue is before the access, but whose completion is not.
@@ -213,17 +229,52 @@ class Outer {
             fill(item, mask, access);
             return;
         }
-        if (items_.size() >= most_) {
+        u32 at = free_;
+        if (at) {
+            free_ = items_[at].next;
+        } else if (items_.size() < most_) {
+            at = (u32)items_.size();
+            items_.emplace_back();
+        } else {
             full_ = true;
             return;
         }
-        items_.emplace_back();
-        items_.back().next = head;
-        fill(items_.back(), mask, access);
-        head = (u32)items_.size() - 1;
+        items_[at].next = head;
+        fill(items_[at], mask, access);
+        head = at;
+    }
+
+    static bool same_kind(const Item &one, const Item &other) {
+        const OuterAccess &a = one.access, &b = other.access;
+        bool single = a.flag < 0 && b.flag < 0 && !a.store && !b.store;
+        bool place = one.mask == other.mask && a.address == b.address && a.bytes == b.bytes && a.element == b.element;
+        bool flags = a.reads == b.reads && a.writes == b.writes && a.strong == b.strong && a.constant == b.constant && a.has_value == b.has_value;
+        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && a.asynchronous == b.asynchronous && a.reduces == b.reduces;
+    }
+
+    // Let the first accesses of a list stand for those of the same kind, once there are so many different values.
+    void unite(u32 &head) {
+        std::vector<u32> first;
+        u32 *link = &head;
+        for (u32 at = head, next; at; at = next) {
+            Item &item = items_[at];
+            next = item.next;
+            u32 same = 0, values = 0;
+            for (u32 each : first)
+                if (same_kind(items_[each], item) && values < VALUES) same = each, values = items_[each].access.value == item.access.value ? VALUES : values + 1;
+            if (values == VALUES) {
+                items_[same].more += 1 + item.more;
+                item.next = free_, free_ = at;
+            } else {
+                first.push_back(at);
+                *link = at, link = &item.next;
+            }
+        }
+        *link = 0;
     }
 
     void fill(Item &item, u8 mask, const OuterAccess &access) {
+        item.more = 0;
         item.time = views_.clocks(access.unit).time(access.thread);
         item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
         item.made = views_.made();
@@ -245,6 +296,8 @@ class Outer {
     std::unordered_map<u64, Cell> cells_;
     std::unordered_map<u64, Told> told_;  // by pair of sites
     std::vector<Item> items_;
+    std::vector<Cell *> long_;
+    u32 free_ = 0;  // items that are no longer used
     std::vector<OuterStore> stores_{1};
     u64 compared_ = 0;  // accesses
     bool full_ = false, unknown_ = false;
