@@ -19,7 +19,7 @@ from consan.ranges.values import SpreadValue, Words
 
 Registers = Mapping[Key, SpreadValue]
 FEWEST = 8  # rounds that are worth it
-_FIRST, _FASTER = 16, 4
+_FIRST, _FASTER, _MOST = 16, 4, 1 << 20
 _MOST_TRIES = 4
 
 
@@ -66,7 +66,7 @@ class LoopHead:
 
     def went(self) -> None:
         """Try more."""
-        self.rounds *= _FASTER
+        self.rounds = min(self.rounds * _FASTER, _MOST)
 
 
 @dataclass

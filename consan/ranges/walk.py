@@ -26,6 +26,7 @@ Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
 MOST_STEPS: Final = 20_000  # of all paths of a launch
 MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
+_PLACES_OF_A_STEP: Final = 256  # that many at a time count as a step more
 ROUNDS = True  # tests go round by round
 _WIDE: Final = 64
 
@@ -165,13 +166,17 @@ class _Walk:
     def _pass(self, path: Path) -> tuple[int, ...]:
         """Go through the node of a path. Returns the nodes to go to. None: the kernel ends."""
         steps, node = self._kernel.steps[path.node], self._kernel.nodes[path.node]
+        self._count_steps(1)  # a loop may have none in its nodes
         while path.step < len(steps):
-            self._left -= 1
-            if self._left <= 0:
-                raise NotProven("its threads take too many steps", never=True)
+            self._count_steps(1)
             self._execute(path, steps[path.step])
             path.step += 1
         return self._ways(path, node.guard, node.taken, node.falls)
+
+    def _count_steps(self, steps: int) -> None:
+        self._left -= steps
+        if self._left <= 0:
+            raise NotProven("its threads take too many steps", never=True)
 
     def _repeat(self, path: Path) -> None:
         """Go through many rounds of a loop at whose begin a path is, if they are all alike (rounds.py)."""
@@ -182,6 +187,7 @@ class _Walk:
         growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
         while (count := min(head.rounds, MOST_PLACES // len(path.ctas))) >= FEWEST:
             accesses = list[SpreadAccess]()
+            self._count_steps(count * len(path.ctas) // _PLACES_OF_A_STEP)  # the loop may have no end
             left = growth.rounds(count, functools.partial(self._through, path, count, accesses))
             if left is not None:
                 path.registers = dict(left)

@@ -228,7 +228,8 @@ RING = Path(__file__).parents[1] / "kernels" / "clean" / "wgmma_tma_ring.cu"
 _FUNCTIONS = re.compile(r"Function properties for (\w+)\n.* bytes stack frame, (\d+) bytes spill stores")
 
 
-@pytest.mark.parametrize("base", [Variant(), pytest.param(Variant(isa=True), marks=pytest.mark.slow)], ids=["default", "isa"])
+@pytest.mark.slow
+@pytest.mark.parametrize("base", [Variant(), Variant(isa=True)], ids=["default", "isa"])
 def test_hooks_of_the_asynchronous_engines_do_not_spill(base: Variant) -> None:
     """At the cap that lets 512 threads start, of which such kernels rarely have more."""
     ptx = compile_ptx(RING.read_text(), name=str(RING), arch="sm_90a").ptx

@@ -102,15 +102,13 @@ RULES = {
 RULES |= CLUSTERS
 
 
-QUICK = ("mbarriers: order",)  # each compiles the checker, which takes 10 s
-
-
 def test_each_fault_changes_text_that_is_there() -> None:
     sources = build.sources()
     assert [rule for rule, (file, old, *_) in RULES.items() if sources[file].count(old) != 1] == []
 
 
-@pytest.mark.parametrize("fault", [pytest.param(RULES[rule], id=rule, marks=[] if rule in QUICK else pytest.mark.slow) for rule in RULES])
+@pytest.mark.slow  # each compiles the checker, which takes 10 s; test_planted_global.py has a quick one
+@pytest.mark.parametrize("fault", RULES.values(), ids=RULES)
 def test_a_fault_in_a_rule(fault: tuple[str, str, str, str, bool], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     file, old, new, name, racy = fault
     right, _ = launch(name, racy, "record")
