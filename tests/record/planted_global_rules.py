@@ -152,7 +152,7 @@ RULES = {
         "scope_fence_of_reader_cta",
         True,
     ),
-    "CTAs": ("outer.hpp", "        findings_.add(found);\n", "", "overlapping_tiles", True),
+    "CTAs": ("outer.hpp", "        findings_.add(found, 1 + item.more);\n", "", "overlapping_tiles", True),
     "bytes of a cell": ("outer.hpp", "if (!(item.mask & mask) || ", "if (", "bytes_exchanged", False),
     "footprints: others write": (
         "launch.hpp",
