@@ -21,13 +21,12 @@ from consan._errors import ConsanError
 from consan.backends.base import Dim3
 from consan.instrument.record import outer_mode
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import LANES
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
 from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
-from consan.session.recording import FIRST_ONLY, too_many_together, too_many_warps
+from consan.session.recording import FIRST_ONLY, too_many_together, too_many_warps, warps_of
 from consan.session.variables import keeps_state
 
 if TYPE_CHECKING:
@@ -138,7 +137,7 @@ class GlobalLooks:
             self._modes[prepared.number] = outer_mode(prepared.instrumented.module)
         if self._modes[prepared.number] is not Mode.SYNCED:
             return ""
-        warps = ctas * -(-threads // LANES)
+        warps = warps_of(ctas, threads)
         long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"
         return too_many_together(ctas) or (long if warps > MOST_WARPS_TOGETHER else "")
 

@@ -300,8 +300,13 @@ def too_many_together(ctas: int) -> str:
 
 def too_many_warps(ctas: int, threads: int) -> str:
     """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
-    warps = ctas * -(-threads // LANES)
+    warps = warps_of(ctas, threads)
     return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
+
+
+def warps_of(ctas: int, threads: int) -> int:
+    """The warps of a launch. `threads`: of a CTA."""
+    return ctas * -(-threads // LANES)
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:

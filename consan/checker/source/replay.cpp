@@ -462,7 +462,6 @@ class Replay {
     // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.
     bool unpark() {
         std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
-        for (u32 thread : apart) set_ready(thread);
         gave_up_ |= !apart.empty();
         cluster_barrier_.part(apart);
         for (u32 thread : apart) set_ready(thread);
