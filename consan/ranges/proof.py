@@ -16,7 +16,7 @@ _MOST_OF_POINTERS = 1 << 63  # no pointer, and nothing that is added to one, com
 
 @dataclass(frozen=True)
 class Proof:
-    """What is proven of launches. `count`: accesses of single threads; `ranges`: of bytes that are added to each pointer."""
+    """A proof of launches. `count`: accesses of single threads; `ranges`: of bytes that are added to each pointer."""
 
     count: int
     ranges: Mapping[int | None, PointerExtent]
@@ -39,7 +39,7 @@ class Proof:
 
 
 def prove(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places | None = None) -> Proof:
-    """What is proven of a launch, and of those like it. `places`: of pointers that are not apart. Raises `NotProven`."""
+    """The proof of a launch, and of those like it. `places`: of pointers that are not apart. Raises `NotProven`."""
     while (paths := _paths(kernel, parameters, shape, places or {})) is None:
         if places:
             raise NotProven("what it does follows from the distance of pointers")

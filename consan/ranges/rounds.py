@@ -71,7 +71,7 @@ class LoopHead:
 
 @dataclass
 class Growth:
-    """What registers grow by in a round, for each CTA or for all. `ctas`: how many there are; `widths`: the bits of registers."""
+    """The growth of registers in a round, for each CTA or for all. `ctas`: how many there are; `widths`: the bits of registers."""
 
     begin: Registers
     steps: dict[Key, Words]

@@ -66,7 +66,7 @@ class SpreadAccess:
 
 @dataclass(frozen=True)
 class Stretch:
-    """What some CTAs have accessed on their way, up to where it divides."""
+    """The accesses of some CTAs on their way, up to where it divides."""
 
     ctas: Numbers
     accesses: list[SpreadAccess]

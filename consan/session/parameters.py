@@ -51,7 +51,7 @@ class DeclaredSizes:
         return None if self.sizes else ()
 
     def fitting(self, values: Sequence[bytes]) -> Parameters | None:
-        """Values that somebody has computed; None unless they are as many and as long as the kernel declares."""
+        """The values that a caller has computed; None unless they are as many and as long as the kernel declares."""
         return tuple(values) if self.sizes == tuple(map(len, values)) else None
 
     def divided(self, data: bytes) -> Parameters | None:

@@ -201,7 +201,7 @@ def consan(work: Work) -> dict[str, Any]:
 
 
 def child(way: str, name: str) -> dict[str, Any]:
-    """What a process of its own has measured, or why it has not."""
+    """The measurements of a process of its own, or why there are none."""
     command, environment = [sys.executable, __file__, "--way", way, name], {**os.environ, "TRITON_ALWAYS_COMPILE": "1"}
     try:
         ran = subprocess.run(command, check=False, capture_output=True, text=True, timeout=SECONDS, env=environment)

@@ -1,4 +1,4 @@
-"""What the comparison of streams costs on the virtual machine: `consan run --device cpu tests/bench/stream_cost.py [none|edges|apart]`.
+"""The cost of the comparison of streams on the virtual machine: `consan run --device cpu tests/bench/stream_cost.py [none|edges|apart]`.
 
 Two kernels (65,536 elements of y += 2x, and a matmul of 128) ten times: in the default stream; in two streams that wait for each
 other; in two that do not. The host waits after each fifth time. Prints the seconds of processor time.

@@ -150,7 +150,7 @@ def stored(file: Path | None) -> list[Outcome]:
 
 
 def run(options: argparse.Namespace) -> tuple[list[Outcome], int]:
-    """What the parts counted, and how many did not end in time."""
+    """The counts of the parts, and how many did not end in time."""
     outcomes, work = stored(options.results), {key(part): part for part in parts(options)}
     outcomes = [outcome for outcome in outcomes if outcome.part in work]
     work = {name: part for name, part in work.items() if name not in {outcome.part for outcome in outcomes}}

@@ -1,4 +1,4 @@
-"""What an operation of torch reads and writes, for a comparison with the launches in other streams.
+"""The bytes that an operation of torch reads and writes, for a comparison with the launches in other streams.
 
 Tensors on "cuda" count: those that were made there, and the results of functions of such tensors. A tensor of the result with a storage of
 its own is written, and so are the first argument of a function whose name ends with one underscore, and `out`; all tensors of the

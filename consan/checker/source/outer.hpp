@@ -58,8 +58,8 @@ class Outer {
         stores_[number].over = views_.clocks(unit).time(thread), stores_[number].warp_over = views_.clocks(unit).warp_time(thread);
     }
 
-    // All CTAs so far are over, and nothing orders what follows behind them. So it races with all accesses that are alike, or with none.
-    // What their values are decides how severe that is: some different ones are kept.
+    // All CTAs so far are over, and nothing orders a later access behind them. So it races with all accesses that are alike, or with none.
+    // Their values decide how severe that is: some different ones are kept.
     void over() {
         for (Cell *cell : long_) {
             for (u32 *head : {&cell->writes, &cell->reads, &cell->strong}) unite(*head);
