@@ -8,6 +8,7 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 
 from __future__ import annotations
 
+import itertools
 import math
 import os
 from collections.abc import Callable, Sequence
@@ -40,6 +41,7 @@ from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
+SHORT_BYTES = 1 << 18  # logs whose replays take less time than a pool of threads takes to start
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 OUT_OF_ROOM = "ran out of room in their logs (--trace-memory gives more, --global off needs less)"
 _WHY = {
@@ -337,13 +339,16 @@ class _Checker:
         self.collected.add(unit, units, known.found, known.geometry)
 
     def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
-        """Replay units in both orders, on all cores: the replays are compiled code."""
+        """Replay units in both orders. Long logs are replayed on all cores: the replays are compiled code."""
         if not units:
             return []
         histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        with ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
-            done = pool.starmap(self._replayed, tasks, chunksize=1)
+        if sum(history.log.nbytes for history in histories) < SHORT_BYTES:
+            done = list(itertools.starmap(self._replayed, tasks))
+        else:
+            with ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
+                done = pool.starmap(self._replayed, tasks, chunksize=1)
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:

@@ -146,6 +146,7 @@ class FunctionCode:
         self.blocks = list(self._cut())
         self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
         self.calls = [instruction for instruction in self.instructions if flow_of(instruction) == "call"]
+        self.tensor_loads = [instruction for instruction in self.instructions if has_action(instruction, "tcgen05", "ld")]
         self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
         self.takes_clusters = any(has_action(each, "launch-control", "try_cancel") for each in self.instructions)
         self.recursive = False

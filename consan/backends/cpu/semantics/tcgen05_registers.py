@@ -28,7 +28,7 @@ from consan.backends.cpu.state.faults import LaneError, StepSite
 from consan.backends.cpu.state.groups import LaneGroup
 from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES, ColumnsRequest
 from consan.backends.cpu.state.wave import WARP
-from consan.instrument.isa import destinations, has_action
+from consan.instrument.isa import destinations
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Immediate, Operand
 
@@ -303,8 +303,7 @@ _loaded: WeakKeyDictionary[FunctionCode, frozenset[RegisterVariable]] = WeakKeyD
 def loaded(code: FunctionCode) -> frozenset[RegisterVariable]:
     """The registers that loads of tensor memory write."""
     if code not in _loaded:
-        loads = [instruction for instruction in code.instructions if has_action(instruction, "tcgen05", "ld")]
-        named = (code.resolve(load.scope, name) for load in loads for name in destinations(load))
+        named = (code.resolve(load.scope, name) for load in code.tensor_loads for name in destinations(load))
         _loaded[code] = frozenset(found for found in named if isinstance(found, RegisterVariable))
     return _loaded[code]
 
@@ -312,9 +311,9 @@ def loaded(code: FunctionCode) -> frozenset[RegisterVariable]:
 def after_loads(context: DecodeContext, step: Step) -> Step:
     """The step, after the loads in flight whose registers the instruction names have landed (ISA, "Register dependencies")."""
     code = context.function.code
-    wanted, instruction = loaded(code), context.instruction
-    if not wanted:
+    if not code.tensor_loads:
         return step
+    wanted, instruction = loaded(code), context.instruction
     named = {name for operand in instruction.operands for name in names(operand)}
     mine = {id(context.raw(name)) for name in named if code.resolve(instruction.scope, name) in wanted}
     if not mine:
