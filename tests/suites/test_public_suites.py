@@ -86,9 +86,13 @@ def _cases(suite: str, made: Path) -> list[Case]:
 @pytest.mark.parametrize(
     ("suite", "known"),
     [
-        ("scor", AS_THEY_ARE), ("scor_plain", PLAIN), ("applications", APPLICATIONS), ("indigo", INDIGO), ("indigo3", INDIGO3),
+        ("scor", AS_THEY_ARE),
+        ("scor_plain", PLAIN),
+        ("applications", APPLICATIONS),
+        ("indigo", INDIGO),
+        ("indigo3", INDIGO3),
         ("hirace", HIRACE),
-    ],  # fmt: skip
+    ],
 )
 def test_verdicts_agree_with_labels(suite: str, known: dict[str, str], tmp_path: Path) -> None:
     outcomes = list(judge_all(_cases(suite, tmp_path)))
