@@ -8,12 +8,9 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 
 from __future__ import annotations
 
-import itertools
 import math
-import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, fields, replace
-from multiprocessing.pool import ThreadPool
 from typing import Any
 
 import numpy as np
@@ -22,6 +19,7 @@ import numpy.typing as npt
 from consan.checker import scopes
 from consan.checker.beside import Kept
 from consan.checker.collected import Collected, LaunchedKernel, Stand
+from consan.checker.cores import replayed
 from consan.checker.earlier import Earlier
 from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
@@ -41,7 +39,6 @@ from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
-SHORT_BYTES = 1 << 18  # logs whose replays take less time than a pool of threads takes to start
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 OUT_OF_ROOM = "ran out of room in their logs (--trace-memory gives more, --global off needs less)"
 _WHY = {
@@ -339,16 +336,12 @@ class _Checker:
         self.collected.add(unit, units, known.found, known.geometry)
 
     def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
-        """Replay units in both orders. Long logs are replayed on all cores: the replays are compiled code."""
+        """Replay units in both orders."""
         if not units:
             return []
         histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        if sum(history.log.nbytes for history in histories) < SHORT_BYTES:
-            done = list(itertools.starmap(self._replayed, tasks))
-        else:
-            with ThreadPool(min(len(tasks), os.cpu_count() or 1)) as pool:
-                done = pool.starmap(self._replayed, tasks, chunksize=1)
+        done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories))
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:

@@ -18,7 +18,6 @@ import shutil
 import sys
 import tempfile
 from collections.abc import Callable
-from importlib import metadata
 from pathlib import Path
 
 VARIABLE = "CONSAN_CACHE_DIR"
@@ -36,6 +35,8 @@ def default_folder() -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _release() -> str:
+    from importlib import metadata  # late: it imports the packages for mail
+
     try:
         return metadata.version("consan")
     except metadata.PackageNotFoundError:

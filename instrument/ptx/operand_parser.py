@@ -36,12 +36,13 @@ IsRegister = Callable[[str], bool]
 _COMMON = re.compile(
     r"""\s*(?:
       (%[\w$]+(?:\.[a-z]\w*)?)
-    | (-?(?:0[xX][0-9a-fA-F]{1,15}|[1-9][0-9]{0,17}|0))
+    | (-?(?:0[xX][0-9a-fA-F]{1,15}|[1-9][0-9]{0,17}|0)|1[0-7][0-9]{18})
     | (\[\s*(%[\w$]+)\s*(?:\+\s*(-?(?:[1-9][0-9]{0,17}|0))\s*)?\])
+    | (\{\s*%[\w$]+\s*(?:,\s*%[\w$]+\s*)*\})
     )\s*([,;])""",
     re.ASCII | re.VERBOSE,
 )
-
+_NAMES = re.compile(r"%[\w$]+", re.ASCII)
 
 _NEGATIONS: dict[str, type[Negated] | type[Negative]] = {"!": Negated, "-": Negative}
 
@@ -50,20 +51,24 @@ def parse_operands(source: Source, offset: int, is_call: bool, is_register: IsRe
     """The operands from an offset through the semicolon, and the offset after it."""
     operands: list[Operand] = []
     while match := _COMMON.match(source.text, offset):
-        operands.append(_common(*match.group(1, 2, 3, 4, 5)))
+        operands.append(_common(*match.group(1, 2, 3, 4, 5, 6)))
         offset = match.end()
-        if match.group(6) == ";":
+        if match.group(7) == ";":
             return tuple(operands), offset
     reader = _Reader(source, offset, is_call, is_register)
     reader.rest(operands)
     return tuple(operands), reader.cursor.last_end
 
 
-def _common(register: str | None, integer: str | None, address: str | None, base: str, displacement: str | None) -> Operand:
+def _common(
+    register: str | None, integer: str | None, address: str | None, base: str, displacement: str | None, vector: str | None
+) -> Operand:
     if register is not None:
         return Register(register, register)
     if integer is not None:
         return Immediate(integer, int(integer, 0), "int")
+    if vector is not None:
+        return Vector(tuple(Register(name, name) for name in _NAMES.findall(vector)), vector)
     return Address(Register(base, base), int(displacement or 0), None, address or "")
 
 

