@@ -8,7 +8,9 @@ what it orders, which operands are known at run time only. `flow_of` and its nei
 from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
 from consan.instrument.isa.queries import (
     adds,
+    chooses,
     computes,
+    decides_with,
     elects,
     family_of,
     flow_of,
@@ -32,7 +34,9 @@ __all__ = [
     "Touch",
     "adds",
     "canonical",
+    "chooses",
     "computes",
+    "decides_with",
     "destinations",
     "elects",
     "family_of",

@@ -5,7 +5,21 @@ from __future__ import annotations
 from consan.instrument.isa.model import InstructionLike
 from consan.instrument.isa.table import lookup
 
-__all__ = ["adds", "computes", "elects", "family_of", "flow_of", "has_action", "in_space", "is_exact", "is_move", "may_wait", "polls"]
+__all__ = [
+    "adds",
+    "chooses",
+    "computes",
+    "decides_with",
+    "elects",
+    "family_of",
+    "flow_of",
+    "has_action",
+    "in_space",
+    "is_exact",
+    "is_move",
+    "may_wait",
+    "polls",
+]
 
 # First letters of types of numbers that two machines may round in different ways.
 _ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
@@ -57,6 +71,16 @@ def computes(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with its operands, and with nothing else: no carry."""
     carries = instruction.parts[0] in _WITH_CARRY or "cc" in instruction.parts[1:]
     return family_of(instruction) == "arithmetic" and not carries
+
+
+def chooses(instruction: InstructionLike) -> bool:
+    """Whether an instruction takes one of two operands, as a predicate says."""
+    return instruction.parts[0] == "selp"
+
+
+def decides_with(instruction: InstructionLike) -> bool | None:
+    """The value of one operand with which the other one decides, of a logical operation on two predicates; None of all others."""
+    return {("and", "pred"): True, ("or", "pred"): False}.get(instruction.parts[:2])
 
 
 def is_move(instruction: InstructionLike) -> bool:

@@ -1,0 +1,139 @@
+"""Loads that a compiler has lifted above their condition go back below it.
+
+A compiler may load a variable for all threads, where the program loads it for some, and throw the value away in the others:
+
+    ld.shared.u32 %r4, [word];        // if (threadIdx.x < 32) r = word;
+    selp.b32 %r5, %r4, 0, %p2;
+
+The threads that throw it away have no access in the program, so the load gets the guard `@%p2`. Only loads from a variable itself are
+lifted: an address that is computed may lie anywhere. No line of the text moves.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, field
+
+from consan.instrument.isa import chooses, computes, decides_with, lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import BasicBlock, Guard, Key, definitions, graph_of, guard_of, key_of, written
+from consan.instrument.ptx import Edits, Function, Instruction, Module, Register, Symbol, parse
+
+_ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds
+_SPACES = ("shared", "global")
+Need = Guard | None  # the condition under which a value is needed; None: never
+
+
+def lowered(module: Module) -> Module:
+    """The module with such loads under their conditions."""
+    edits = Edits(module)
+    for function in module.functions:
+        if function.body is not None and any(map(_may_be_lifted, function.instructions())):
+            _lower(function, edits)
+    return parse(edits.apply(), module.name) if len(edits) else module
+
+
+def _may_be_lifted(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    if row is None or row.family != "load" or instruction.predicate is not None:
+        return False
+    access = row.event(instruction).first
+    place = getattr(instruction.operands[1], "base", None)
+    return access.space in _SPACES and not access.is_strong and isinstance(place, Symbol)
+
+
+def _lower(function: Function, edits: Edits) -> None:
+    uses, made = defaultdict[Key, list[Instruction]](list), definitions(function)
+    for instruction in function.instructions():
+        for key in _read(instruction):
+            uses[key].append(instruction)
+    for node in graph_of(function).nodes:
+        run = _Run(node, uses, made)
+        moved = set[int]()
+        for load in filter(_may_be_lifted, run.places):
+            guard = run.needed(written(load))
+            if guard is None or guard == _ALWAYS or key_of(load.scope, guard.register[1]) != guard.register:
+                continue
+            above = run.above(load, guard.register)
+            if above is None:
+                continue
+            for each in above:
+                if each.start not in moved:
+                    edits.insert_before(load, f"{each.text} ")
+                    edits.replace(each, "")
+                    moved.add(each.start)
+            edits.insert_before(load, f"@{'' if guard.value else '!'}{guard.register[1]} ")
+
+
+def _read(instruction: Instruction) -> set[Key]:
+    """All registers that occur, but for those that the instruction writes."""
+    found = {key_of(instruction.scope, name) for operand in instruction.operands for name in names(operand)}
+    guard = guard_of(instruction)
+    return found - set(written(instruction)) | ({guard.register} if guard is not None else set())
+
+
+@dataclass
+class _Run:
+    """The instructions of one node, in order. Registers that are written twice are left alone."""
+
+    node: BasicBlock
+    uses: dict[Key, list[Instruction]]
+    made: dict[Key, list[Instruction]]
+    places: dict[Instruction, int] = field(init=False)
+    known: dict[Key, Need] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.places = {step.instruction: number for number, step in enumerate(self.node.steps)}
+
+    def needed(self, keys: tuple[Key, ...]) -> Need:
+        """The condition under which one of some registers is needed."""
+        found: Need = None
+        for key in keys:
+            need = self._need(key)
+            found = need if found is None or found == need else found if need is None else _ALWAYS
+        return found
+
+    def _need(self, key: Key) -> Need:
+        if key not in self.known:
+            self.known[key] = _ALWAYS  # of a value that depends on itself
+            needs = [self._by(each, key) for each in self.uses[key]] if len(self.made[key]) == 1 else [_ALWAYS]
+            one = {each for each in needs if each is not None}
+            self.known[key] = _ALWAYS if len(one) > 1 else one.pop() if one else None
+        return self.known[key]
+
+    def _by(self, use: Instruction, key: Key) -> Need:
+        """The condition under which an instruction needs a register."""
+        if use.predicate is not None or not computes(use) or not self._is_before(key, use):
+            return _ALWAYS
+        need = self.needed(written(use))
+        return need if need != _ALWAYS else self._chosen(use, key)
+
+    def _is_before(self, key: Key, use: Instruction) -> bool:
+        """Whether a register has its value before an instruction of this node, if it gets it in this node."""
+        return use in self.places and all(self.places.get(each, -1) < self.places[use] for each in self.made[key])
+
+    def _chosen(self, use: Instruction, key: Key) -> Need:
+        """The condition under which `selp`, or a logical operation, lets one of its operands decide."""
+        operands = [key_of(use.scope, each.name) if isinstance(each, Register) else None for each in use.operands[1:]]
+        if operands.count(key) != 1:
+            return _ALWAYS
+        place, value = operands.index(key), decides_with(use)
+        other = operands[2] if chooses(use) else operands[1 - place] if value is not None else None
+        if other is None or other == key or len(self.made.get(other, ())) != 1 or not self._is_before(other, use):
+            return _ALWAYS
+        return Guard(other, place == 0 if value is None else value)
+
+    def above(self, load: Instruction, condition: Key) -> list[Instruction] | None:
+        """What has to move above a load, so that its condition is known there, in order; None if it cannot."""
+        found, pending = set[Instruction](), [condition]
+        while pending:
+            key = pending.pop()
+            late = [each for each in self.made.get(key, ()) if self.places.get(each, -1) >= self.places[load]]
+            if late and (len(self.made[key]) > 1 or late[0] is load or late[0].predicate is not None or not computes(late[0])):
+                return None
+            if late and late[0] not in found:
+                if any(key_of(load.scope, name) != key_of(late[0].scope, name) for each in late[0].operands for name in names(each)):
+                    return None
+                found.add(late[0])
+                pending += _read(late[0])
+        return sorted(found, key=self.places.__getitem__)
