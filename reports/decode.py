@@ -129,12 +129,13 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     if found.kind is Kind.DIVERGENCE:
         return divergence(finding, Split.of(found.own), module.site(int(found.event["site"])), module.framework)
     pair = pair_of(found, finding.accesses, module)
-    finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations)
+    situation = situation_of(found)
+    finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     unused = found.kind in _OF_VALUES and _is_unused(found, module)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if unused and found.kind is Kind.UNINITIALIZED_READ:
         return describe(finding, "unused", framework=module.framework, **facts)
-    situation, facts = situation_of(found), facts | {"position": shape}
+    facts |= {"position": shape}
     facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
     described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))

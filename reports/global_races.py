@@ -40,6 +40,22 @@ READ_ONLY: Final = {
     ),
 }
 
+# The sides of a flag through which threads hand over: (1) is released, (2) acquired.
+FLAG_SIDES: Final = ("no-release", "no-acquire")
+WITHIN_A_CTA: Final = {
+    "no-release": Situation(
+        "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
+        "put " + _RELEASE,
+        "the {second_role} at {second_at} comes after " + _FLAG + ", but nothing publishes the {first_role} at {first_at} before the flag"
+        " is written",
+    ),
+    "no-acquire": Situation(
+        "the acquire side: a fence or an acquire between the read of the flag at {flag_read_at} and {second_at}",
+        "put " + _ACQUIRE,
+        "the {second_role} at {second_at} comes after " + _FLAG + ", but nothing keeps it from using older data than the flag",
+    ),
+}
+
 BETWEEN_LAUNCHES: Final = {
     "no-grid-wait": Situation(
         "griddepcontrol.wait between the start of {second_kernel} and {second_at}: a programmatic dependent may start while {first_kernel}"

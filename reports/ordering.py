@@ -12,6 +12,7 @@ from typing import Final
 
 from consan.instrument.relations import Order, Relations
 from consan.instrument.sites import Site
+from consan.reports.global_races import FLAG_SIDES
 from consan.reports.model import Access, Finding
 
 Pair = tuple[Site | None, Site | None]
@@ -27,9 +28,11 @@ _RACES: Final = ("data-race", "global-race")
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
-def in_program_order(finding: Finding, pair: Pair, relations: Relations | None) -> tuple[Finding, Pair, str]:
-    """The finding with (1) before (2), the two sites, and their position to each other."""
+def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:
+    """The finding with (1) before (2), the two sites, and their position to each other. A flag tells the order by itself."""
     first, second = pair
+    if situation in FLAG_SIDES:
+        return finding, pair, ""
     if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
     if relations and _is_update(first, second, relations):

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from consan.reports.asynchronous import OPERATION_RACES
-from consan.reports.global_races import READ_ONLY
+from consan.reports.global_races import READ_ONLY, WITHIN_A_CTA
 from consan.reports.launch_rows import LAUNCH_RACES
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TENSOR_RACES
@@ -111,6 +111,7 @@ DATA_RACE: Final = CatalogueEntry(
         **_SHAPED_RACES,
         **_UPDATES,
         **READ_ONLY,
+        **WITHIN_A_CTA,
         "same-site": Situation(
             "an order between the threads that execute {second_at}",
             "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",

@@ -29,7 +29,7 @@ _WORDS: Final = {
 
 def sentence_of(fix: VerifiedFix) -> str:
     """What the replay has confirmed."""
-    groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line, step.at))
+    groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line or -step.ptx_line, step.at))
     repair = ", and ".join(_group(list(group)) for _, group in groups)
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"
     where = "on runs of the changed kernel" if fix.rerun else "on the recorded launch"
@@ -44,7 +44,7 @@ def left_in_flight(fix: VerifiedFix | None) -> float:
 
 def _group(steps: list[FixStep]) -> str:
     first = steps[0]
-    what = ", then ".join(_instruction(step) for step in steps)
+    what = ", then ".join(dict.fromkeys(map(_instruction, steps)))  # an unrolled loop has copies of one
     place = f"{first.at} at {_place(first)}" if first.at and first.action in ("add", "move") else _place(first)
     return _WORDS[first.action].format(what=what, where=first.where, place=place)
 

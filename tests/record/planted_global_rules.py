@@ -182,5 +182,19 @@ RULES = {
         "last_block_no_acquire",
         True,
     ),
+    "what lacks within a CTA: a side of the flag": (
+        "outer.hpp",
+        "found.reason = released ? NO_ACQUIRE : NO_RELEASE;",
+        "",
+        "consumer_warp_no_acquire",
+        True,
+    ),
+    "what lacks within a CTA: a count is no flag": (
+        "edges.hpp",
+        "made.handed_over = acquires ||",
+        "made.handed_over = true || acquires ||",
+        "counter_is_no_barrier",
+        True,
+    ),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

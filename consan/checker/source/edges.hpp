@@ -16,6 +16,7 @@ struct Deficit {
     Moment release = {};   // what the write has released; number 0 if nothing
     Moment behind = {};    // what is behind a fence.sc at the write; number 0 if nothing
     u32 carried_site = 0;  // of the write of the thread that has not released
+    bool handed_over = false;  // one side is there, or the read is one that may wait: a load, or an exchange
 };
 
 class Edges {
@@ -57,7 +58,7 @@ class Edges {
         const std::vector<Carried> &handed = carried_[access.from];
         for (size_t i = handed.size(); i-- > 0;) {
             const Carried &each = handed[i];
-            if (each.layer == LOOSE) loosen(access, write, each, hop);
+            if (each.layer == LOOSE) loosen(number, each, hop);
             else if (hop && each.layer == KNOWN) expect(own, each, access);
             else if (hop && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
             else if (hop) note_sc(access, each.moment);
@@ -230,11 +231,13 @@ class Edges {
         }
     }
 
-    void loosen(const FlagAccess &access, const FlagAccess &write, const Carried &each, bool hop) {
+    void loosen(u32 number, const Carried &each, bool hop) {
+        const FlagAccess &access = flags_[number], &write = flags_[access.from];
         views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
         Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site};
         bool acquires = access.order & TAKES;
+        made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!hop) made.lack = Lack::FLAG_SCOPE;
         else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
         else if (acquires && !includes(access.scope, from.unit, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;

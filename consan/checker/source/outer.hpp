@@ -90,6 +90,12 @@ class Outer {
         bool alike = true;  // all strong accesses are morally strong with each other
     };
 
+    struct Told {
+        u32 count = 0;
+        Deficit deficit;
+        bool others = false;
+    };
+
     static KeptAccess kept(const OuterAccess &access) {
         u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * (access.strong || access.reduces);
         flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * access.asynchronous | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
@@ -162,7 +168,7 @@ class Outer {
         else if (old.store && apart && before(item, stores_[old.store].issued, now)) in_flight(stores_[old.store], found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (apart) explain(item, now, found);
-        else found.reason = knows_as_warp(item, now) ? NO_WARP_SYNC : NO_BARRIER;
+        else explain_within(item, now, found);
         if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
         findings_.add(found, 1 + item.more);
     }
@@ -174,20 +180,41 @@ class Outer {
         found.group = store.group, found.commits = store.commits;
     }
 
-    // What lacks between two CTAs. The first accesses of a pair of sites tell.
-    void explain(const Item &item, const OuterAccess &now, Record &found) {
+    // What lacks between two threads. The first accesses of a pair of sites tell.
+    const Told &told(const Item &item, const OuterAccess &now, bool apart) {
         const OuterAccess &old = item.access;
-        Told &told = told_[(u64)old.site << 32 | now.site];
+        Told &told = told_[(u64)apart << 63 | (u64)old.site << 32 | now.site];
         if (told.count++ < WALK) {
             told.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
-            told.others = told.deficit.lack == Lack::NONE && others_know(item, now);
+            told.others = apart && told.deficit.lack == Lack::NONE && others_know(item, now);
         }
+        return told;
+    }
+
+    static void tell_flag(const Deficit &deficit, Record &found) {
+        found.group = deficit.write_site, found.commits = deficit.read_site, found.retired = deficit.fence_site;
+    }
+
+    // Between two CTAs.
+    void explain(const Item &item, const OuterAccess &now, Record &found) {
+        const Told &told = this->told(item, now, true);
         if (knows_as_warp(item, now)) return (void)(found.reason = NO_WARP_SYNC);
         static const Reason reasons[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};
         found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
-        found.group = told.deficit.write_site, found.commits = told.deficit.read_site, found.retired = told.deficit.fence_site;
+        tell_flag(told.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
+    }
+
+    // Between two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
+    void explain_within(const Item &item, const OuterAccess &now, Record &found) {
+        if (knows_as_warp(item, now)) return (void)(found.reason = NO_WARP_SYNC);
+        const Deficit &deficit = told(item, now, false).deficit;
+        bool released = deficit.lack == Lack::ACQUIRE;
+        found.reason = NO_BARRIER;
+        if (!deficit.handed_over || !(released || deficit.lack == Lack::RELEASE)) return;
+        found.reason = released ? NO_ACQUIRE : NO_RELEASE;
+        tell_flag(deficit, found);
     }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
@@ -282,11 +309,6 @@ class Outer {
         item.access = access;
     }
 
-    struct Told {
-        u32 count = 0;
-        Deficit deficit;
-        bool others = false;
-    };
     u32 threads_, most_;
     Views &views_;
     Edges &edges_;
