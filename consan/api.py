@@ -175,7 +175,7 @@ def launch(
         prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
         with placed(session) as placement:
             values = placement.parameters(_arguments(kernel.function, args), "argument")
-            session.address_name = name_addresses(prepared, kernel.entry, placement.buffers, len(values))
+            session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
             placement.owns_all &= not any(map(_may_point, args))
             session.recording.keeps = stream is not None
             session.launch(

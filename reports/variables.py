@@ -140,6 +140,16 @@ class Argument:
         first, last = low // self.element, high // self.element - 1
         return f"element {first}" if first == last else f"elements {first}..{last}"
 
+    def place(self, begin: int, end: int, said: str | None = None) -> str:
+        """`element 4 of argument 2 (in)`. `said`: more than the name in the parentheses."""
+        more = self.name if said is None else said
+        return f"{self.part(begin, end)} of {self.label}" + (f" ({more})" if more else "")
+
+    @property
+    def number(self) -> int:
+        """The number of the argument."""
+        return int(self.label.rsplit(" ", 1)[1])
+
 
 def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
     """`element 4 of --arg 1 (out)`, `directly past the end of --arg 2 (in, 4,096 bytes)`; "" far from all buffers."""
@@ -152,9 +162,7 @@ def address_name(arguments: Iterable[Argument], begin: int, end: int) -> str:
     if begin >= near.begin + near.bytes:
         distance = begin - near.begin - near.bytes
         return f"{plural(distance, 'byte') if distance else DIRECTLY} past the end of {near.label} ({known})"
-    inside = f"{near.part(begin, end)} of {near.label}"
-    said = known if end > near.begin + near.bytes else near.name
-    return inside + (f" ({said})" if said else "")
+    return near.place(begin, end, known if end > near.begin + near.bytes else None)
 
 
 def _distance(argument: Argument, begin: int, end: int) -> int:

@@ -199,7 +199,7 @@ class RequestedLaunch:
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
         values = placed.parameters(arrays, "--arg")
-        session.address_name = name_addresses(prepared, entry.name, placed.buffers, len(values))
+        session.address_name = name_addresses(prepared, entry.name, placed.buffers)
         status = 0
         with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))

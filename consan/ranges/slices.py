@@ -30,7 +30,7 @@ class NotProven(Exception):  # noqa: N818
         self.never = never
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, order=True, slots=True)
 class ParameterWord:
     """A word of the parameters: the number of the parameter, and its bytes."""
 

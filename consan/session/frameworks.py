@@ -132,8 +132,8 @@ class Frameworks:
         chosen, started = form, self.beside.idle(shape) if beside else None
         if started is None:
             chosen, started = judge.start(form, entry, *shape[3:6], None, launch.stream, _args(form, launch, look), beside=beside)
-        if chosen is look.whole:
-            self.names.note(chosen, entry)
+        if chosen.recorded is not None and chosen.recorded.mode is not Mode.OFF:
+            self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:

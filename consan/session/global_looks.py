@@ -77,7 +77,7 @@ class GlobalLooks:
             return GlobalLook(args=args)
         shapes.add(shape)
         proven = 0 if args is None else self.judge.proofs.accesses(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
-        return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch))
+        return GlobalLook(proven=proven) if proven else GlobalLook(self._whole(prepared, launch), args=args)
 
     def made(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> None:
         """Count a launch of the framework's form."""

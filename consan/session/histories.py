@@ -23,7 +23,7 @@ from consan.checker.stops import Stop
 from consan.options import INLINE, ISA
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
-from consan.session.layouts import GivenBuffers, NamedBuffers, layout_with, offsets_of, sources_of
+from consan.session.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
 from consan.session.started import Started
 
 if TYPE_CHECKING:
@@ -120,7 +120,7 @@ def _described(prepared: Prepared) -> dict[str, Any]:
 def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
     """The buffers of the launch that was just checked."""
     names = prepared.address_name
-    return [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | GivenBuffers) else []
+    return [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | PointedBuffers) else []
 
 
 def _elsewhere(report: Report) -> list[str]:

@@ -13,9 +13,11 @@ import os
 import re
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from consan.ranges.pointed import pointed_words
+from consan.ranges.slices import ParameterWord, word_of
 from consan.reports.declarations import SourceTexts
 from consan.reports.names import function_name
 from consan.reports.places import LIBRARY, rank
@@ -23,6 +25,7 @@ from consan.reports.sources import read_lines
 from consan.reports.variables import Argument, Layout, address_name, layout
 
 if TYPE_CHECKING:
+    from consan.instrument.ptx import Function
     from consan.instrument.sites import SharedVariable
     from consan.session.device import Device
     from consan.session.prepared import Prepared
@@ -30,6 +33,8 @@ if TYPE_CHECKING:
 
 _FILE = re.compile(r'^\s*\.file\s+\d+\s+"([^"\n]+)"', re.MULTILINE)
 AddressName = Callable[[int, int], str]
+_GENERATED = re.compile(r"^_(?:raw|p)_(?=\w)")  # before the names of arrays in the kernels that CuPy writes, and in the stand-in's
+_MOST_MEMORY = 1 << 40  # bytes of a device: a pointer that is further below an address is a number, or another memory's
 _NAMED_LAUNCHES = 64  # of one kernel: after more, arguments no longer name its addresses
 
 
@@ -63,11 +68,45 @@ def sources_of(prepared: Prepared) -> dict[str, str]:
     return {name: "\n".join(read_lines(name, {})) for name in sorted(names)}
 
 
+@dataclass(frozen=True)
+class KernelParameters:
+    """The parameters of a kernel of a module with a number, read when a finding names one."""
+
+    number: int
+    entry: str
+    prepared: Prepared = field(compare=False, repr=False)
+
+    @classmethod
+    def of(cls, prepared: Prepared, entry: str) -> KernelParameters:
+        """Those of a kernel."""
+        return cls(prepared.number, entry, prepared)
+
+    @functools.cached_property
+    def _function(self) -> Function:
+        return next(each for each in self.prepared.instrumented.module.functions if each.name == self.entry and each.body is not None)
+
+    @functools.cached_property
+    def _names(self) -> tuple[str, ...]:
+        """Empty where the source does not tell."""
+        names = SourceTexts(sources_of(self.prepared).values()).parameters(function_name(self.entry).rsplit("::", 1)[-1])
+        return tuple(_GENERATED.sub("", name) for name in names) if len(names) == len(self._function.params) else ()
+
+    def name(self, number: int) -> str:
+        """The name of a parameter, from one on; empty where the source does not tell."""
+        return self._names[number - 1] if number <= len(self._names) else ""
+
+    @functools.cached_property
+    def words(self) -> Mapping[ParameterWord, int]:
+        """The words that addresses follow from, with the bytes of the elements there."""
+        return pointed_words(self._function)
+
+
 class AddressNames:
     """The names that the launches of a session give to bytes of global memory."""
 
     def __init__(self) -> None:
         self._of: dict[tuple[int, str], dict[AddressName, None]] = {}  # of the launches of a module's kernels
+        self._kernels: dict[tuple[int, str], KernelParameters] = {}
 
     def note(self, prepared: Prepared, entry: str) -> None:
         """Keep the names of the launch that is about to start."""
@@ -81,50 +120,65 @@ class AddressNames:
         found = {name(begin, end) for name in names} if len(names) <= _NAMED_LAUNCHES else set()
         return found.pop() if len(found) == 1 else ""
 
+    def parameters(self, prepared: Prepared, entry: str) -> KernelParameters:
+        """The parameters of a kernel."""
+        return self._kernels.setdefault((prepared.number, entry), KernelParameters.of(prepared, entry))
 
-def name_addresses(prepared: Prepared, entry: str, given: Sequence[Argument], parameters: int) -> GivenBuffers:
-    """For `Session.address_name`: tells global addresses by the buffers that a launch with so many parameters was `given`."""
-    buffers = tuple(given)
-    numbers = [int(buffer.label.rsplit(" ", 1)[1]) for buffer in buffers]
+    def note_parameters(self, prepared: Prepared, entry: str, args: Callable[[], Sequence[bytes] | None]) -> None:
+        """The same for a launch of a framework. Where it has not told its buffers, the pointers among the parameters name addresses."""
+        told = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
+        if not told and (values := args()) is not None:
+            prepared.address_name = PointedBuffers(self.parameters(prepared, entry), tuple(values))
+        self.note(prepared, entry)
 
-    def named() -> tuple[Argument, ...]:
-        names = _parameters(prepared, entry, parameters)
-        return tuple(replace(buffer, name=names[number - 1]) for buffer, number in zip(buffers, numbers, strict=True))
 
-    return GivenBuffers(named)
+def name_addresses(prepared: Prepared, entry: str, given: Sequence[Argument]) -> NamedBuffers:
+    """For `Session.address_name`: tells global addresses by the buffers that a launch was `given`."""
+    return NamedBuffers(tuple(given), KernelParameters.of(prepared, entry))
 
 
 @dataclass(frozen=True)
 class NamedBuffers:
-    """An `AddressName` by known buffers. Equal buffers make equal names, so that repeated launches count as one."""
+    """An `AddressName` by known buffers. Equal buffers make equal names, so that repeated launches count as one.
 
-    buffers: tuple[Argument, ...]
+    `kernel`: whose source names those that have no name.
+    """
+
+    given: tuple[Argument, ...]
+    kernel: KernelParameters | None = None
+
+    @property
+    def buffers(self) -> tuple[Argument, ...]:
+        """The buffers with their names."""
+        kernel = self.kernel
+        return self.given if kernel is None else tuple(replace(each, name=each.name or kernel.name(each.number)) for each in self.given)
 
     def __call__(self, begin: int, end: int) -> str:
         """The name of these bytes."""
         return address_name(self.buffers, begin, end)
 
 
-class GivenBuffers:
-    """An `AddressName` by buffers that are asked for at the first use: their names are read from the source."""
+@dataclass(frozen=True)
+class PointedBuffers:
+    """An `AddressName` by the pointers among the parameters of a launch. An array ends where the next one begins: nobody knows its size."""
 
-    def __init__(self, found: Callable[[], tuple[Argument, ...]]) -> None:
-        self._found = found
+    kernel: KernelParameters
+    args: tuple[bytes, ...]
 
     @functools.cached_property
     def buffers(self) -> tuple[Argument, ...]:
-        """The buffers."""
-        return self._found()
+        """The arrays. An array that is given twice is the first parameter's."""
+        words = sorted((int.from_bytes(word_of(word, self.args), "little"), word, element) for word, element in self.kernel.words.items())
+        ends = [next((other for other, *_ in words if other > begin), begin + _MOST_MEMORY) for begin, *_ in words]
+        found = [
+            Argument(f"argument {word.parameter + 1}", begin, min(end - begin, _MOST_MEMORY), self.kernel.name(word.parameter + 1), element)
+            for (begin, word, element), end in zip(words, ends, strict=True)
+        ]
+        return tuple({each.begin: each for each in reversed(found)}.values())
 
     def __call__(self, begin: int, end: int) -> str:
         """The name of these bytes."""
-        return address_name(self.buffers, begin, end)
-
-
-def _parameters(prepared: Prepared, entry: str, number: int) -> tuple[str, ...]:
-    """Names of the kernel's parameters, empty where the source does not tell."""
-    names = SourceTexts(sources_of(prepared).values()).parameters(function_name(entry).rsplit("::", 1)[-1])
-    return names if len(names) == number else ("",) * number
+        return next((each.place(begin, end) for each in self.buffers if each.begin <= begin < each.begin + each.bytes), "")
 
 
 def _distinct(found: Sequence[SharedVariable]) -> list[SharedVariable]:

@@ -288,7 +288,7 @@ class Session:
     def launched(self, prepared: Prepared, entry: str, buffers: Sequence[Argument]) -> None:
         """Name global memory by the buffers of a launch that the framework makes itself."""
         with self.device.lock:
-            prepared.address_name = NamedBuffers(tuple(buffers))
+            prepared.address_name = NamedBuffers(tuple(buffers), self.names.parameters(prepared, entry))
             self.names.note(prepared, entry)
 
     def _check_residency(self, handle: Handle, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+import re
 from pathlib import Path
 from typing import Any
 
@@ -165,3 +166,46 @@ def test_compiled_by_torch(tmp_path: Path) -> None:
         pytest.skip("this torch compiles no kernels")
     racy(tmp_path, COMPILED.replace("{right}", "240"))
     clean(tmp_path, COMPILED.replace("{right}", "256"))
+
+
+ROWS = "int at = blockIdx.x * stride + threadIdx.x; out[at] = from[at] + blockIdx.x;"
+TEMPLATE = f"template <typename T> __global__ void rows(T *out, const T *from, int stride) {{ {ROWS} }}"
+NAMED = {
+    "cupy": CUPY.replace("{name!r}", "'rows'") + "kernel((64,), (256,), (x, y, cp.int32(240)))",
+    "module of cupy": f"""
+import cupy as cp
+x, y = cp.zeros(1 << 16, cp.float32), cp.zeros(1 << 16, cp.float32)
+module = cp.RawModule(code='{TEMPLATE}', name_expressions=['rows<float>'])
+module.get_function('rows<float>')((64,), (256,), (x, y, cp.int32(240)))
+""",
+    "elementwise": """
+import cupy as cp
+x, y = cp.zeros(1 << 16, cp.float32), cp.zeros(1 << 16, cp.float32)
+cp.ElementwiseKernel("float32 from", "raw float32 out", "out[i % 100] = from + i", "rows")(y, x)
+""",
+    "triton": TRITON + "rows[(64,)](y, x, 1 << 16, 240, B=256)",
+    "torch": COMPILED.replace("{right}", "240"),
+    "cuda.core": f"""
+import torch
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+device = Device(); device.set_current()
+x, y = torch.zeros(1 << 16, device="cuda"), torch.zeros(1 << 16, device="cuda")
+import numpy as np
+program = Program('{TEMPLATE}', "c++", options=ProgramOptions(arch=f"sm_{{device.arch}}"))
+kernel = program.compile("cubin", name_expressions=("rows<float>",)).get_kernel("rows<float>")
+stream = device.create_stream()
+launch(stream, LaunchConfig(grid=64, block=256), kernel, x.data_ptr(), y.data_ptr(), np.int32(240))
+stream.sync()
+""",
+}
+_NEEDS = {"triton": ("triton", "torch"), "torch": ("torch",), "cuda.core": ("cuda.core", "torch")}
+
+
+@pytest.mark.parametrize("how", NAMED)
+def test_a_race_names_the_array_and_the_element(how: str, tmp_path: Path) -> None:
+    for package in _NEEDS.get(how, ("cupy",)):
+        needs(package)
+    _, report = run(tmp_path, NAMED[how])
+    race = next(finding for finding in report["findings"] if finding["kind"] == "global-race")
+    names = [access["name"] for access in race["accesses"] if access["role"] != "culprit"]
+    assert all(re.fullmatch(r"element \d+ of argument \d \(out\)", name) for name in names), names

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import json
+import re
 import shutil
 import subprocess
 import sys
@@ -270,6 +271,28 @@ int main() {
 }
 """
 SUMS, DOUBLED = "_Z4sumsPKfPf", "_Z7doubledPf"
+
+
+ROWS = r"""
+#include <cuda_runtime.h>
+__global__ void rows(float *out, const float *from, int stride) {
+    int at = blockIdx.x * stride + threadIdx.x;
+    out[at] = from[at] + blockIdx.x;
+}
+int main() {
+    float *x, *out;
+    cudaMalloc(&x, 1 << 18), cudaMalloc(&out, 1 << 18);
+    rows<<<64, 256>>>(out, x, 240);
+    return cudaDeviceSynchronize();
+}
+"""
+
+
+def test_a_race_in_global_memory_names_the_array_and_the_element(tmp_path: Path) -> None:
+    _, _, report = run(build(tmp_path, source=ROWS))
+    race = next(finding for finding in report["findings"] if finding["kind"] == "global-race")
+    names = [access["name"] for access in race["accesses"] if access["role"] != "culprit"]
+    assert all(re.fullmatch(r"element \d+ of argument 1 \(out\)", name) for name in names), names
 
 
 @pytest.mark.parametrize("flags", [(), ("-cudart", "shared"), ("-DRESET",), ("-DGRAPH",)], ids=" ".join)

@@ -97,6 +97,8 @@ def test_a_race_of_the_first_launch_is_found() -> None:
     report = framework.report()
     assert framework.exchanged == [True, False]
     assert (report.verdict, [finding.kind for finding in report.findings]) == ("violations", ["global-race"])
+    assert {access.name.partition(" of ")[2] for access in report.findings[0].pair} == {"argument 1"}
+    assert all(access.name.startswith("element ") for access in report.findings[0].pair)
     assert "global-memory" not in report.checked
     assert gap(report).startswith("races are not looked for in fills: 1 of 2 launches: only the first launches"), gap(report)
 

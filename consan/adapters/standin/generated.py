@@ -11,13 +11,14 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from contextlib import nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from consan.adapters.standin.array import NotInStandin, ascontiguousarray, copied, empty, ndarray
 from consan.adapters.standin.kernels import RawKernel
+from consan.launching.placement import OnDevice, pointer
 
 _C_TYPES = {
     "float64": "double", "float32": "float", "float16": "__half", "bool": "bool",
@@ -110,11 +111,13 @@ class _Bound:
 
     declaration: str
     in_loop: str
-    value: bytes
+    value: bytes | OnDevice
 
 
-def _address(array: ndarray) -> bytes:
-    return array.data.ptr.to_bytes(8, "little")
+def _address(array: ndarray, more: bytes = b"") -> OnDevice:
+    """A parameter that begins with the address of an array, whose bytes follow each other."""
+    found = pointer(array.data.ptr, array.nbytes, array.itemsize)
+    return replace(found, data=found.data + more)
 
 
 def _bind(parameter: Parameter, value: Any, types: _Types, writes: bool) -> _Bound:
@@ -124,7 +127,7 @@ def _bind(parameter: Parameter, value: Any, types: _Types, writes: bool) -> _Bou
     if parameter.raw:
         if not value.flags.c_contiguous:
             raise NotInStandin(f"a strided raw argument ({name})")
-        return _Bound(f"consan_raw<{kind}> {name}", "", _address(value) + int(value.size).to_bytes(8, "little"))
+        return _Bound(f"consan_raw<{kind}> {name}", "", _address(value, int(value.size).to_bytes(8, "little")))
     const = "" if writes else "const "
     return _Bound(f"{const}{kind} *_p_{name}", f"{const}{kind} &{name} = _p_{name}[_at];", _address(value))
 

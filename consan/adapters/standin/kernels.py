@@ -193,7 +193,7 @@ class RawKernel:
                 shared=int(shared_mem),
                 cluster=entry.cluster,
                 cooperative=self.enable_cooperative_groups,
-                address_name=name_addresses(compiled.prepared, name, placement.buffers, len(packed)),
+                address_name=name_addresses(compiled.prepared, name, placement.buffers),
             )
             if checked:
                 shape = LaunchShape(name, _dim3(grid), threads, Memory([], shared=True))

@@ -69,7 +69,7 @@ class FakeSession:
 
     def prepare(self, ptx: Any, *, name: str = "<ptx>") -> Any:
         self.prepared.append((name, getattr(ptx, "text", ptx)))
-        return SimpleNamespace(loaded="handle")
+        return SimpleNamespace(loaded="handle", number=1)
 
     def launch(self, prepared: Any, entry: str, grid: Any, block: Any, args: list[bytes], **options: Any) -> None:
         launch = SimpleNamespace(entry=entry, grid=grid, block=block, args=args, **options)

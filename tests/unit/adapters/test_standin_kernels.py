@@ -165,6 +165,8 @@ def test_elementwise_raw_and_size(cp: Any, session: FakeSession) -> None:
     kernel(x, y, size=5)
     (launch,) = session.launches
     assert launch.args == [struct.pack("<QQ", x.data.ptr, 5), struct.pack("<QQ", y.data.ptr, 5), struct.pack("<Q", 5)]
+    told = [(each.label, each.begin, each.bytes, each.element) for each in launch.address_name.given]
+    assert told == [("argument 1", x.data.ptr, 40, 8), ("argument 2", y.data.ptr, 40, 8)]
 
 
 def test_reduction(cp: Any, session: FakeSession) -> None:

@@ -8,10 +8,11 @@ from typing import Any
 import pytest
 
 from consan.backends.cpu.state.faults import Fault, LaunchStats
+from consan.ranges.slices import ParameterWord
 from consan.reports.model import Access, Finding
 from consan.reports.variables import Argument, Layout, address_name
 from consan.session.endings import findings_of, not_recorded
-from consan.session.layouts import AddressNames
+from consan.session.layouts import AddressNames, PointedBuffers
 
 BUFFERS = (Argument("argument 1", 0x1000, 64, "in"), Argument("argument 2", 0x2000, 64, "out"))
 
@@ -43,6 +44,26 @@ def test_launches_with_other_buffers_name_nothing() -> None:
 def test_after_many_launches_nothing_is_named() -> None:
     assert _name(_session(*[BUFFERS] * 64), 0x2010)
     assert _name(_session(*[BUFFERS] * 65), 0x2010) == ""
+
+
+def _pointed(*values: int) -> PointedBuffers:
+    words = {ParameterWord(number, 0, 8): 4 if number < 2 else 1 for number in range(len(values))}
+    kernel: Any = SimpleNamespace(words=words, name=lambda number: ("", "x", "out", "n")[number])
+    return PointedBuffers(kernel, tuple(value.to_bytes(8, "little") for value in values))
+
+
+def test_pointers_among_the_parameters_name_what_lies_behind_them() -> None:
+    name = _pointed(0x7F0000001000, 0x7F0000003000, 1 << 20)
+    assert name(0x7F0000001010, 0x7F0000001014) == "element 4 of argument 1 (x)"
+    assert name(0x7F0000002FFC, 0x7F0000003000) == "element 2047 of argument 1 (x)"
+    assert name(0x7F0000003008, 0x7F0000003010) == "elements 2..3 of argument 2 (out)"
+    assert name(0x7F0000000FFC, 0x7F0000001000) == "", "a number is no pointer, though one is less than the address"
+
+
+def test_an_array_that_is_given_twice_is_the_first_parameters() -> None:
+    name = _pointed(0x7F0000001000, 0x7F0000001000)
+    assert name(0x7F0000001010, 0x7F0000001014) == "element 4 of argument 1 (x)"
+    assert _pointed()(0x7F0000001010, 0x7F0000001014) == ""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ import pytest
 
 from consan.instrument.sites import SharedVariable
 from consan.reports.variables import Argument
-from consan.session.layouts import layout_of, name_addresses
+from consan.session.layouts import KernelParameters, layout_of, name_addresses
 
 ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)
 DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
@@ -19,7 +19,10 @@ DYNAMIC = SharedVariable("dynamic", 0, 16, 0)
 def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, placed: tuple[str, ...] = ()) -> Any:
     reached = [SimpleNamespace(name="k", shared=variables, placed=placed, first_placed=3)] * functions
     return SimpleNamespace(
-        instrumented=SimpleNamespace(reachable=lambda entry: reached, functions=reached), plain=plain, loaded=object(), number=5
+        instrumented=SimpleNamespace(reachable=lambda entry: reached, functions=reached, module=SimpleNamespace(functions=())),
+        plain=plain,
+        loaded=object(),
+        number=5,
     )
 
 
@@ -79,8 +82,18 @@ def test_arguments_have_the_names_of_the_signature(tmp_path: Path) -> None:
     source = tmp_path / "k.cu"
     source.write_text("__global__ void k(float* in, int n, float* out) { }")
     module = prepared(plain=f'.file 1 "{source}"\n')
+    module.instrumented.module.functions = [SimpleNamespace(name="_Z1kPfiS_", body=object(), params=[object()] * 3)]
     first, third = 1 << 40, 1 << 41
     given = [Argument("argument 1", first, 16), Argument("argument 3", third, 32)]
-    name = name_addresses(module, "_Z1kPfiS_", given, 3)
+    name = name_addresses(module, "_Z1kPfiS_", given)
     assert name(third + 4, third + 8) == "bytes 4..7 of argument 3 (out)"
     assert name(7, 8) == ""
+
+
+def test_arrays_of_kernels_that_cupy_writes_have_the_names_that_its_user_knows(tmp_path: Path) -> None:
+    source = tmp_path / "k.cu"
+    source.write_text("__global__ void k(const CArray<float, 1> _raw_a, float *_p_out, const CIndexer<1, true> _ind) { }")
+    module = prepared(plain=f'.file 1 "{source}"\n')
+    module.instrumented.module.functions = [SimpleNamespace(name="k", body=object(), params=[object()] * 3)]
+    kernel = KernelParameters.of(module, "k")
+    assert [kernel.name(number) for number in (1, 2, 3, 4)] == ["a", "out", "_ind", ""]
