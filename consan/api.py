@@ -47,6 +47,7 @@ __all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 Shape = int | Sequence[int]
 _LEAST_ADDRESS = 1 << 32  # of device memory
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
+_TEXT = re.compile(r"\n|\{|\b__global__\b|^\s*\.version\b")  # what hardly any path has
 
 
 class Kernel:
@@ -85,9 +86,9 @@ class Kernel:
 
 
 def _read(source: str | Path) -> tuple[str, str]:
-    if isinstance(source, str) and "\n" in source:
+    if isinstance(source, str) and _TEXT.search(source) and not os.path.isfile(source):
         return source, "kernel.ptx" if _PTX.search(source) else "kernel.cu"
-    if not isinstance(source, (str, os.PathLike)):
+    if not isinstance(source, (str, os.PathLike)) or source == "":
         raise UsageError(f"{source!r} is no kernel: expected a path, or the text of CUDA C++ or PTX")
     return read_file(os.fspath(source)), os.fspath(source)
 

@@ -38,6 +38,11 @@ _MISUSE: Final = "tcgen05-misuse"
 _PENDING_VALUES: Final = 1 << 20
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
+_GRID_GROUP: Final = ("cooperative_groups", "grid_group")  # in the names of its functions
+_NOT_COOPERATIVE: Final = (
+    "the barrier of a grid needs a cooperative launch (consan.launch(..., cooperative=True); in CuPy"
+    " RawKernel(..., enable_cooperative_groups=True); cudaLaunchCooperativeKernel)"
+)
 _ENDINGS: Final = {
     "trap": "executed trap",
     "assert": "failed an assertion",
@@ -126,9 +131,15 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
     place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     where = _at(place) if place else ""
-    detail = f": {fault.message}" if fault.message else ""
+    message = _NOT_COOPERATIVE if place and _of_grid_barrier(place) else fault.message
+    detail = f": {message}" if message not in ("", fault.kind) else ""
     what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
     return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def _of_grid_barrier(place: Place) -> bool:
+    """Whether an instruction is of the barrier of a cooperative grid, which traps in other launches."""
+    return any(all(word in (call.function or "") for word in _GRID_GROUP) for call in place.inlined)
 
 
 def _at(place: Place) -> str:

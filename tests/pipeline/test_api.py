@@ -120,6 +120,27 @@ def test_a_file_that_is_not_there(tmp_path: Path) -> None:
         consan.Kernel(tmp_path / "none.cu")
 
 
+def test_a_text_of_one_line_is_no_path(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    line = 'extern "C" __global__ void k(int* p) { p[0] = 1; }'
+    assert consan.Kernel(line).entry == "k"
+    assert consan.Kernel(kernels.MODULE.replace("\n", " "), entry="clean").entry == "clean"
+    monkeypatch.chdir(tmp_path)
+    Path("a{1}.cu").write_text(line)
+    assert consan.Kernel("a{1}.cu").name == "a{1}.cu"
+    with pytest.raises(UsageError, match="'' is no kernel: expected a path, or the text of CUDA"):
+        consan.Kernel("")
+
+
+@pytest.mark.parametrize(("body", "hint"), [("cooperative_groups::this_grid().sync();", True), ("__trap();", False)])
+def test_the_barrier_of_a_grid_in_another_launch_says_what_it_needs(body: str, hint: bool) -> None:
+    kernel = consan.Kernel(f'#include <cooperative_groups.h>\nextern "C" __global__ void k(int*) {{ {body} }}', entry="k")
+    report = consan.launch(kernel, 2, 32, [np.zeros(1, np.int32)], device="cpu")
+    (why,) = report.incomplete
+    assert ("k executed trap at" in why, "needs a cooperative launch (consan.launch(..., cooperative=True)" in why) == (True, hint)
+    if hint:
+        assert consan.launch(kernel, 2, 32, [np.zeros(1, np.int32)], device="cpu", cooperative=True).verdict == "clean"
+
+
 def test_cuda_that_does_not_compile() -> None:
     with pytest.raises(UsageError, match=r'identifier "nonsense" is undefined'):
         consan.Kernel("__global__ void k() {\n  nonsense;\n}\n")
