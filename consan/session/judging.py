@@ -125,10 +125,16 @@ class Judge:
         except NoRoom as error:
             if prepared.recorded.mode is not Mode.OFF:
                 prepared = self.modules.without_outer(prepared)
-                self.recording.lacks_outer(prepared, entry, str(error))
+                if prepared.recorded is None:  # it is as it is for want of room
+                    prepared.refusal = str(error)
+                    self.recording.has_no_room(prepared.name, str(error))
+                else:
+                    self.recording.lacks_outer(prepared, entry, str(error))
                 return self.start(prepared, entry, grid, block, cluster, restore, stream)
-            self.recording.takes_hooks(prepared.name, str(error))
-            return self._with_hooks(prepared, cluster), None
+            self.recording.has_no_room(prepared.name, str(error))
+            hooked = self._with_hooks(prepared, cluster)
+            self.recording.lacks_outer(hooked, entry, str(error))
+            return hooked, None
         started.restore, started.proven = restore, proven
         if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log

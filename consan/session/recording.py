@@ -264,9 +264,13 @@ class Recording:
         """Note that a kernel is checked with called hooks because its record could not be judged."""
         self.notes[f"{entry} was checked with called hooks (--engine inline), because its record could not be judged: {why}"] = None
 
-    def takes_hooks(self, name: str, why: str) -> None:
+    def has_no_room(self, name: str, why: str) -> None:
+        """Note the same of a launch whose logs have no room, where it was said how much there is."""
+        self.takes_hooks(name, why, asked=self.trace_memory is not None)
+
+    def takes_hooks(self, name: str, why: str, *, asked: bool = False) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded."""
-        if self.engine == RECORD and name not in self._hooked:  # the first reason is that of the module
+        if (asked or self.engine == RECORD) and name not in self._hooked:  # the first reason is that of the module
             self._hooked.add(name)
             self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 

@@ -219,6 +219,19 @@ def test_a_launch_beyond_the_trace_memory_takes_called_hooks() -> None:
     assert "trace memory" in " ".join(report.notes)
 
 
+@pytest.mark.parametrize("polls", [True, False])
+def test_the_reason_for_called_hooks_is_the_room_that_a_user_has_given(polls: bool) -> None:
+    """A module that polls memory could not be recorded without global memory either: that is not why it is not recorded."""
+    loop = "while (!*(volatile int*)(out + 1)) {}" if polls else ""
+    source = f'extern "C" __global__ void kernel(int* out) {{ if (threadIdx.x) {{ {loop} return; }} atomicExch(out + 1, 1); }}'
+    kernel = consan.Kernel(source, entry="kernel", arch="sm_80")
+    report = consan.launch(kernel, 2, 64, [np.zeros(2, np.int32)], device="cpu", trace_memory=1 << 10)
+    assert "kernel was checked with called hooks" in " ".join(report.notes).replace(".cu", "")
+    for said in (report.notes, report.not_checked):
+        assert "2 CTAs of 64 threads do not fit the trace memory (--trace-memory gives more)" in " ".join(said)
+        assert "polls" not in " ".join(said)
+
+
 @pytest.mark.parametrize("before_its_end", range(1, 9))
 def test_a_full_log_across_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch, before_its_end: int) -> None:
     """The limit of a log is the lower half of an address; a cursor past the multiple has another upper half than the limit."""
