@@ -9,7 +9,7 @@ import pytest
 import corpus
 from consan.toolchain.assemble import assemble_cached
 
-FAST = [entry for entry in corpus.available() if entry.producer == "nvrtc" and "cutlass" not in entry.name]
+FAST = [entry for entry in corpus.available() if entry.producer == "nvrtc" and "cutlass" not in entry.name][::4]  # tests/real has all
 
 
 def test_every_kernel_file_is_used() -> None:

@@ -174,14 +174,9 @@ def test_the_runtime_assembles(variant: Variant, target: str) -> None:
     _assembles(variant, target)
 
 
-@pytest.mark.parametrize("variant", CLUSTERS[:1], ids=name_of)
-def test_the_runtime_for_clusters_assembles(variant: Variant) -> None:
-    _assembles(variant, "sm_90a")
-
-
 @pytest.mark.slow
-@pytest.mark.parametrize("variant", CLUSTERS[1:], ids=name_of)
-def test_the_runtime_for_larger_clusters_assembles(variant: Variant) -> None:
+@pytest.mark.parametrize("variant", CLUSTERS, ids=name_of)
+def test_the_runtime_for_clusters_assembles(variant: Variant) -> None:
     _assembles(variant, "sm_90a")
 
 
@@ -249,7 +244,8 @@ HOOKS = {
 }
 
 
-@pytest.mark.parametrize("name", [next(iter(HOOKS)), *(pytest.param(name, marks=pytest.mark.slow) for name in list(HOOKS)[1:])])
+@pytest.mark.slow
+@pytest.mark.parametrize("name", HOOKS)
 def test_hooks_of_the_sides_in_global_memory_do_not_spill(name: str) -> None:
     path = KERNELS / f"{name}.cu"
     ptx = compile_ptx(path.read_text(), name=str(path), arch="sm_90a").ptx

@@ -12,6 +12,7 @@ import shutil
 import stat
 import subprocess
 from pathlib import Path
+from typing import Any
 
 import pytest
 from faults_support import ARGS, LAUNCH, check, consan, finish, start
@@ -25,6 +26,10 @@ from consan.toolchain.assemble import assemble
 needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")
 CHECK = ("check", "k.ptx", *LAUNCH, *ARGS, "--entry")
 PTX = ".version 7.0\n.target sm_80\n.address_size 64\n.visible .entry k() { ret; }\n"
+
+
+def _slow(*values: object) -> Any:
+    return pytest.param(*values, marks=pytest.mark.slow)
 
 
 def no_files() -> None:
@@ -54,7 +59,9 @@ def quick_compiler(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
 # -- output --------------------------------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("words", [[*CHECK, "racy"], [*CHECK, "racy", "--format", "json"], ["explain"], ["doctor"], ["ptx", "k.ptx"]])
+@pytest.mark.parametrize(
+    "words", [[*CHECK, "racy"], ["explain"], *map(_slow, ([*CHECK, "racy", "--format", "json"], ["doctor"], ["ptx", "k.ptx"]))]
+)
 def test_standard_output_on_a_full_disk(words: list[str]) -> None:
     with open("/dev/full", "w") as full:
         done = finish(start(*words, stdout=full))
@@ -69,7 +76,7 @@ def test_closed_streams() -> None:
         assert expected in done.stdout
 
 
-@pytest.mark.parametrize(("entry", "status"), [("racy", 66), ("clean", 2)])
+@pytest.mark.parametrize(("entry", "status"), [_slow("racy", 66), ("clean", 2)])
 def test_a_report_that_cannot_be_stored_is_printed(warm: None, entry: str, status: int) -> None:
     done = finish(start(*CHECK, entry, "-o", "r.json", preexec_fn=no_files))
     assert done.err == "consan: error: cannot write r.json: File too large\n"
@@ -85,7 +92,7 @@ cp.RawModule(path="k.ptx").get_function("{entry}")((1,), (64,), (cp.zeros(64, dt
 """
 
 
-@pytest.mark.parametrize(("entry", "status"), [("racy", 66), ("clean", 2)])
+@pytest.mark.parametrize(("entry", "status"), [("racy", 66), _slow("clean", 2)])
 def test_a_run_that_cannot_be_stored_is_printed(warm: None, entry: str, status: int) -> None:
     Path("script.py").write_text(RUN.format(entry=entry))
     done = finish(start("run", "--device", "cpu", "-o", "r.json", "script.py", preexec_fn=no_files))
@@ -177,7 +184,7 @@ def test_a_byte_order_mark_is_no_text() -> None:
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("limit", [no_files, None], ids=["full", "no temporary folder"])
+@pytest.mark.parametrize("limit", [no_files, _slow(None)], ids=["full", "no temporary folder"])
 def test_a_program_whose_kernels_cannot_be_copied_for_the_report(here: Path, limit: object) -> None:
     """Sources that are not in the user's files are copied to a temporary folder; without one the run goes on."""
     code = 'extern "C" __global__ void k(int* x) { x[0] = 1; }'
@@ -230,7 +237,7 @@ def test_an_assembler_without_room_for_its_files(monkeypatch: pytest.MonkeyPatch
 
 
 @needs_nvrtc
-@pytest.mark.parametrize("how", ["file", "damaged", "read-only", "full", "nobody's home", "another's home"])
+@pytest.mark.parametrize("how", ["damaged", "read-only", *map(_slow, ("file", "full", "nobody's home", "another's home"))])
 def test_a_cache_that_cannot_be_used(how: str, here: Path, quick_compiler: dict[str, str]) -> None:
     """The verdict is the same, and nothing is said: the cache only saves time."""
     folder = here / "cache"

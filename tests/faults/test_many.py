@@ -156,7 +156,7 @@ def finding(site: int, block: int, **more: Any) -> Finding:
     return Finding("data-race", "k", hazard="RAW", message="m", accesses=accesses, **more)
 
 
-@pytest.mark.parametrize("sites", [1, 1000, 100_000])
+@pytest.mark.parametrize("sites", [1000, *(pytest.param(sites, marks=pytest.mark.slow) for sites in (1, 100_000))])
 @pytest.mark.timeout(60)
 def test_a_hundred_thousand_findings_merge_by_their_places(sites: int) -> None:
     merged = merge_findings(finding(number % sites, number // sites) for number in range(100_000))

@@ -20,7 +20,10 @@ def _verdict(batch: Batch) -> Verdict:
 
 
 # Programs of a strategy, eight in a kernel: those of clusters take ten times as long.
-@pytest.mark.parametrize(("strategy", "kernels"), [("synchronous", 3), ("asynchronous", 3), ("matrix", 2), ("clusters", 1)])
+FEW, MANY = [("synchronous", 1), ("asynchronous", 1)], [("synchronous", 3), ("asynchronous", 3), ("matrix", 2), ("clusters", 1)]
+
+
+@pytest.mark.parametrize(("strategy", "kernels"), [*FEW, *(pytest.param(*each, marks=pytest.mark.slow) for each in MANY)])
 def test_verdict_is_the_same(strategy: str, kernels: int, monkeypatch: pytest.MonkeyPatch) -> None:
     for batch in examples(batches(strategy), 3, kernels):
         verdicts = []

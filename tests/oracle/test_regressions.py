@@ -28,16 +28,26 @@ def _case(path: Path) -> object:
     return pytest.param(path, id=path.stem, marks=[pytest.mark.xfail(reason=reason, strict=True)] if reason else [])
 
 
-@pytest.mark.parametrize("path", [_case(path) for path in FILES])
-def test_regression(path: Path) -> None:
+def _agrees(path: Path, seeds: range) -> None:
     words = dict(word.split("=") for word in (_header(path, "launch") or "").split())
     grid, block = int(words["grid"]), int(words["block"])
     of_grid = words.get("global") == "on"
     how = {"engine": "record", "global_memory": "on"} if of_grid else {}
     kernel = consan.Kernel(path)
-    for seed in range(2):
+    for seed in seeds:
         verdict = oracle(kernel, grid, block, arguments(), seed=seed, global_memory=of_grid)
         report = consan.launch(kernel, grid, block, arguments(), device="cpu", seed=seed, **how)
         assert compare(verdict, report).wrong == []
         assert report.verdict == words["verdict"]
         assert verdict.clean == (words["verdict"] == "clean")
+
+
+@pytest.mark.parametrize("path", [_case(path) for path in FILES])
+def test_regression(path: Path) -> None:
+    _agrees(path, range(2) if _header(path, "xfail") else range(1))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("path", [path for path in FILES if not _header(path, "xfail")], ids=lambda path: path.stem)
+def test_in_another_schedule(path: Path) -> None:
+    _agrees(path, range(1, 2))

@@ -50,10 +50,15 @@ TOLERATED = {"bulk_store_last_of_pipeline", "cluster_own_stage_released_cta", "c
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread. global_stores_fenced has threads that store one value.
 WARNINGS = {"cuda_pipeline", "global_stores_fenced"}
+QUICK = 4  # one file in so many is quick
 
 
 def _name(path: Path) -> str:
     return path.stem
+
+
+def _files(paths: list[Path]) -> list[Any]:
+    return [path if number % QUICK == 0 else pytest.param(path, marks=pytest.mark.slow) for number, path in enumerate(paths)]
 
 
 @functools.cache
@@ -63,7 +68,7 @@ def _verdict(path: Path, racy: bool) -> Verdict:
     return oracle(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), smem=spec.smem, global_memory=True)
 
 
-@pytest.mark.parametrize("path", TWINS, ids=_name)
+@pytest.mark.parametrize("path", _files(TWINS), ids=_name)
 def test_racy_twin(path: Path) -> None:
     if path.stem in NOT_SEEN:
         pytest.skip(f"not the oracle's: {NOT_SEEN[path.stem]}")
@@ -77,7 +82,7 @@ def test_racy_twin(path: Path) -> None:
     assert verdict.clean != errors
 
 
-@pytest.mark.parametrize("path", [*TWINS, *CLEAN], ids=_name)
+@pytest.mark.parametrize("path", _files([*TWINS, *CLEAN]), ids=_name)
 def test_repaired_or_legal(path: Path) -> None:
     if path.stem in BY_USE:
         pytest.skip(f"not the oracle's: {NOT_SEEN[path.stem]}")

@@ -30,13 +30,23 @@ each_case = pytest.mark.parametrize("case", CASES, ids=lambda case: case.name)
 each_place = pytest.mark.parametrize(("case", "arch"), PLACES, ids=[f"{case.name}-{arch}" for case, arch in PLACES])
 
 
-@each_place
-@pytest.mark.parametrize("inline", [False, True], ids=["called", "inline"])
-def test_assembles_without_warnings(case: Case, arch: str, inline: bool) -> None:
+def _assembles_without_warnings(case: Case, arch: str, inline: bool) -> None:
     text = instrumented(case.name, arch, inline)
     done = assemble_cached(text.ptx, arch, name=case.name)
     assert not done.warnings
     assert set(done.info) == set(text.entries)
+
+
+@each_place
+def test_assembles_without_warnings(case: Case, arch: str) -> None:
+    """With hooks inline on one architecture, and called on the other."""
+    _assembles_without_warnings(case, arch, inline=arch == ARCHS[-1])
+
+
+@pytest.mark.slow
+@each_place
+def test_assembles_the_other_way_too(case: Case, arch: str) -> None:
+    _assembles_without_warnings(case, arch, inline=arch != ARCHS[-1])
 
 
 def test_launch_bounds_do_not_lift_the_cap_of_registers() -> None:

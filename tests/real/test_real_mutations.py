@@ -58,9 +58,10 @@ BARRIERS = (
 
 # Reported in some schedules only, those in which a volatile load comes before the store: kernel -> mutants.
 LATER = {"nvrtc/block_scan": ("barrier 7 removed",)}
+LONG = ("nvrtc/block_radix_sort", "nvrtc/block_scan")  # slow: the most barriers
 
 
-@pytest.mark.parametrize("name", BARRIERS)
+@pytest.mark.parametrize("name", [name if name not in LONG else pytest.param(name, marks=pytest.mark.slow) for name in BARRIERS])
 def test_nearly_each_barrier_is_needed(name: str) -> None:
     """On the virtual machine only: on a chip a sort without a barrier may use garbage as an index and end the context."""
     reports = {mutant.name: _report(name, mutant.ptx, "cpu") for mutant in _mutants(name, "barrier")}
