@@ -179,7 +179,7 @@ class GlobalRows:
     # Proxies -------------------------------------------------------------------------------------------------------------
 
     def _fences(self, new: Accesses, index: Array, row: Array) -> None:
-        """A generic write, then a bulk copy of the same CTA: a proxy fence for global memory between them (8.9.5, G12, D14)."""
+        """A generic write, then a bulk copy: a proxy fence for global memory between them (8.9.5, G12)."""
         threads = self.actor_of[new.threads[index]]
         unfenced = (self["write"][row] > 0) & (self["who"][row] == SYNC)
         unfenced &= self.clocks.fenced[PROXY_HOME, threads, self["actor"][row]] < self["time"][row]
@@ -187,7 +187,6 @@ class GlobalRows:
             for i, r in zip(index[unfenced].tolist(), row[unfenced].tolist(), strict=True) if new.write else ():
                 self.replaced.setdefault(r, []).append((int(new.actors[i]), int(new.times[i]), int(new.start[i]), int(new.end[i])))
             return
-        unfenced &= self.home_of[new.threads[index]] == self.home_of[self["thread"][row]]
         for i, r in zip(index[unfenced].tolist(), row[unfenced].tolist(), strict=True):
             left = self._left(r, int(new.start[i]), int(new.end[i]), int(self.actor_of[new.threads[i]]))
             if left:

@@ -57,6 +57,7 @@ class Clocks {
     // The numbers of memories: the shared memory of a CTA, and global memory.
     u32 shared_memory(u32 cta) const { return memories_ - sc_ > 2 ? cta : 0; }
     u32 global_memory() const { return memories_ - sc_ - 1; }
+    bool keeps_fences() const { return memories_ > sc_; }
     u32 sc_fence() const { return memories_ - 1; }
     bool keeps_sc() const { return sc_; }
     u32 stride() const { return stride_; }

@@ -20,6 +20,7 @@ struct OuterAccess {
     u8 element, scope, order;
     bool reads, writes, strong, constant, has_value;
     bool asynchronous, reduces;  // the side of a copy; it is a reduction
+    bool fetches;                // a bulk copy reads it, through the async proxy
     u32 store;                   // the number of a copy that writes, from 1 on; else 0
 };
 
@@ -127,7 +128,10 @@ class Outer {
             if (beside(item.access, access)) continue;
             bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
             bool before = (item.access.unit == access.unit && item.access.thread == access.thread) || ordered(item, access);
-            if (before && !constant) continue;
+            if (before && !constant) {
+                if (access.fetches && !item.access.asynchronous && !views_.fenced(item.access.unit, item.access.thread, item.time, access.unit, access.thread)) lacks_fence(item, access);
+                continue;
+            }
             report(item, access, !constant ? NO_REASON : before && item.access.constant ? WRITTEN_LATER : NOT_COHERENT);
         }
     }
@@ -170,6 +174,19 @@ class Outer {
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);
         if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
+        findings_.add(found, 1 + item.more);
+    }
+
+    // R-GM12: a bulk copy reads what a thread of another CTA has written through the generic proxy, and no proxy fence lies between.
+    void lacks_fence(const Item &item, const OuterAccess &now) {
+        Record found{};
+        found.kind = MISSING_PROXY_FENCE, found.reason = NO_PROXY_FENCE, found.hazard = RAW;
+        found.flags = GLOBAL | GRID;
+        found.site = now.site, found.other_site = item.access.site;
+        found.thread = now.unit * threads_ + now.thread, found.other_thread = item.access.unit * threads_ + item.access.thread;
+        found.own_operation = BULK_LOAD_OPERATION;
+        found.bytes = now.bytes;
+        found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
         findings_.add(found, 1 + item.more);
     }
 

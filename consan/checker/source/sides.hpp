@@ -49,6 +49,7 @@ class Sides {
         made.address = address, made.bytes = bytes, made.unit = unit, made.thread = thread, made.site = (u32)event.site;
         made.flag = -1, made.writes = writes, made.reads = !writes, made.asynchronous = true;
         made.reduces = writes && event.flags & ADDS;
+        made.fetches = !writes && event.kind != COPY;
         return made;
     }
 

@@ -76,6 +76,7 @@ class Views {
             if (each.loose && !loose) continue;
             u32 number = entry(from.unit, past, each.actor, sc && !each.loose);
             if (!loose) raise_behind(*gathered, unit, each.chain, entry(from.unit, past, each.actor, true));
+            if (!loose && clocks(from.unit).keeps_fences()) raise_fenced(*gathered, unit, each.chain, entry_of(from.unit, past, each.actor, 1 + clocks(from.unit).global_memory()));
             if (!number || known(unit, thread, each.chain, loose) >= number) continue;
             if (!loose && chains_[each.chain].unit == unit) join(*gathered, unit, thread, {each.chain, number});
             raise(*gathered, unit, actor(unit, each.chain, loose), number);
@@ -89,6 +90,19 @@ class Views {
     bool before(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
         if (other_unit == unit) return clocks(unit).before(other, time, thread);
         return covering(other_unit, other, time, unit, thread, false).number != 0;
+    }
+
+    // Whether a moment of a thread of another unit is behind a proxy fence for global memory, for what a thread does now: the fence is on the way.
+    bool fenced(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
+        auto known_chains = units_[unit].by_owner.find(other_unit);
+        if (known_chains == units_[unit].by_owner.end()) return false;
+        for (const Known &each : known_chains->second) {
+            u32 number = each.loose ? 0 : clocks(unit).known(thread, each.actor), memory = clocks(unit).global_memory();
+            u32 behind = number ? clocks(unit).known_fenced(thread, each.actor, memory) : 0;
+            if (number && fenced_at({each.chain, number}, other, time)) return true;
+            if (behind && covers({each.chain, behind}, other, time)) return true;
+        }
+        return false;
     }
 
     // Whether what was known at a moment has a thread's time, of the CTA of its chain.
@@ -169,9 +183,20 @@ class Views {
         return place >= actors.size() || actors[place] == NOTHING ? 0 : units_[unit].clocks->known(thread, actors[place]);
     }
 
-    u32 entry(u32 unit, const Past &past, u32 actor, bool sc) const {
-        size_t at = (size_t)actor * units_[unit].clocks->stride() + (sc ? 1 + units_[unit].clocks->sc_fence() : 0);
+    u32 entry(u32 unit, const Past &past, u32 actor, bool sc) const { return entry_of(unit, past, actor, sc ? 1 + units_[unit].clocks->sc_fence() : 0); }
+
+    u32 entry_of(u32 unit, const Past &past, u32 actor, u32 place) const {
+        size_t at = (size_t)actor * units_[unit].clocks->stride() + place;
         return at < past.seen->size() ? (*past.seen)[at] : 0;
+    }
+
+    // Whether a thread's time is behind a proxy fence for global memory at a moment.
+    bool fenced_at(const Moment &moment, u32 thread, u32 time) const {
+        const Chain &from = chains_[moment.chain];
+        const Past &past = from.moments[moment.number - 1];
+        if (!units_[from.unit].clocks->keeps_fences()) return false;
+        u32 memory = units_[from.unit].clocks->global_memory();
+        return entry_of(from.unit, past, thread, 1 + memory) >= time || (thread == past.thread && past.fenced[memory] >= time);
     }
 
     // When a thread of the chain's CTA is known at a moment.
@@ -194,8 +219,17 @@ class Views {
 
     // The same of what is behind a fence.sc: it stays so for whoever acquires it (R-GM6: the fence comes before what that one writes).
     void raise_behind(std::vector<u32> &gathered, u32 unit, u32 chain, u32 number) {
-        if (!number || !clocks(unit).keeps_sc()) return;
-        size_t at = (size_t)actor(unit, chain, false) * clocks(unit).stride(), behind = at + 1 + clocks(unit).sc_fence();
+        if (clocks(unit).keeps_sc()) raise_memory(gathered, unit, chain, number, clocks(unit).sc_fence());
+    }
+
+    // And of what is behind a proxy fence for global memory.
+    void raise_fenced(std::vector<u32> &gathered, u32 unit, u32 chain, u32 number) {
+        if (clocks(unit).keeps_fences()) raise_memory(gathered, unit, chain, number, clocks(unit).global_memory());
+    }
+
+    void raise_memory(std::vector<u32> &gathered, u32 unit, u32 chain, u32 number, u32 memory) {
+        if (!number) return;
+        size_t at = (size_t)actor(unit, chain, false) * clocks(unit).stride(), behind = at + 1 + memory;
         if (gathered.size() < at + clocks(unit).stride()) gathered.resize(at + clocks(unit).stride(), 0);
         gathered[behind] = std::max(gathered[behind], number);
     }
