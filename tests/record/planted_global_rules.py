@@ -85,6 +85,13 @@ RULES = {
         "fence_sc_handed_on",
         False,
     ),
+    "G7: only what is observed orders fence.sc": (
+        "edges.hpp",
+        "else if (hop) note_sc(access, each.moment);",
+        "else note_sc(access, each.moment);",
+        "scope_flag_cta",
+        True,
+    ),
     "G8: observed writes": (
         "outer.hpp",
         "return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);",
@@ -108,6 +115,13 @@ RULES = {
         True,
     ),
     "G11: reductions": ("outer.hpp", " || (old.reduces && now.reduces)", "", "bulk_reductions_of_ctas", False),
+    "G12: a proxy fence for global memory": (
+        "globals.hpp",
+        "clocks_.fenced(store.thread, store.time, load.thread, clocks_.global_memory())) continue;",
+        "true) continue;",
+        "global_store_no_proxy_fence",
+        True,
+    ),
     "G13: .nc": (
         "outer.hpp",
         "report(item, access, !constant ?",
@@ -122,7 +136,7 @@ RULES = {
         "written_after_constant_load",
         True,
     ),
-    "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) return", "if (false) return", "acquired_by_other_lane", True),
+    "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) found", "if (false) found", "acquired_by_other_lane", True),
     "G9: what the lanes of a warp did before": (
         "replay.cpp",
         "if (asynchronous_events_) return;",

@@ -171,6 +171,7 @@ class Outer {
         if (constant) found.reason = constant;
         else if (old.store && apart && before(item, stores_[old.store].issued, now)) in_flight(stores_[old.store], found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);
         if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
@@ -215,7 +216,6 @@ class Outer {
     // Between two CTAs.
     void explain(const Item &item, const OuterAccess &now, Record &found) {
         const Told &told = this->told(item, now, true);
-        if (knows_as_warp(item, now)) return (void)(found.reason = NO_WARP_SYNC);
         static const Reason reasons[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};
         found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
@@ -225,7 +225,6 @@ class Outer {
 
     // Between two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
     void explain_within(const Item &item, const OuterAccess &now, Record &found) {
-        if (knows_as_warp(item, now)) return (void)(found.reason = NO_WARP_SYNC);
         const Deficit &deficit = told(item, now, false).deficit;
         bool released = deficit.lack == Lack::ACQUIRE;
         found.reason = NO_BARRIER;
