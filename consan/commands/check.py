@@ -159,7 +159,7 @@ class RequestedLaunch:
         """The same launch of a changed kernel under a schedule, in a session of its own; and how many instructions its threads executed."""
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
         session.recording.fixes.off = True
-        module = read_module(ptx, args.file)
+        module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
         self._launch(session, args, module, args.seed, self._prepare(session, args, module))
         return finish(session.report(), args.rules), session.executed
 

@@ -99,10 +99,11 @@ def _meant(entry: str, source: str) -> str:
     return did_you_mean(name, known)
 
 
-def read_module(ptx: str, name: str) -> Module:
+def read_module(ptx: str, name: str, *, wild: bool | None = None) -> Module:
     """The parsed module. Raises `UsageError` with the place if it is no PTX, its target lacks a suffix, or the assembler here refuses it.
 
-    The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked.
+    The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked. `wild`: no compiler made the text, as when
+    the name says so.
     """
     from consan.instrument.isa.features import missing_target
     from consan.instrument.ptx import parse
@@ -113,7 +114,7 @@ def read_module(ptx: str, name: str) -> Module:
     if missing is not None:
         raise UsageError(f"{_place(module, missing[0].line, compiled)}: {missing[1]}")
     if not compiled or _INLINE_ASSEMBLY in ptx:
-        refusal = why_broken(ptx, module.target, wild=not compiled)
+        refusal = why_broken(ptx, module.target, wild=not compiled if wild is None else wild)
         if refusal is not None:
             raise UsageError(f"{_place(module, refusal.line, compiled, refusal.column)}: {refusal.reason}{_allowed(module, refusal.line)}")
     return module

@@ -277,7 +277,7 @@ def decode_cvta(context: DecodeContext) -> Step:
         return _generic_parameter(context, target, value)
     if start == 0:
         return copy_step([(target, value)])
-    return ufunc_step(context.wave.lanes, np.add, [value, np.array(start & ((1 << 64) - 1), np.uint64)], target)
+    return ufunc_step(context.wave, np.add, [value, np.array(start & ((1 << 64) - 1), np.uint64)], target)
 
 
 def _generic_parameter(context: DecodeContext, target: Array, value: Array) -> Step:

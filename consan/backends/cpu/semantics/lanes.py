@@ -18,7 +18,7 @@ from consan.backends.cpu.decode.program import RegisterVariable
 from consan.backends.cpu.decode.special import CLOCKS
 from consan.backends.cpu.decode.steps import Step, effect
 from consan.backends.cpu.state.registers import WORD_DTYPES
-from consan.backends.cpu.state.wave import WARP
+from consan.backends.cpu.state.wave import WARP, Wave
 from consan.instrument.ptx import Address, Immediate, Negated, Operand, Pair, Register, Symbol, SymbolOffset
 
 from .fused import FUSED, fused_full
@@ -77,7 +77,7 @@ def lane_step(context: DecodeContext, op: Op, function: Callable[..., Any], sour
     if len(targets) == 1 and target.array is not None and target.exact and op.ufunc is not None and function is op.fn:
         word = op.dests[0]
         nan = np.array(CANONICAL_NAN[word], f"u{WORD_DTYPES[word].itemsize}") if op.canonical_nan else None
-        return ufunc_step(context.wave.lanes, op.ufunc, sources, target.array, nan)
+        return ufunc_step(context.wave, op.ufunc, sources, target.array, nan)
     step = function_step(function, sources, targets, context.wave.lanes)
     if context.instruction.parts in FUSED and target.array is not None and function is op.fn:
         step.full = fused_full(function, sources, target.array)
@@ -93,10 +93,10 @@ def _picker(sources: list[Array]) -> Callable[[Any], list[Array]]:
     return lambda sel: [source[sel] if many else source for source, many in pairs]
 
 
-def ufunc_step(lanes: int, ufunc: np.ufunc, sources: list[Array], out: Array, nan: Array | None = None) -> Step:
+def ufunc_step(wave: Wave, ufunc: np.ufunc, sources: list[Array], out: Array, nan: Array | None = None) -> Step:
     """A step that is one ufunc."""
     pick = _picker(sources)
-    temporary = np.empty(lanes, out.dtype)
+    temporary = wave.temporary(out.dtype)
     call = ufunc if nan is None else _canonical(ufunc, nan)
 
     def part(sel: Any) -> None:

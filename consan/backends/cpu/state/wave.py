@@ -74,6 +74,7 @@ class Wave:
         self.scratch64 = np.zeros(self.lanes, np.uint64)
         self.scratch32 = np.zeros(self.lanes, np.uint32)
         self.scratch_index = np.zeros(self.lanes, np.int64)
+        self._temporaries: dict[np.dtype[Any], Array] = {}
         self.sp = np.zeros(self.lanes, np.uint32)  # top of each thread's dynamic local stack
         self.clusterid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
         self.ctaid = tuple(np.zeros(self.lanes, np.uint32) for _ in range(3))
@@ -111,6 +112,12 @@ class Wave:
         self.shared_units = [shared_start >> k for k in range(5)]
         self.local_units = [local_start >> k for k in range(5)]
         self.reserved = RESERVED_SHARED
+
+    def temporary(self, dtype: np.dtype[Any]) -> Array:
+        """An array of an item for each lane, for the time of one step."""
+        if dtype not in self._temporaries:
+            self._temporaries[dtype] = np.empty(self.lanes, dtype)
+        return self._temporaries[dtype]
 
     def release(self) -> None:
         """Give the windows back to the arena."""
