@@ -14,7 +14,8 @@ there are three cases. KNOWN: equal. Of the CTA, or unknown: the value was hashe
 full logs. So words and ways are equal up to the end. Results of warp-wide instructions are recorded where they are needed.
 
 A wait for an mbarrier that only waits leaves no trace of failed polls: the host takes it once, as one that has passed. So what a failed
-poll writes, and something else too, is unknown.
+poll writes, and something else too, is unknown. Of a strong access that polls memory, the host goes through fewer rounds than the thread
+did (polls.py), so all that these write is unknown.
 
 Not handled: registers that are read before they are written.
 """
@@ -34,7 +35,7 @@ from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
-from consan.instrument.record.ways import controls, post_dominators
+from consan.instrument.record.ways import controls, post_dominators, rounds
 
 _RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})
@@ -87,6 +88,7 @@ class Computed:
     graph: Graph
     starts: frozenset[int]
     needs: Iterable[WordNeed]
+    polls: frozenset[int] = frozenset()  # the nodes with strong accesses whose rounds may leave nothing
     levels: dict[Key, Certainty] = field(default_factory=dict)
     kept: dict[int, bool] = field(default_factory=dict)  # instructions of the slice, and whether a hash depends on them
     recorded: dict[int, set[Key]] = field(default_factory=dict)  # instructions whose results are recorded, and those results
@@ -106,6 +108,7 @@ class Computed:
         self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
         self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
         self._polled = {each for start in self.passed for each in polls[start]}
+        self.rounds = rounds(self.graph, self.polls, {self._nodes[start] for start in self.starts})
         self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
         self.symbols = {variable.symbol for variable in self.plan.stats.shared}
         self._set_levels()
@@ -124,6 +127,7 @@ class Computed:
 
     def _set_levels(self) -> None:
         blurred = self.blur(self._polled)
+        blurred |= {key for node in self.rounds for step in self.graph.nodes[node].steps for key in written(step.instruction)}
         self.levels = {key: Certainty.UNKNOWN if key in blurred else Certainty.KNOWN for key in self._made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
         pending = deque(self.plan.function.instructions())  # in the order of the text
@@ -293,7 +297,7 @@ class Computed:
     def _trust(self) -> None:
         """Find the nodes that depend on kept branches alone, and not on how often a poll fails."""
         doubtful = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
-        doubtful |= {self._nodes[start] for start in self._polled | self.passed}
+        doubtful |= self.rounds | {self._nodes[start] for start in self._polled | self.passed}
         pending = list(doubtful)
         below: dict[int, list[int]] = defaultdict(list)
         for node, branches in enumerate(self._controls):

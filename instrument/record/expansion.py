@@ -79,7 +79,7 @@ def result(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     if kernel.computed is None or instruction.start not in kernel.computed.recorded or kernel.manner is not Manner.COMPACT:
         return ""
     results = sorted(kernel.computed.recorded[instruction.start])
-    return "".join(_store(kernel, node, instruction.scope, name, hashed=True) for _, name in results)
+    return "".join(_store(kernel, node, instruction.scope, name) for _, name in results)
 
 
 def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
@@ -95,28 +95,28 @@ def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     for key in sorted(computed.decides(instruction)):
         level = computed.level((key,))
         if level is Certainty.UNKNOWN:
-            code += _store(kernel, node, instruction.scope, key[1], hashed=True)
-        elif level is Certainty.CTA and kernel.manner is Manner.COMPACT:
+            code += _store(kernel, node, instruction.scope, key[1])
+        elif level is Certainty.CTA and kernel.manner is Manner.COMPACT and kernel.hashing:
             code += _value(instruction.scope, key[1]) + text.hash_word("%__consan_w")
             kernel.hashes = True
     return code
 
 
-def _store(kernel: KernelRewrite, node: int, scope: Block, name: str, *, hashed: bool) -> str:
+def _store(kernel: KernelRewrite, node: int, scope: Block, name: str) -> str:
     """Store the value of a register in the compact log, or load it from there: in the block that is open, or by itself."""
     loads, block = kernel.manner.on_host, kernel.block
     place = block.stored if block is not None else 0
     if block is not None:
         block.stored += 1
-        block.hashes |= hashed
+        block.hashes |= kernel.hashing
         moved = ""
     else:
         kernel.words[node] = kernel.words.get(node, 0) + (not loads)
-        kernel.stores, kernel.hashes = True, kernel.hashes or hashed
+        kernel.stores, kernel.hashes = True, kernel.hashes or kernel.hashing
         moved = _NEXT if loads else text.close(1)
     if loads:
         return load(place) + moved + _set(scope, name)
-    return _value(scope, name) + text.store(place, "%__consan_w") + text.hash_word("%__consan_w") + moved
+    return _value(scope, name) + text.store(place, "%__consan_w") + text.hash_word("%__consan_w") * kernel.hashing + moved
 
 
 def _value(scope: Block, name: str) -> str:
@@ -144,7 +144,7 @@ def replaced(kernel: KernelRewrite, instruction: Instruction, node: int) -> str 
         before = "" if guard is None else f"@{'!' if guard.negated else ''}{guard.register} "
         return f"{before}setp.eq.u32 {predicate_of(instruction.operands[0])[0]}, 0, 0;"
     if start in computed.recorded:
-        return "".join(_store(kernel, node, instruction.scope, name, hashed=True) for _, name in sorted(computed.recorded[start]))
+        return "".join(_store(kernel, node, instruction.scope, name) for _, name in sorted(computed.recorded[start]))
     if start not in computed.kept:
         return ""
     if elects_one(instruction):

@@ -10,8 +10,7 @@ counts the readings of writes. A write draws both numbers, and each draw advance
 loads without a draw in between neither comes first, and that does not matter. An access waits for its first reading. The second one waits
 for what the access has read; behind a write that brings nothing back, a fence makes it wait until others can see the write.
 
-A strong load or a compare-and-swap in a loop may wait for another thread. A round that reads what the round before has read, with nothing
-else in the log between the two, leaves nothing: the cursor does not move past its block, and draws nothing.
+A strong load or a compare-and-swap in a loop may wait for another thread. Rounds that repeat leave nothing (polls.py).
 
 Not taken: strong vectors of other than two words, and 16-byte values, as flags.
 """
@@ -29,6 +28,7 @@ from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import footprint, text
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
+from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, Polls, is_word
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import keys_of
@@ -44,11 +44,8 @@ _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas",
 _UNKNOWN = 0
 _SIGNED, _FLOAT = 1, 2
 _BEFORE, _AFTER, _VALUES = 2, 3, 4  # words behind the two of the address: what was read, what is stored or compared, what is swapped in
-_PLACE, _SEEN, _WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
-_REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
 _DRAW, _LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock
 _CLOCK = "%__consan_pc"  # the address of the clock of a strong access
-_WIDEST = 8  # bytes of a flag
 _SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
 
@@ -95,21 +92,6 @@ def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator
                     yield event, any(plan.names[name] > 1 for name in destinations(instruction))
 
 
-def can_rewind(instruction: Instruction) -> bool:
-    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 8 bytes."""
-    row = lookup(instruction.parts)
-    if row is None or instruction.predicate is not None:
-        return False
-    access = row.event(instruction).first
-    swaps = "cas" in row.modifiers(instruction.parts)
-    return (swaps or access.access == "read") and _is_word(access)
-
-
-def _is_word(access: MemoryAccess) -> bool:
-    """Whether an access is one of a flag: of up to 8 bytes, or of two words. Both words of such a vector are taken to come together."""
-    return access.total_bytes <= _WIDEST and (access.count == 1 or (access.count, access.width_bytes) == (2, 4))
-
-
 def waits_for_grids(instruction: Instruction) -> bool:
     """Whether a thread waits for the launches that this one depends on (R-GM14)."""
     return has_action(instruction, "special", "grid-wait")
@@ -137,9 +119,8 @@ class OuterRecorder:
         self._shared = shared  # whether threads may synchronise through shared memory
         self._behind: str = ""  # what follows the instruction
         self._publish: TemplateEvent | None = None
-        self._polls = 0
+        self.polls = Polls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
-        self._poll: tuple[str, bool, int] | None = None  # its registers, whether it is a compare-and-swap, its node
 
     def before(self, instruction: Instruction, node: int) -> None:
         """What comes before an instruction: its words and its accesses."""
@@ -151,55 +132,28 @@ class OuterRecorder:
         if row.family in _FAMILIES and row.touches:
             event = row.event(instruction)
             if self.is_sync(event):
-                self._sync(instruction, event, node)
+                self.polls.begin(instruction, node)
+                self._sync(instruction, event)
             if event.first.space in _OUTER:
                 self._access(instruction, row, event)
 
-    def after(self) -> str:
+    def after(self, node: int) -> str:
         """The text behind the instruction, after its access to shared memory is in the template too."""
         behind, self._behind = self._behind, ""
         if self._publish is not None:
             self._kernel.open_block().add(self._publish)
             self._publish = None
-        if self._poll is not None:
-            behind += self._forward(*self._poll[::2])
-            self._poll = None
-        return behind
+        return behind + self.polls.forward(node)
 
     def declarations(self) -> str:
-        """Registers of strong accesses, and those that polls keep: where their last block ended, its address and value."""
-        if self._mode is not Mode.SYNCED:
-            return ""
-        kept = "".join(f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(self._polls))
-        return f".reg .b64 {_CLOCK}, {_PLACE}, {_SEEN}, {_WANTED};\n.reg .pred {_REPEATS};\n" + kept
-
-    def _repeats(self, name: str, swaps: bool) -> str:
-        """Find out whether a round of a poll repeats the one before."""
-        failed = f"setp.ne.and.s64 {_REPEATS}, {_SEEN}, {_WANTED}, {_REPEATS};\n" if swaps else ""
-        return (
-            f"setp.eq.s64 {_REPEATS}, {name}0, %__consan_c;\nsetp.eq.and.s64 {_REPEATS}, {name}1, {_PLACE}, {_REPEATS};\n"
-            f"setp.eq.and.s64 {_REPEATS}, {name}2, {_SEEN}, {_REPEATS};\n{failed}"
-        )
-
-    def _forward(self, name: str, node: int) -> str:
-        """Move the cursor past the block of a poll, unless it repeats the one before."""
-        forward = "".join(f"@!{_REPEATS} {each}\n" for each in self._kernel.closed(node).splitlines())
-        return f"{forward}mov.b64 {name}0, %__consan_c;\nmov.b64 {name}1, {_PLACE};\nmov.b64 {name}2, {_SEEN};\n"
-
-    def _begin_poll(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
-        """Give an access that may repeat a block of its own."""
-        swaps = "cas" in event.row.modifiers(instruction.parts)
-        if not can_rewind(instruction) or not self._kernel.graph.repeats(node):
-            return
-        self._kernel.pending += self._kernel.closed(node)
-        self._poll = (f"%__consan_p{self._polls}_", swaps, node)
-        self._polls += 1
+        """Registers of strong accesses."""
+        return f".reg .b64 {_CLOCK};\n{self.polls.declarations()}" if self._mode is Mode.SYNCED else ""
 
     def is_sync(self, event: InstructionEvent) -> bool:
         """Whether threads may synchronise through an access."""
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
-        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and _is_word(access)
+        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and is_word(access)
 
     def _grid_wait(self, instruction: Instruction) -> None:
         block = self._kernel.open_block()
@@ -266,30 +220,30 @@ class OuterRecorder:
 
     # -- synchronisation -----------------------------------------------------------------------------------------------------
 
-    def _sync(self, instruction: Instruction, event: InstructionEvent, node: int) -> None:
-        self._begin_poll(instruction, event, node)
+    def _sync(self, instruction: Instruction, event: InstructionEvent) -> None:
         kernel, block, access = self._kernel, self._kernel.open_block(), event.first
         guard_word = kernel.guard(block, instruction)
         targets = [operand for role, operand in event.operands if role == "dst" and operand.text != "_"][:1]
         sources = [operand for role, operand in event.operands if role == "src"]
         wide = -(-access.total_bytes // WORD_BYTES)
-        first = block.reserve(_VALUES + wide * (len(targets) + len(sources)))
-        places = range(first + _VALUES, first + block.template.words, wide)
+        count = _VALUES + wide * (len(targets) + len(sources))
+        first, stored, copies = block.reserve(count)
+        places = range(stored + _VALUES, stored + count, wide)
         snippet, behind = Snippet(), Snippet()
-        self._key(snippet, instruction, access, first)
+        self._key(snippet, instruction, access, stored)
         for place, operand in zip(places[len(targets) :], sources, strict=False):
-            self._number(snippet, place, operand, instruction, access, _WANTED if operand is sources[0] else "")
+            self._number(snippet, place, operand, instruction, access, WANTED if operand is sources[0] else "")
         draws, guard = access.access != "read", guard_text(instruction)
-        _read_first(snippet, first + _BEFORE, f"{guard}{_DRAW}" if draws else _LOOK)
-        kernel.pending += snippet.text()
-        seen = [self._number(behind, place, operand, instruction, access, _SEEN) for place, operand in zip(places, targets, strict=False)]
-        repeats = self._repeats(*self._poll[:2]) if self._poll is not None else ""
-        guard = f"@!{_REPEATS} " if repeats else guard
+        _read_first(snippet, stored + _BEFORE, f"{guard}{_DRAW}" if draws else _LOOK)
+        seen = [self._number(behind, place, operand, instruction, access, SEEN) for place, operand in zip(places, targets, strict=False)]
+        repeats = self.polls.repeats() if self.polls.current is not None else ""
+        guard = f"@!{REPEATS} " if repeats else guard
         behind.add(repeats)
         if draws and not targets:
             behind.add(f"{guard}membar.gl;")
-        _read_last(behind, first + _AFTER, f"{guard}{_DRAW if draws else _LOOK}", seen)
-        self._behind = behind.text()
+        _read_last(behind, stored + _AFTER, f"{guard}{_DRAW if draws else _LOOK}", seen)
+        on_host = kernel.manner.on_host
+        kernel.pending, self._behind = kernel.pending + (copies if on_host else snippet.text()), "" if on_host else behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
         shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
@@ -298,7 +252,7 @@ class OuterRecorder:
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
-        """The words of an address, which tell shared from global memory."""
+        """Store the words of an address, which tell shared from global memory."""
         assert access.address is not None
         scope = instruction.scope
         low, high = snippet.register("b32"), snippet.register("b32")
@@ -318,8 +272,8 @@ class OuterRecorder:
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
         _find_clock(snippet, low)
-        if self._poll is not None:
-            snippet.add(f"mov.b64 {_PLACE}, {{{low}, {high}}};")
+        if self.polls.current is not None:
+            snippet.add(f"mov.b64 {PLACE}, {{{low}, {high}}};")
 
     def _number(
         self, snippet: Snippet, place: int, operand: Operand, instruction: Instruction, access: MemoryAccess, kept: str = ""
@@ -330,11 +284,8 @@ class OuterRecorder:
         """
         elements: list[Operand] = list(operand.elements) if isinstance(operand, Vector) else [operand]
         pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
-        if kept and self._poll is not None:
-            low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
-            whole = snippet.register("b64")
-            snippet.add(f"cvt.u64.u32 {kept}, {low};")
-            snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {kept}, {kept}, {whole};")
+        if kept:
+            self.polls.keep(snippet, kept, pieces)
         for offset, value in enumerate(pieces):
             snippet.add(text.store(place + offset, value).strip())
         return pieces[0]

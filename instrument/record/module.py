@@ -48,7 +48,7 @@ def record(
     module = parse(source, name) if isinstance(source, str) else source
     pass_ = Pass(module, outer, isa, leaves)
     full, kernels = pass_.write(Manner.FULL, {})
-    if not (leaves and (COMPACT if compact is None else compact)) or full.mode is Mode.SYNCED or full.calls:
+    if not (leaves and (COMPACT if compact is None else compact)) or full.calls:
         return full
     try:
         known = {kernel.number: kernel.computed_words() for kernel in kernels}
@@ -56,7 +56,8 @@ def record(
     except (Unsupported, Refusal):
         return full
     expand = functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0])
-    return replace(done, expand=expand, footprint=functools.cache(lambda: pass_.footprint(compacted)))
+    footprint = None if done.mode is Mode.SYNCED else functools.cache(lambda: pass_.footprint(compacted))
+    return replace(done, expand=expand, footprint=footprint)
 
 
 def outer_mode(module: Module) -> Mode:

@@ -26,6 +26,7 @@ from consan.instrument.record import (
     launch_control,
     matrix,
     mbarriers,
+    polls,
     seals,
     sides,
     tensor_memory,
@@ -168,7 +169,8 @@ class KernelRewrite:
         if not self.plan.is_entry:
             raise Unsupported("a device function")
         check_ends(self.graph, frozenset(self.starts))
-        return Computed(self.plan, self.graph, frozenset(self.starts), self.needs)
+        polled = frozenset(self.outer.polls.nodes if self.outer is not None else ())
+        return Computed(self.plan, self.graph, frozenset(self.starts), self.needs, polled)
 
     def narrowed(self) -> Computed:
         """The slice for the footprint, after a pass for compact logs: a thread passes each word of the log as often as on the device."""
@@ -313,7 +315,7 @@ class KernelRewrite:
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)
         if self.outer is not None:
-            self.pending += self.outer.after()
+            self.pending += self.outer.after(node)
 
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
         point, family = self.points.get(instruction.start), work.row.family if work else ""
@@ -358,7 +360,7 @@ class KernelRewrite:
         self.words[node] = self.words.get(node, 0) + words
         self.stores |= block.stored > 0
         self.hashes |= block.hashes
-        return block.close(late=self.leaves)
+        return block.close(late=self.leaves) + polls.interrupted(self)
 
     # -- events ----------------------------------------------------------------------------------------------------------
 

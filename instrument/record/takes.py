@@ -23,6 +23,7 @@ from consan.instrument.ptx import Immediate, Instruction, Module
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
 from consan.instrument.record.functions import called_in_loops
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.polls import can_rewind
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
@@ -80,7 +81,7 @@ def polls_shared(plans: dict[str, FunctionPlan]) -> bool:
     looped = called_in_loops(plans)
     found = [each for plan in plans.values() for each in _polls(plan, (False, False), looped=plan.function.name in looped)]
     reads = [each for each in found if not _sleeps(each)]
-    return bool(reads) and not looped and all(map(global_memory.can_rewind, reads))
+    return bool(reads) and not looped and all(map(can_rewind, reads))
 
 
 def _sleeps(instruction: Instruction) -> bool:

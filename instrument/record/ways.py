@@ -6,6 +6,7 @@ Ways that end in a trap do not count: they end the launch, and its record is los
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable, Iterable
 
 from consan.instrument.isa import flow_of
 from consan.instrument.passes.emit import Unsupported
@@ -93,3 +94,31 @@ def check_ends(graph: Graph, starts: frozenset[int]) -> None:
     for number, node in enumerate(graph.nodes):
         if number not in reaches and any(step.instruction.start in starts for step in node.steps):
             raise Unsupported("an event in a loop without an end")
+
+
+def rounds(graph: Graph, polls: Iterable[int], busy: set[int]) -> set[int]:
+    """The nodes that a thread may pass from a poll to the same poll without an event in between, those of the polls included.
+
+    `polls`: the nodes with one; `busy`: those with events.
+    """
+    found = set[int]()
+    before: dict[int, list[int]] = {}
+    for number, node in enumerate(graph.nodes):
+        for following in node.successors:
+            before.setdefault(following, []).append(number)
+    for poll in polls:
+        onward = _reached(poll, lambda node: graph.nodes[node].successors, busy)
+        between = onward & _reached(poll, lambda node: before.get(node, ()), busy)
+        if between or poll in graph.nodes[poll].successors:
+            found |= between | {poll}
+    return found
+
+
+def _reached(start: int, following: Callable[[int], Iterable[int]], busy: set[int]) -> set[int]:
+    """The nodes to which a path without an event leads."""
+    pending, found = [start], set[int]()
+    while pending:
+        new = [node for node in following(pending.pop()) if node not in busy and node not in found]
+        found.update(new)
+        pending += new
+    return found

@@ -164,7 +164,7 @@ class Words:
         """Whether words have to be computed, and the text that stores and hashes them then."""
         hashes = "".join(text.hash_word(register) for _, register in words) if hashed and self.hashing else ""
         level = self.level(keys, hashed=hashed)
-        self.hashes |= hashed and level is not Certainty.KNOWN
+        self.hashes |= hashed and self.hashing and level is not Certainty.KNOWN
         if self.manner is Manner.FULL:
             return True, "".join(store(word, register) for word, register in words) + hashes
         if level is Certainty.UNKNOWN:
@@ -190,11 +190,17 @@ class Words:
             return Certainty.UNKNOWN
         return self.computed.level(keys)
 
-    def reserve(self, count: int) -> int:
-        """The first of some words that the caller stores."""
-        self.refuse("words that are always stored")
+    def reserve(self, count: int) -> tuple[int, int, str]:
+        """Some words that the caller stores on the device.
+
+        Returns the first one's place in the block, its place in the log that the device writes, and the text by which the host copies them.
+        """
         first, self.template.words = self.template.words, self.template.words + count
-        return first
+        if self.manner is Manner.FULL:
+            return first, first, ""
+        stored, self.stored = self.stored, self.stored + count
+        copies = (load(stored + place) + text.store(first + place, TEMPORARY) for place in range(count))
+        return first, stored, "".join(copies) if self.manner is Manner.EXPANSION else ""
 
     def append(self, register: str, snippet: Snippet) -> None:
         """A word of its own within a snippet that goes on. It is not hashed."""

@@ -1,0 +1,115 @@
+"""Loops that poll memory, where strong accesses are in the log: rounds that repeat leave nothing.
+
+A strong load or a compare-and-swap in a loop may wait for another thread. A round repeats the one before if the poll has read the same at
+the same address, and no event lies between the two. Then the cursor does not move past the poll's block, and the round draws no number.
+
+In a compact log such a round stores the words of its branches, which the next one overwrites: so the host takes the way of the last one.
+It does not know how many there were. So what a round writes to registers is unknown to the host (computed.py), and events that leave no
+words note that the poll was interrupted.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from consan.instrument.isa import MemoryAccess, lookup
+from consan.instrument.passes.emit import Snippet
+from consan.instrument.ptx import Instruction
+from consan.instrument.record.words import Manner
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
+REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
+_LAST = "%__consan_pl"  # in a compact text: the number of the poll whose event is the thread's last one, or zero
+_WIDEST = 8  # bytes of a flag
+
+
+def is_word(access: MemoryAccess) -> bool:
+    """Whether an access is one of a flag: of up to 8 bytes, or of two words. Both words of such a vector are taken to come together."""
+    return access.total_bytes <= _WIDEST and (access.count == 1 or (access.count, access.width_bytes) == (2, 4))
+
+
+def can_rewind(instruction: Instruction) -> bool:
+    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 8 bytes."""
+    row = lookup(instruction.parts)
+    if row is None or instruction.predicate is not None:
+        return False
+    access = row.event(instruction).first
+    return (_swaps(instruction) or access.access == "read") and is_word(access)
+
+
+def _swaps(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and "cas" in row.modifiers(instruction.parts)
+
+
+@dataclass
+class Polls:
+    """The polls of one kernel. `starts`: of their instructions, in the order of the text."""
+
+    kernel: KernelRewrite
+    starts: list[int] = field(default_factory=list)
+    nodes: set[int] = field(default_factory=set)
+    current: Instruction | None = None  # that the walk is at
+
+    def begin(self, instruction: Instruction, node: int) -> None:
+        """Give an access that may repeat a block of its own."""
+        if can_rewind(instruction) and self.kernel.graph.repeats(node):
+            self.kernel.pending += self.kernel.closed(node)
+            self.starts.append(instruction.start)
+            self.nodes.add(node)
+            self.current = instruction
+
+    @property
+    def _name(self) -> str:
+        return f"%__consan_p{len(self.starts) - 1}_"
+
+    def declarations(self) -> str:
+        """The registers that polls keep: where the last block of each ended, its address and value."""
+        kept = (f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(len(self.starts)))
+        last = f".reg .b32 {_LAST}; mov.b32 {_LAST}, 0;\n" if self.kernel.manner is Manner.COMPACT else ""
+        return f".reg .b64 {PLACE}, {SEEN}, {WANTED};\n.reg .pred {REPEATS};\n{last}" + "".join(kept)
+
+    def repeats(self) -> str:
+        """Find out whether the round repeats the one before."""
+        assert self.current is not None
+        failed = f"setp.ne.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n" if _swaps(self.current) else ""
+        compact = self.kernel.manner is Manner.COMPACT
+        last = f"setp.eq.s32 {REPEATS}, {_LAST}, {len(self.starts)};" if compact else f"setp.eq.s64 {REPEATS}, {self._name}0, %__consan_c;"
+        return (
+            f"{last}\nsetp.eq.and.s64 {REPEATS}, {self._name}1, {PLACE}, {REPEATS};\n"
+            f"setp.eq.and.s64 {REPEATS}, {self._name}2, {SEEN}, {REPEATS};\n{failed}"
+        )
+
+    def forward(self, node: int) -> str:
+        """End the block of a poll, and move the cursor past it, unless it repeats the one before."""
+        if self.current is None:
+            return ""
+        self.current, kernel = None, self.kernel
+        ends = kernel.closed(node) + (kernel.leaving.counted() if kernel.leaving is not None else "")
+        if kernel.manner.on_host:
+            return ends
+        forward = "".join(f"@!{REPEATS} {each}\n" for each in ends.splitlines()) + f"mov.b64 {self._name}1, {PLACE};\n"
+        forward += f"mov.b64 {self._name}2, {SEEN};\n"
+        if kernel.manner is Manner.FULL:
+            return f"{forward}mov.b64 {self._name}0, %__consan_c;\n"
+        back = f"@{REPEATS} mov.b64 %__consan_c, {self._name}0;\n@!{REPEATS} mov.b64 {self._name}0, %__consan_c;\n"
+        return f"{forward}{back}mov.b32 {_LAST}, {len(self.starts)};\n"
+
+    def keep(self, snippet: Snippet, register: str, pieces: list[str]) -> None:
+        """Keep one or two words in one of the registers of polls."""
+        if self.current is None:
+            return
+        low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
+        whole = snippet.register("b64")
+        snippet.add(f"cvt.u64.u32 {register}, {low};")
+        snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {register}, {register}, {whole};")
+
+
+def interrupted(kernel: KernelRewrite) -> str:
+    """Behind a block: no poll repeats."""
+    compact = kernel.manner is Manner.COMPACT and kernel.computed is not None and kernel.computed.polls
+    return f"mov.b32 {_LAST}, 0;\n" if compact else ""
