@@ -103,7 +103,7 @@ class Launch:
         if self.compact is not None and not self.compact.stores:
             least = most = 1
         self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
-        if self.compact is not None and not self.roomy:
+        if self.compact is not None and not self.roomy and self.mode is not Mode.SYNCED:
             self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")

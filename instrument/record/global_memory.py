@@ -28,7 +28,7 @@ from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import footprint, text
 from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.orders import order_of
-from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, Polls, is_word
+from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls, is_word
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import keys_of
@@ -119,7 +119,7 @@ class OuterRecorder:
         self._shared = shared  # whether threads may synchronise through shared memory
         self._behind: str = ""  # what follows the instruction
         self._publish: TemplateEvent | None = None
-        self.polls = Polls(kernel)
+        self.polls = RecordedPolls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
 
     def before(self, instruction: Instruction, node: int) -> None:

@@ -47,7 +47,7 @@ def _swaps(instruction: Instruction) -> bool:
 
 
 @dataclass
-class Polls:
+class RecordedPolls:
     """The polls of one kernel. `starts`: of their instructions, in the order of the text."""
 
     kernel: KernelRewrite

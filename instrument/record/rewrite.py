@@ -258,9 +258,10 @@ class KernelRewrite:
             self.context.edits.insert_at(self.plan.function.body.open + 1, text.cut(words))
 
     def _acts(self, node: int) -> bool:
-        """Whether a thread that passes a node has an event, or a wait that it leaves at."""
+        """Whether a thread that passes a node has an event that no round of a poll repeats, or a wait that it leaves at."""
         waits = self.leaving.waits if self.leaving is not None else set[int]()
-        return bool(self.words.get(node)) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
+        polled = self.outer is not None and node in self.outer.polls.nodes
+        return bool(self.words.get(node) and not polled) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         self.pending, self.current = "", instruction

@@ -22,6 +22,7 @@ from consan.checker.memory import LogMemory
 from consan.checker.recorder import start
 from consan.checker.walks import DID_NOT_HAPPEN
 from consan.instrument.record import Recorded, Refusal, record
+from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, LANES, Event, TemplateEvent, tables
 from consan.launching.placement import Placement
 
@@ -29,6 +30,7 @@ MOST = 4 << 30  # bytes for logs
 NO_ADDRESS = (1 << 64) - 1
 _COPIES = (Event.COPY, Event.BULK_LOAD, Event.BULK_STORE)
 _SIDES = (Event.GLOBAL_WRITE, Event.GLOBAL_READ, *_COPIES)
+_READINGS = (2, 3)  # their places among the words of a strong access
 UNITS = 3  # whose logs are compared
 
 
@@ -81,9 +83,18 @@ def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
 
 
 def lanes(launch: Launch, unit: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
-    """The blocks that each lane of a unit has recorded."""
+    """The blocks that each lane of a unit has recorded, without the readings of clocks: these follow from the schedule."""
     blocks, _ = tables(list(recorded.templates))
-    return _lanes_of(launch.histories([unit])[0].log, launch.threads, blocks["words"].tolist())
+    found = _lanes_of(launch.histories([unit])[0].log, launch.threads, blocks["words"].tolist())
+    readings = {
+        template.number: {event.value_word + place for event in template.events if event.kind == Event.OBSERVE for place in _READINGS}
+        for template in recorded.templates
+    }
+    return [[_without(block, readings.get(block[0], set())) for block in lane] for lane in found]
+
+
+def _without(block: tuple[int, ...], places: set[int]) -> tuple[int, ...]:
+    return tuple(0 if place in places else word for place, word in enumerate(block)) if places else block
 
 
 def _lanes_of(log: npt.NDArray[np.uint32], threads: int, sizes: list[int]) -> list[list[tuple[int, ...]]]:
@@ -144,7 +155,7 @@ def compared(work: Work) -> str:
     groups = whole.grouped()
     if groups.by_unit().tolist() != small.grouped().by_unit().tolist():
         return "groups"
-    for unit in [group.members[0] for group in groups.groups][:UNITS]:
+    for unit in range(UNITS) if full.mode is Mode.SYNCED else [group.members[0] for group in groups.groups][:UNITS]:
         for lane, (one, other) in enumerate(zip(lanes(whole, unit, full), lanes(small, unit, compact), strict=True)):
             if one != other:
                 return f"unit {unit}, lane {lane}"

@@ -125,6 +125,33 @@ def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:
     assert "%clock" not in record(plain, leaves=True).ptx
 
 
+POLL = """
+extern "C" __global__ void polls(unsigned* out, int missing) {
+    volatile unsigned* flag = out + 64;
+    if (blockIdx.x == 1 && !missing) { out[0] = 1; __threadfence(); *flag = 1; }
+    if (blockIdx.x == 0) { while (*flag == 0); __threadfence(); out[1] = out[0]; }
+}
+"""
+
+
+@pytest.mark.parametrize("compact", [True, False], ids=["compact", "full"])
+@pytest.mark.parametrize("missing", [1, 0], ids=["never set", "set"])
+def test_a_poll_of_a_flag(missing: int, compact: bool, backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A round that leaves nothing looks whether the host stops the launch, and a log that ends there is read."""
+    monkeypatch.setattr(module, "COMPACT", compact)
+    backend.hangs = bool(missing)
+    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record", global_memory="on")
+    prepared = session.prepare(consan.Kernel(POLL, "polls").module, name="polls.cu")
+    assert prepared.recorded is not None
+    assert bool(prepared.recorded.compact) is compact
+    out = backend.alloc(512)
+    backend.write(out, bytes(512))
+    session.launch(prepared, "polls", (2, 1, 1), (1, 1, 1), [out.to_bytes(8, "little"), missing.to_bytes(4, "little")])
+    report = session.report()
+    assert (report.verdict, report.findings, len(report.incomplete)) == ("incomplete" if missing else "clean", (), missing)
+    assert "did not run to its end" in "".join(report.incomplete) or not missing
+
+
 @pytest.mark.parametrize("name", ["lock_without_fence", "progress_off_by_one", "store_ends_release_sequence"])
 @pytest.mark.parametrize("racy", [True, False], ids=["racy", "repaired"])
 def test_polls_of_global_memory(name: str, racy: bool, backend: Background) -> None:
