@@ -31,7 +31,7 @@ from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls, is_word
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
-from consan.instrument.record.words import keys_of
+from consan.instrument.record.words import Words, keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -130,12 +130,12 @@ class OuterRecorder:
         if waits_for_grids(instruction):
             self._grid_wait(instruction)
         if row.family in _FAMILIES and row.touches:
-            event = row.event(instruction)
+            event, address = row.event(instruction), None
             if self.is_sync(event):
                 self.polls.begin(instruction, node)
-                self._sync(instruction, event)
+                address = self._sync(instruction, event)
             if event.first.space in _OUTER:
-                self._access(instruction, row, event)
+                self._access(instruction, row, event, address)
 
     def after(self, node: int) -> str:
         """The text behind the instruction, after its access to shared memory is in the template too."""
@@ -160,17 +160,14 @@ class OuterRecorder:
         guard = self._kernel.guard(block, instruction)
         block.add(TemplateEvent(Event.GRID_WAIT, site=self._kernel.site_of(instruction), guard_word=guard))
 
-    def _access(self, instruction: Instruction, row: Row, event: InstructionEvent) -> None:
+    def _access(self, instruction: Instruction, row: Row, event: InstructionEvent, address: int | None) -> None:
+        """An access to global memory. `address`: the first word with its address, if the block has it."""
         kernel, access = self._kernel, event.first
         if access.address is None:
             raise Unsupported(f"{instruction.opcode} without an address")
-        block, snippet = kernel.open_block(), Snippet()
+        block = kernel.open_block()
         guard = self._global_guard(instruction, access)
-        wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
-        low, high = snippet.register("b32"), snippet.register("b32")
-        snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-        address, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
-        kernel.pending += code
+        address = self._address(block, instruction, access) if address is None else address
         if kernel.reads if access.access == "read" else kernel.writes:
             side = SideKind.READ if access.access == "read" else SideKind.WRITE
             footprint.add(kernel, instruction, side, access.address, access.space, SideBytes.of(access.total_bytes))
@@ -186,6 +183,17 @@ class OuterRecorder:
                 a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
+
+    def _address(self, block: Words, instruction: Instruction, access: MemoryAccess) -> int:
+        """The first of two words with an address."""
+        assert access.address is not None
+        snippet = Snippet()
+        wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
+        low, high = snippet.register("b32"), snippet.register("b32")
+        snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
+        word, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
+        self._kernel.pending += code
+        return word
 
     def _value(self, instruction: Instruction, event: InstructionEvent) -> int:
         """The word of a stored value; none where it has more than four bytes, or the store is strong."""
@@ -220,7 +228,8 @@ class OuterRecorder:
 
     # -- synchronisation -----------------------------------------------------------------------------------------------------
 
-    def _sync(self, instruction: Instruction, event: InstructionEvent) -> None:
+    def _sync(self, instruction: Instruction, event: InstructionEvent) -> int:
+        """The words of a strong access; returns the first of the two with its address."""
         kernel, block, access = self._kernel, self._kernel.open_block(), event.first
         guard_word = kernel.guard(block, instruction)
         targets = [operand for role, operand in event.operands if role == "dst" and operand.text != "_"][:1]
@@ -250,6 +259,7 @@ class OuterRecorder:
         flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
+        return first
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
         """Store the words of an address, which tell shared from global memory."""
