@@ -18,8 +18,10 @@ from consan.instrument.isa.queries import (
     in_space,
     is_exact,
     is_move,
+    lowest_bit,
     may_wait,
     polls,
+    takes_from_lane,
 )
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
 
@@ -47,7 +49,9 @@ __all__ = [
     "is_memory_or_sync",
     "is_move",
     "lookup",
+    "lowest_bit",
     "may_wait",
     "polls",
     "sources",
+    "takes_from_lane",
 ]

@@ -17,13 +17,16 @@ __all__ = [
     "in_space",
     "is_exact",
     "is_move",
+    "lowest_bit",
     "may_wait",
     "polls",
+    "takes_from_lane",
 ]
 
 # First letters of types of numbers that two machines may round in different ways.
 _ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
 _WITH_CARRY = frozenset({"addc", "subc", "madc"})
+_WIDEST = 64  # bits
 _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 
 
@@ -96,6 +99,18 @@ def adds(instruction: InstructionLike) -> bool:
 def elects(instruction: InstructionLike) -> bool:
     """Whether an instruction elects a lane."""
     return instruction.parts[0] == "elect"
+
+
+def takes_from_lane(instruction: InstructionLike) -> bool:
+    """Whether each lane gets the value of one lane, by its number (ISA "shfl.sync")."""
+    return instruction.parts[:3] == ("shfl", "sync", "idx")
+
+
+def lowest_bit(instruction: InstructionLike, second: int) -> int:
+    """The lowest bit of the first operand that a result depends on. `second`: the second operand, a number."""
+    if instruction.parts[0] == "and":
+        return (second & -second).bit_length() - 1 if second else _WIDEST
+    return second if instruction.parts[0] in ("shr", "bfe") and 0 <= second < _WIDEST else 0
 
 
 def in_space(instruction: InstructionLike, space: str, other: str) -> str:

@@ -35,6 +35,7 @@ from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
+from consan.instrument.record.uniform import WarpValues
 from consan.instrument.record.ways import controls, post_dominators, rounds
 
 _RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
@@ -100,6 +101,7 @@ class Computed:
     def __post_init__(self) -> None:
         function = self.plan.function
         self._made = definitions(function)
+        self.warp = WarpValues(function, self._made)
         self._nodes = {step.instruction.start: number for number, node in enumerate(self.graph.nodes) for step in node.steps}
         self._after = post_dominators(self.graph)
         self._controls = controls(self.graph, self._after)
@@ -223,7 +225,7 @@ class Computed:
             key, strong = pending.pop()
             for instruction in self._made.get(key, ()):
                 start = instruction.start
-                if start in self.recorded or (self._is_result(instruction) and not elects_one(instruction)):
+                if start in self.recorded or self._is_result(instruction):
                     self.recorded.setdefault(start, set()).add(key)
                 elif start in self.kept and self.kept[start] >= strong:
                     continue
@@ -236,8 +238,9 @@ class Computed:
                 self._note(instruction, strong)
 
     def _is_result(self, instruction: Instruction) -> bool:
+        """Whether what an instruction writes is recorded, if it is needed."""
         row = lookup(instruction.parts)
-        return row is not None and row.family in _RESULTS
+        return row is not None and row.family in _RESULTS and not (elects_one(instruction) or self.warp.spreads(instruction))
 
     def _note(self, instruction: Instruction, strong: bool) -> None:
         """Keep what the host needs to know of the launch."""

@@ -149,6 +149,8 @@ def replaced(kernel: KernelRewrite, instruction: Instruction, node: int) -> str 
         return ""
     if elects_one(instruction):
         return _elected(computed.slot(LEADER), instruction)
+    if computed.warp.spreads(instruction):
+        return f"mov.b32 {instruction.operands[0].text}, {instruction.operands[1].text};"
     return _given(kernel, instruction)
 
 
