@@ -15,7 +15,7 @@ from consan.instrument.isa import is_exact, is_move, lowest_bit, takes_from_lane
 from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
 
-_LANE_BITS = 5
+LANE_BITS = 5
 _ALL_LANES = 0xFFFFFFFF
 _OF_CTA = frozenset({"%ctaid", "%nctaid", "%ntid", "%clusterid", "%nclusterid"})
 
@@ -62,7 +62,7 @@ class WarpValues:
             return False
         second = operands[2]
         assert isinstance(second, Immediate)
-        if second.kind != "int" or lowest_bit(instruction, int(second.value)) < _LANE_BITS:
+        if second.kind != "int" or lowest_bit(instruction, int(second.value)) < LANE_BITS:
             return False
         made = self._only(key_of(instruction.scope, operands[1].name)) if instruction.scope.is_register(operands[1].name) else instruction
         return made is not None and (made is instruction or is_move(made)) and made.operands[1].text == "%tid.x"

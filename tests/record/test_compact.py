@@ -49,7 +49,7 @@ def test_every_kernel(name: str) -> None:
         assert compared(racy) == wanted or not is_steady(racy)
 
 
-def _work(body: str, odd: int = ODD, *, outer: bool = False, source: str = SOURCE) -> Work:
+def work_with(body: str, odd: int = ODD, *, outer: bool = False, source: str = SOURCE) -> Work:
     kernel = consan.Kernel(source.replace("BODY", body), entry="kernel", arch="sm_80")
     data = np.arange(CTAS * 64, dtype=np.int32) * 7
     return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(odd)], outer=outer)
@@ -80,17 +80,17 @@ MORE = {
 
 @pytest.mark.parametrize("body", [*BODIES.values(), *MORE.values()], ids=[*BODIES, *MORE])
 def test_ctas_are_equal_where_full_logs_are(body: str) -> None:
-    assert compared(_work(body)) == ""
+    assert compared(work_with(body)) == ""
 
 
 @pytest.mark.parametrize("body", [BODIES["one address"], MORE["a branch out of memory"]], ids=["one address", "a branch"])
 def test_with_global_memory(body: str) -> None:
-    assert compared(_work(body, outer=True)) == ""
+    assert compared(work_with(body, outer=True)) == ""
 
 
 def test_many_logs_are_computed_at_once() -> None:
     """They are those that each CTA has by itself, also beside one that cannot be computed."""
-    work = _work(MORE["a count out of memory"])
+    work = work_with(MORE["a count out of memory"])
     launch = work.run(work.recorded(compact=True))
     units, one_by_one = [3, 0, 7, 8], [launch.histories([unit])[0].log for unit in (3, 0, 7, 8)]
     for log, alone in zip(launch.histories(units), one_by_one, strict=True):
@@ -106,7 +106,7 @@ BOUNDED = SOURCE.replace("__global__ void", "__global__ void __launch_bounds__(6
 
 def test_texts_that_are_made_ahead_compute_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     """Then the first verdict decodes nothing any more, if the text bounds the block."""
-    work = _work(MORE["a count out of memory"], source=BOUNDED)
+    work = work_with(MORE["a count out of memory"], source=BOUNDED)
     launches = work.run(work.recorded(compact=True)), work.run(recorded := work.recorded(compact=True))
     wanted = launches[0].histories([0])[0].log
     begin(recorded, VirtualBackend)
@@ -128,7 +128,7 @@ class Dirty(VirtualBackend):
 
 @pytest.mark.parametrize("body", [MORE["a count out of memory"], MORE["a branch out of memory"]], ids=["loop", "no loop"])
 def test_a_compact_log_needs_no_cleared_memory(body: str) -> None:
-    work = _work(body)
+    work = work_with(body)
     recorded = work.recorded(compact=True)
     clean, dirty = work.run(recorded), work.run(recorded, LogMemory(Dirty()))
     units = range(CTAS)
@@ -140,7 +140,7 @@ ROUNDS = "for (int i = 0; i < 600; ++i) sum += tile[(out[i] + t) & 127];"
 
 def test_a_full_compact_log_is_told() -> None:
     """The lines of a warp are as few as a loop needs, and lanes go round it often."""
-    work = _work(ROUNDS)
+    work = work_with(ROUNDS)
     recorded = work.recorded(compact=True)
     least = 2 * CTAS * max(64, 2 * recorded.words) * LINE_BYTES
     tables_of = tables(list(recorded.templates))
@@ -168,7 +168,7 @@ sum = tile[n & 127];"""
 
 
 def test_what_failed_polls_count_is_not_known(monkeypatch: pytest.MonkeyPatch) -> None:
-    work = _work(POLLS, source=POLL)
+    work = work_with(POLLS, source=POLL)
     assert compared(work) == ""
     stored = work.recorded(compact=True).ptx.count(STORE)
     monkeypatch.setattr(Computed, "blur", lambda *_: set())
@@ -221,7 +221,7 @@ FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
 @pytest.mark.parametrize("fault", FAULTS)
 def test_planted_faults(fault: str, monkeypatch: pytest.MonkeyPatch) -> None:
     owner, attribute, change, body = FAULTS[fault]
-    work = _work(body)
+    work = work_with(body)
     monkeypatch.setattr(owner, attribute, change(getattr(owner, attribute)))
     assert compared(work) not in ("", "full")
 
@@ -232,7 +232,7 @@ def test_a_thread_counts_its_words_in_loops_only() -> None:
         (MORE["a count out of memory"], True),
         (MORE["a choice of two"], False),
     ):
-        (compact,) = _work(body).recorded(compact=True).compact
+        (compact,) = work_with(body).recorded(compact=True).compact
         assert (compact.stores, compact.counts) == (True, counts), body
 
 

@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 from compact_support import Work, compared
-from test_compact import STORE, _work
+from test_compact import STORE, work_with
 from test_deduplication import SOURCE
 
 from consan.instrument.record import uniform
@@ -34,7 +34,7 @@ HAND = """
 
 
 def _work_of(body: str) -> Work:
-    return _work(body, source=HAND + SOURCE)
+    return work_with(body, source=HAND + SOURCE)
 
 
 def _ptx(body: str, line: str) -> str:
@@ -62,5 +62,5 @@ def test_what_a_lane_may_not_have_is_stored(name: str) -> None:
 @pytest.mark.parametrize("name", ["half a warp", "a mask with a lane's bit"])
 def test_planted_fault(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Bits of the lane that are taken for those of the warp."""
-    monkeypatch.setattr(uniform, "_LANE_BITS", 4)
+    monkeypatch.setattr(uniform, "LANE_BITS", 4)
     assert compared(replace(_work_of(OTHERS[name]), ptx=_ptx(OTHERS[name], ".reqntid 64"))) != ""
