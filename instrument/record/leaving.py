@@ -1,8 +1,8 @@
 """How threads of a recorded kernel leave it when the host stops their launch.
 
 The host sets a word behind the launch's address. A thread looks at it where it may stay for ever: at a wait for an mbarrier that has
-failed, at the head of a loop that a thread can go round without an event, and behind a barrier that has taken long. So that waiting costs
-little, loops look in one of 256 slices of the clock only.
+failed, at the head of a loop that a thread can go round without an event, and behind a barrier that has taken long. To look takes a
+microsecond, so loops do in one of 256 slices of the clock only, or where places are counted, in 32 of 4,096.
 
 A thread that leaves writes down where: the wait that failed, as if it had returned, and a mark with the line. It stores no hashes, so its
 CTA is one that did not end. Its exit releases barriers of all threads of the CTA, and of the cluster. At barriers with a count it arrives
@@ -26,7 +26,7 @@ from consan.instrument.record.templates import LANES, LEFT
 from consan.instrument.record.words import Manner
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
-ROUNDS = 0xE0  # of the count of places: 32 of 256
+ROUNDS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at
 LONG = 1 << 18  # cycles; a barrier that takes longer is rare
 _BLOCKING = frozenset({"barrier", "cluster-barrier"})
 _Counted = tuple[tuple[int, int], ...]
@@ -147,7 +147,7 @@ def _always() -> str:
 
 def _sometimes() -> str:
     """As `_due`, where places are counted: that needs no clock."""
-    return f"and.b32 %__consan_x, %__consan_n, {ROUNDS}; setp.eq.u32 %__consan_q, %__consan_x, 0;\n"
+    return f"and.b32 %__consan_x, %__consan_n, {ROUNDS}; setp.eq.u32 %__consan_q, %__consan_x, {ROUNDS};\n"
 
 
 def _look() -> str:
