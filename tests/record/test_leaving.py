@@ -18,7 +18,7 @@ from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
 from consan.commands import again, check
-from consan.instrument.record import module, record
+from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps
 from consan.session import recording
@@ -62,6 +62,17 @@ def test_without_a_proof(owned: bool, backend: Background) -> None:
     (reason,) = report.incomplete
     assert "stopped after 30 s (--timeout SECONDS); --engine inline checks it" in reason
     assert "where its threads were: 6 warps of 2 CTAs" in reason
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [(100, "clean"), (3500, "incomplete")])
+def test_short_loops_do_not_look(rounds: int, verdict: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To look takes long, so the first rounds of a loop that are counted do not."""
+    monkeypatch.setattr(leaving, "LONG", 0xFFFFFFFF)
+    backend = Background()
+    backend.hangs = True
+    report, out = launched(backend, "differ", rounds, 1, 32, owned=False)
+    assert report.verdict == verdict
+    assert (out == (verdict == "clean")).all()
 
 
 def test_a_launch_that_ends_while_it_is_stopped(backend: Background) -> None:
