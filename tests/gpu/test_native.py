@@ -273,7 +273,7 @@ int main() {
 SUMS, DOUBLED = "_Z4sumsPKfPf", "_Z7doubledPf"
 
 
-ROWS = r"""
+NAMED_ROWS = r"""
 #include <cuda_runtime.h>
 __global__ void rows(float *out, const float *from, int stride) {
     int at = blockIdx.x * stride + threadIdx.x;
@@ -289,7 +289,7 @@ int main() {
 
 
 def test_a_race_in_global_memory_names_the_array_and_the_element(tmp_path: Path) -> None:
-    _, _, report = run(build(tmp_path, source=ROWS))
+    _, _, report = run(build(tmp_path, source=NAMED_ROWS))
     race = next(finding for finding in report["findings"] if finding["kind"] == "global-race")
     names = [access["name"] for access in race["accesses"] if access["role"] != "culprit"]
     assert all(re.fullmatch(r"element \d+ of argument 1 \(out\)", name) for name in names), names
