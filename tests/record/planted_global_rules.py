@@ -114,6 +114,8 @@ RULES = {
         "bulk_store_read_too_early",
         True,
     ),
+    "G12: no fence": ("outer.hpp", "if (access.fetches &&", "if (false &&", "flag_then_bulk_load", True),
+    "G12: fence of the writer": ("views.hpp", "if (number && fenced_at({each.chain, number}, other, time)) return true;", "", "flag_then_bulk_load", False),
     "G11: reductions": ("outer.hpp", " || (old.reduces && now.reduces)", "", "bulk_reductions_of_ctas", False),
     "G12: a proxy fence for global memory": (
         "globals.hpp",
