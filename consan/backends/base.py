@@ -8,7 +8,7 @@ Not handled: streams other than by handle, memory pools, more than one device in
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
@@ -83,6 +83,25 @@ class StreamWork(Protocol):
 
 
 @runtime_checkable
+class CallSource(Protocol):
+    """The program's calls of the CUDA driver, and what the driver knows of the handles and addresses in them."""
+
+    def follow(self, listener: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
+        """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
+
+        `layouts`: the parameters of calls, in the characters of `struct`, by name.
+        """
+
+    def blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
+
+    def kernel(self, function: int) -> str:
+        """The name of a kernel; empty where the driver does not tell."""
+
+
 class Backend(Protocol):
     """A device that runs PTX."""
 
@@ -144,6 +163,10 @@ class Backend(Protocol):
     @property
     def work(self) -> StreamWork | None:
         """Work in the program's streams. None: the host waits for each recorded launch."""
+
+    @property
+    def calls(self) -> CallSource | None:
+        """The program's calls of the driver. None: they are not seen here."""
 
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""

@@ -24,7 +24,8 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
-from consan.backends.base import DEFAULT_STREAMS, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
+from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
+from consan.backends.callbacks import CALLS
 from consan.backends.driver_values import (
     check_arguments,
     host_bytes,
@@ -87,6 +88,7 @@ class CudaBackend:
         self.attributes = {name: self._attribute(number) for name, number in api.DEVICE_ATTRIBUTES.items()}
         self._streams = Streams(self._driver)
         self.work: StreamWork | None = CudaWork(self, self._driver)
+        self.calls: CallSource | None = CALLS
         with self.current():
             self._control = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING)
 

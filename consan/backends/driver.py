@@ -9,8 +9,11 @@ Not handled: Windows, and entry points newer than CUDA 12.0 unless the caller ch
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 import functools
+import threading
+from collections.abc import Iterator
 from typing import Any
 
 from consan._errors import ConsanError, EnvironmentFailure, InternalError, UsageError
@@ -79,6 +82,24 @@ ATTRIBUTE_COOPERATIVE = 2
 ATTRIBUTE_CLUSTER = 4
 
 
+class _Own(threading.local):
+    depth = 0
+
+
+OWN = _Own()
+"""Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
+
+
+@contextlib.contextmanager
+def own_calls() -> Iterator[None]:
+    """Inside the block this thread's calls are consan's own, though a framework makes them."""
+    OWN.depth += 1
+    try:
+        yield
+    finally:
+        OWN.depth -= 1
+
+
 class Driver:
     """The driver library. `call` raises for every result except success."""
 
@@ -91,7 +112,11 @@ class Driver:
 
     def status(self, function: str, *arguments: Any) -> int:
         """Call a function and return its `CUresult`. Raises for a kernel's fatal error."""
-        code = int(getattr(self._library, function)(*arguments))
+        OWN.depth += 1
+        try:
+            code = int(getattr(self._library, function)(*arguments))
+        finally:
+            OWN.depth -= 1
         if code in _STICKY:
             raise self.error(code, function)
         return code

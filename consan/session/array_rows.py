@@ -11,6 +11,7 @@ import numpy.typing as npt
 from consan.checker.beside import KEPT, KeptFlag, Rows
 
 MOST_RUNS: Final = 1 << 16  # of one array
+_MOST_BYTES: Final = 1 << 30  # of one row
 HOST: Final = 1 << 63  # added to addresses of the host
 ROWS: Final = np.dtype([*KEPT.descr, ("device", "<u8")])
 
@@ -76,3 +77,14 @@ def span_of(rows: Rows | None) -> tuple[int, int]:
         return 0, 0
     begin = rows["address"]
     return int(begin.min()), int((begin + rows["bytes"].astype(np.uint64)).max())
+
+
+def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, int]]) -> Rows:
+    """The accesses of an operation that reads and writes ranges of bytes of the device."""
+    given = [(each, KeptFlag.READS) for each in reads] + [(each, KeptFlag.WRITES) for each in writes]
+    parts = [(begin, min(begin + _MOST_BYTES, end), flag) for (first, end), flag in given for begin in range(first, end, _MOST_BYTES)]
+    rows = np.zeros(len(parts), ROWS)
+    for row, (begin, end, flag) in zip(rows, parts, strict=True):
+        row["address"] = row["device"] = begin
+        row["bytes"], row["flags"] = end - begin, flag
+    return rows

@@ -21,7 +21,7 @@ from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
 from consan.session.array_rows import HOST, ROWS, span_of
 from consan.session.layouts import AddressName
-from consan.session.streams import LaunchOrder, Stream, StreamPlace
+from consan.session.streams import LaunchOrder, Numbers, Stream, StreamPlace
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
@@ -35,6 +35,10 @@ MOST_RUNNING = 4096  # launches, and operations of a framework
 _TOO_MANY = (
     f"more than {MOST_RUNNING:,} launches and array operations were made while the host waited for none: the oldest were not compared"
 )
+
+
+MOST_OF_PROGRAM = 1024  # of a program on a GPU
+_LEFT_OUT = f"it was compared with the next {MOST_OF_PROGRAM:,} launches and operations: the host waited for none of them"
 
 
 @dataclass(frozen=True)
@@ -152,14 +156,44 @@ class _Operated:
 _Done = _Launched | _Operated
 
 
+@dataclass(frozen=True)
+class GraphNode:
+    """A launch, or an operation, that is a node of a graph. `start`: the nodes that are over when it starts."""
+
+    number: int
+    done: _Done
+    start: Numbers
+
+
 @dataclass(eq=False)
 class Beside:
-    """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete."""
+    """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete.
+
+    `of_program`: they are all that a program does on a GPU. What is not compared there is told of the kernels that consan checks.
+    """
 
     required: bool = True
+    of_program: bool = False
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
     _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
+    _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
+
+    def nodes(self) -> tuple[GraphNode, ...]:
+        """All that was done, as nodes of a graph."""
+        return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
+
+    def graph_launched(self, session: Session, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
+        """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""
+        place, numbers = self.place(stream, programmatic=False), dict[int, int]()
+        start = place.start | after & self.timeline.everything
+        for node in nodes:
+            known = frozenset(numbers.values())
+            begins = start | {numbers[each] for each in node.start}
+            numbers[node.number] = self._add(
+                session, replace(node.done, stream=stream), StreamPlace(begins, begins), waits=False, known=known
+            )
+        return start | frozenset(numbers.values())
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
         """Where the next launch stands. One without a stream comes after all others, and before all that follow.
@@ -208,19 +242,31 @@ class Beside:
         total = sum(len(done.rows) for done in self._done.values() if done.rows is not None)
         return rows if total + len(rows) <= MOST_ROWS else None
 
-    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool) -> None:
-        for number in sorted(self.timeline.everything - place.start):
+    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, known: Numbers = frozenset()) -> int:
+        """`known`: those with which it was compared before."""
+        for number in sorted(self.timeline.everything - place.start - known):
             self._compare(session, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
-        self._done[number] = done
+        self._done[number], self._starts[number] = done, place.start
         if done.stream is None:
             self.timeline.host_waits(self.timeline.everything)
         else:
             done.stream.launched(number, place)
-        if len(self.timeline.running) > MOST_RUNNING:
-            self.timeline.host_waits(frozenset([min(self.timeline.running)]))
+        if len(self.timeline.running) > (MOST_OF_PROGRAM if self.of_program else MOST_RUNNING):
+            self._leave_out(session, min(self.timeline.running))
+        if len(self._done) > len(self.timeline.running):
+            self._done = {each: self._done[each] for each in self.timeline.running}
+            self._starts = {each: self._starts[each] for each in self.timeline.running}
+        return number
+
+    def _leave_out(self, session: Session, oldest: int) -> None:
+        """Compare the oldest launch with no later one."""
+        self.timeline.host_waits(frozenset([oldest]))
+        done = self._done[oldest]
+        if not self.of_program:
             session.watch.reasons[_TOO_MANY] = None
-        self._done = {each: self._done[each] for each in self.timeline.running}
+        elif isinstance(done, _Launched):
+            session.recording.lacks_outer(done.prepared, done.shape.entry, _LEFT_OUT)
 
     def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
@@ -235,7 +281,7 @@ class Beside:
 
     def _tell_unknown(self, session: Session, earlier: _Done, later: _Done) -> None:
         """Tell that two were not compared: of a program, each kernel has the reason."""
-        if self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched)):
+        if not self.of_program and (self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched))):
             names = f"{earlier.name} and {later.name}"
             session.watch.reasons[f"the launches of {names} were not compared: the accesses of one are not known in full"] = None
             return

@@ -16,11 +16,14 @@ import functools
 import math
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
+from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.instrument.record.global_memory import Mode
+from consan.session.beside import LaunchShape, Memory
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device
+from consan.session.followed_streams import FollowedStreams
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.judging import Judge
 from consan.session.layouts import AddressNames
@@ -29,15 +32,16 @@ from consan.session.parameters import Asked, Parameters, unknown
 from consan.session.prepared import Prepared
 from consan.session.selection import Selection
 from consan.session.sent import Shape
-from consan.session.streams_seen import StreamsSeen
 from consan.session.watch import SessionWatch
+
+_BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 
 
 @dataclass(frozen=True)
 class FrameworkLaunch:
     """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
 
-    `args`: reads the parameters, before the launch.
+    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
     """
 
     entry: str
@@ -48,6 +52,7 @@ class FrameworkLaunch:
     module: Handle
     shared: int = 0
     args: Asked = unknown
+    edge: str = ""
 
     @property
     def threads(self) -> int:
@@ -66,6 +71,7 @@ class Frameworks:
     selection: Selection
     beside: BesideProgram
     names: AddressNames
+    streams: FollowedStreams
 
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
@@ -76,11 +82,7 @@ class Frameworks:
         """Start afresh after a report."""
         self.beside.forget()
         self._looks.forget()
-        self._streams.forget()
-
-    @functools.cached_property
-    def _streams(self) -> StreamsSeen:
-        return StreamsSeen(self.judge.recording)
+        self.streams.seen.forget()
 
     @functools.cached_property
     def _looks(self) -> GlobalLooks:
@@ -99,15 +101,17 @@ class Frameworks:
             yield plain
             return
         with _loaded(prepared, launch.module):
-            look = NONE
-            if not self.device.backend.capturing(launch.stream):
-                self._streams.launched(launch.stream)
-                look = self._looks.of(prepared, launch)
-            chosen = yield from self._launched(prepared, launch, look)
+            captured = self.device.backend.capturing(launch.stream)
+            look = NONE if captured else self._looks.of(prepared, launch, compared=self.streams.compares)
+            form = look.whole or prepared
+            with self.judge.recording.keeping(self.streams.compares and not captured and _records_outer(form)), self.streams.making():
+                chosen = yield from self._launched(prepared, launch, look)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
+            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS)
+            self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""
@@ -155,9 +159,13 @@ class Frameworks:
         return chosen
 
 
+def _records_outer(form: Prepared) -> bool:
+    return form.recorded is not None and form.recorded.mode is not Mode.OFF
+
+
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:
     """The parameters for a proof that the launch may be recorded without global memory; none where there is nothing to prove."""
-    return () if look.whole is not None or form.recorded is None or form.recorded.mode is Mode.OFF else launch.args() or ()
+    return () if look.whole is not None or not _records_outer(form) else launch.args() or ()
 
 
 @contextlib.contextmanager

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
+MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
@@ -65,14 +66,16 @@ class GlobalLooks:
     _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
-    def of(self, prepared: Prepared, launch: FrameworkLaunch) -> GlobalLook:
-        """How to look at a launch that is about to be made."""
+    def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
+        """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
         recording = self.judge.recording
         if not recording.outer or prepared.recorded is None or prepared.recorded.mode is not Mode.OFF or prepared.doubtful:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
         args = launch.args() if self.judge.proofs.may_prove(prepared, launch.entry) else None
+        if compared and (whole := self._whole(prepared, launch, compared=True)) is not None:
+            return GlobalLook(whole)
         if shape in shapes:
             return GlobalLook(args=args)
         shapes.add(shape)
@@ -110,11 +113,12 @@ class GlobalLooks:
         self._looks.clear()
         self._owed.clear()
 
-    def _whole(self, prepared: Prepared, launch: FrameworkLaunch) -> Prepared | None:
-        """The form of a module that records global memory too, for a launch. None: the report says why."""
+    def _whole(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> Prepared | None:
+        """The form of a module that records global memory too, for a launch. None: the report says why, unless it is `compared` too."""
         kernel = prepared.number, launch.entry
         looks, whole = self._looks.get(kernel, 0), None
-        why = FIRST_ONLY if looks >= MOST_LOOKS else self._too_large(prepared, launch) or _state(prepared)
+        most = MOST_COMPARED if compared else MOST_LOOKS
+        why = FIRST_ONLY if looks >= most else self._too_large(prepared, launch) or _state(prepared)
         if not why:
             try:
                 whole = self._form(prepared)
@@ -122,7 +126,8 @@ class GlobalLooks:
             except ConsanError as error:  # the program goes on with the form that it has
                 why = f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
         if why or whole is None:
-            self.judge.recording.lacks_outer(prepared, launch.entry, why)
+            if not compared:
+                self.judge.recording.lacks_outer(prepared, launch.entry, why)
             return None
         whole.address_name, whole.unrepeatable = prepared.address_name, True
         self._looks[kernel] = looks + 1

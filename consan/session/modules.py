@@ -13,6 +13,7 @@ from dataclasses import replace
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
+from consan.backends.driver import own_calls
 from consan.checker.ahead import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
@@ -190,9 +191,10 @@ class Modules:
             return
         if not prepared.refusal:
             self._recording.takes_hooks(prepared.name, "its framework launches it")
-        set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
-        if prepared.delayed:
-            set_symbol(SEED, self._device.delay_bytes())
+        with own_calls():
+            set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
+            if prepared.delayed:
+                set_symbol(SEED, self._device.delay_bytes())
 
     def for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for launches with this cluster size. It is instrumented again if it was not made for it."""

@@ -102,8 +102,11 @@ class ProgramStreams:
             if self._busy:
                 self.beside.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
         number = handle or _FIRST_HANDLE + len(self._known)
-        stream = ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge)
-        self._known[number] = stream
+        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
+
+    def keep(self, stream: ProgramStream) -> ProgramStream:
+        """Know a stream by its handle."""
+        self._known[stream.handle] = stream
         return stream
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
@@ -148,7 +151,7 @@ class ProgramStreams:
             if self.compares:
                 self.memory.look()
                 self.beside.operated(
-                    self.session, OperationSide(name, *_caller()), stream, rows_of(reads, writes) if known else None, owners
+                    self.session, OperationSide(name, *caller()), stream, rows_of(reads, writes) if known else None, owners
                 )
 
     def given(self, address: int, nbytes: int, stream: ProgramStream) -> None:
@@ -163,7 +166,7 @@ class ProgramStreams:
             self.memory.freed.append((address, nbytes, stream))
 
 
-def _caller() -> tuple[str, int]:
+def caller() -> tuple[str, int]:
     """The program's line that is running."""
     frame = sys._getframe(1)
     while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:

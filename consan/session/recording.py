@@ -8,8 +8,9 @@ Not handled: the record of a launch on a GPU that ends with a fault.
 
 from __future__ import annotations
 
+import contextlib
 import math
-from collections.abc import Callable, Hashable, Mapping
+from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
@@ -198,6 +199,15 @@ class Recording:
         if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+
+    @contextlib.contextmanager
+    def keeping(self, keeps: bool) -> Iterator[None]:
+        """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
+        before, self.kept, self.keeps = self.keeps, None, self.keeps or keeps
+        try:
+            yield
+        finally:
+            self.keeps = before
 
     def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
         """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""

@@ -32,7 +32,9 @@ from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
+from consan.session.driver_calls import follow
 from consan.session.endings import not_recorded
+from consan.session.followed_streams import FollowedStreams
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
 from consan.session.judging import Judge, Restore
@@ -176,6 +178,7 @@ class Session:
     def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", reached: bool = False) -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""
         with self._own() as modules:
+            self.followed  # noqa: B018 - from here on
             return modules.for_framework(ptx, name, reached=reached)
 
     def plain(self, prepared: Prepared) -> Handle:
@@ -199,8 +202,17 @@ class Session:
         return ProgramStreams(self)
 
     @functools.cached_property
+    def followed(self) -> FollowedStreams:
+        """The streams of the program on a GPU."""
+        streams = FollowedStreams(self)
+        if self.recording.looks_outside(self.backend):
+            follow(streams)
+        return streams
+
+    @functools.cached_property
     def _frameworks(self) -> Frameworks:
-        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names)
+        judge, watch, beside = self._judge, self.watch, self._beside
+        return Frameworks(self.device, self.modules, judge, watch, self.selection, beside, self.names, self.followed)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""

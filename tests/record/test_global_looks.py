@@ -2,75 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import pytest
-from leaving_support import SHADOW, slow_clock
-from streams_support import Streams
+from framework_support import KERNELS, Framework, gap
+from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
-from consan.reports.model import Report
 from consan.session import global_looks
-from consan.session.device import Device
-from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules import Modules
-from consan.session.session import Session
-from consan.toolchain.nvrtc import compile_ptx
 
-BLOCK, WORDS = (64, 1, 1), 512
-KERNELS = """
-// Each thread has its own element, unless `shift` moves those of CTA 1 on those of CTA 0.
-extern "C" __global__ void fills(unsigned* out, unsigned* from, int shift) {
-    unsigned at = blockIdx.x * blockDim.x + threadIdx.x - (blockIdx.x == 1 ? shift : 0);
-    out[at] = from[at] + blockIdx.x;
-}
-// Where a thread writes follows from memory: `from` has zeros.
-extern "C" __global__ void scatters(unsigned* out, unsigned* from, int apart) {
-    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = threadIdx.x;
-}
-// The same, with a barrier: it records something.
-extern "C" __global__ void exchanges(unsigned* out, unsigned* from, int apart) {
-    __shared__ unsigned values[64];
-    values[threadIdx.x] = threadIdx.x;
-    __syncthreads();
-    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = values[63 - threadIdx.x];
-}
-"""
-
-
-class Framework:
-    """A framework that launches kernels, and does not wait. `knows`: it tells the parameters."""
-
-    def __init__(self, source: str = KERNELS, *, knows: bool = True, **options: Any) -> None:
-        self.backend, self.knows = Streams(), knows
-        self.session = Session(on=Device(self.backend, arena_bytes=SHADOW), trace_memory=1 << 24, **options)
-        self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
-        self.module = self.backend.load(self.prepared.instrumented.ptx)
-        self.session.attach(self.prepared, lambda name, data: self.backend.write(self.backend.symbol(self.module, name)[0], data))
-        self.out, self.source = self.backend.alloc(4 * WORDS), self.backend.alloc(4 * WORDS)
-        self.backend.write(self.source, bytes(4 * WORDS))
-        self.exchanged: list[bool] = []
-        self.asked = 0  # how often for parameters
-
-    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
-        values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
-
-        def args() -> tuple[bytes, ...] | None:
-            self.asked += 1
-            return tuple(values) if self.knows else None
-
-        launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
-        with self.session.framework_launch(self.prepared, launch) as module:
-            self.exchanged.append(module is not None)
-            self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
-
-    def report(self) -> Report:
-        return self.session.report()
-
-
-def gap(report: Report) -> str:
-    """What the report says of global memory."""
-    return next((area.partition(": ")[2] for area in report.not_checked if area.startswith("global-memory")), "")
+NOT_COMPARED = "launches of different streams are not compared on a GPU: the calls of its driver are not seen"
 
 
 @pytest.fixture(autouse=True)
@@ -267,7 +207,7 @@ def test_launches_of_different_streams_are_not_compared(streams: tuple[int, int]
         framework.launch(stream=stream)
     report = framework.report()
     assert (report.verdict, "global-memory" in report.checked) == ("clean", compared)
-    assert gap(report) == ("" if compared else "races are not looked for in fills: launches of different streams are not compared on a GPU")
+    assert gap(report) == ("" if compared else f"races are not looked for in fills: {NOT_COMPARED}")
     framework.session.take()
     framework.launch(stream=streams[0])
     assert "global-memory" in framework.report().checked

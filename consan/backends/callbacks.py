@@ -1,0 +1,181 @@
+"""The calls of the CUDA driver that the process makes, whoever makes them, by callbacks of CUPTI.
+
+CUPTI calls a function of ours behind each call of the driver, on the thread that has made it: calls of CuPy, of torch, of a library, and
+those of the CUDA runtime, however it is linked. So all calls that order streams are seen, and none is missed because a framework has
+another name for it. Calls of consan's own are left out (`driver.OWN`).
+
+CUPTI comes with torch, with Triton and with the CUDA toolkit. It has one subscriber in a process: where a profiler is it, nothing is
+followed, and a profiler that starts later is refused.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import importlib.util
+import re
+import struct
+import weakref
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final, Protocol
+
+from consan.backends import driver as api
+
+_DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
+_TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
+_MOST_NAMES: Final = 1 << 12
+_FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
+_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
+_MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+NO_LIBRARY: Final = "CUPTI is not installed"
+TAKEN: Final = "a profiler has subscribed to CUPTI"
+
+
+@dataclass(frozen=True)
+class DriverCall:
+    """A call that has succeeded. `name`: without its version; `per_thread`: stream 0 is the thread's own default stream.
+
+    `values`: the parameters, if the listener knows their layout.
+    """
+
+    name: str
+    values: tuple[int, ...] = ()
+    per_thread: bool = False
+    context: int = 0
+
+
+class Listener(Protocol):
+    """Who is called behind each call of the driver."""
+
+    def called(self, call: DriverCall) -> None:
+        """A call has succeeded."""
+
+    def missed(self, why: str) -> None:
+        """A call was not understood."""
+
+
+class _CallbackData(ctypes.Structure):
+    """`CUpti_CallbackData`."""
+
+    _fields_ = (
+        ("site", ctypes.c_int),
+        ("name", ctypes.c_char_p),
+        ("params", ctypes.c_void_p),
+        ("status", ctypes.POINTER(ctypes.c_int)),
+        ("symbol", ctypes.c_char_p),
+        ("context", ctypes.c_void_p),
+    )
+
+
+_Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_CallbackData))
+
+
+class DriverCalls:
+    """The calls of this process (`CallSource`)."""
+
+    def __init__(self) -> None:
+        self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
+        self._forms: dict[int, tuple[str, bool, struct.Struct | None]] = {}  # by the number of the function
+        self._callback = _Callback(self._called)
+        self._library: ctypes.CDLL | None = None
+        self.why_not: str | None = None  # why nothing is followed; None: nobody has asked yet
+
+    def follow(self, listener: Listener, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
+        """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
+
+        All listeners of a process have the same names and layouts: the first one's.
+        """
+        if self.why_not is None:
+            self.why_not = self._subscribe(matters, {name: struct.Struct(layout) for name, layout in layouts.items()})
+        if not self.why_not:
+            self._listeners.add(listener)
+        return self.why_not
+
+    def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, struct.Struct]) -> str:
+        why = NO_LIBRARY
+        for path in _libraries():
+            try:
+                library, subscriber = ctypes.CDLL(path), ctypes.c_void_p()
+                status = library.cuptiSubscribe(ctypes.byref(subscriber), self._callback, None)
+            except (OSError, AttributeError):
+                continue
+            if status == _TAKEN:
+                return TAKEN
+            why = f"CUPTI does not work here (error {status})"
+            if not status:
+                self._library = library
+                return self._enable(library, subscriber, matters, layouts)
+        return why
+
+    def _enable(
+        self, library: ctypes.CDLL, subscriber: ctypes.c_void_p, matters: Callable[[str], bool], layouts: Mapping[str, struct.Struct]
+    ) -> str:
+        found, status = ctypes.c_char_p(), 0
+        for number in range(1, _MOST_NAMES):
+            if library.cuptiGetCallbackName(_DRIVER_API, number, ctypes.byref(found)):
+                break
+            form = _FORM.match((found.value or b"").decode())
+            if form is not None and matters(form["name"]):
+                self._forms[number] = form["name"], form["per_thread"] is not None, layouts.get(form["name"])
+                status = status or library.cuptiEnableCallback(1, subscriber, _DRIVER_API, number)
+        if status or not self._forms:
+            library.cuptiUnsubscribe(subscriber)
+            return f"CUPTI does not work here (error {status})"
+        return ""
+
+    def _called(self, _: int, __: int, number: int, data: Any) -> None:
+        if api.OWN.depth or data[0].site != _EXIT:
+            return
+        try:
+            self._tell(number, data[0])
+        except Exception as error:  # it cannot pass through the driver
+            for each in list(self._listeners):
+                each.missed(f"{type(error).__name__}: {error}")
+
+    def _tell(self, number: int, data: _CallbackData) -> None:
+        if data.status and data.status[0]:
+            return
+        name, per_thread, layout = self._forms[number]
+        values = layout.unpack(ctypes.string_at(data.params, layout.size)) if layout is not None and data.params else ()
+        call = DriverCall(name, values, per_thread, data.context or 0)
+        for each in list(self._listeners):
+            each.called(call)
+
+    def blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+        flags = ctypes.c_uint()
+        return bool(_quiet("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & _NON_BLOCKING
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
+        kind = ctypes.c_uint()
+        return not _quiet("cuPointerGetAttribute", ctypes.byref(kind), _MEMORY_TYPE, ctypes.c_uint64(address))
+
+    def kernel(self, function: int) -> str:
+        """The name of a kernel; empty where the driver does not tell (before 12.3)."""
+        name = ctypes.c_char_p()
+        if not api.driver().has("cuFuncGetName") or _quiet("cuFuncGetName", ctypes.byref(name), ctypes.c_void_p(function)):
+            return ""
+        return (name.value or b"").decode(errors="replace")
+
+
+def _quiet(function: str, *arguments: Any) -> int:
+    return api.driver().status(function, *arguments)
+
+
+CALLS: Final = DriverCalls()
+
+
+def _libraries() -> Iterator[str]:
+    """Where CUPTI may be: the one that the process has loaded, those of packages, and that of the toolkit."""
+    try:
+        mapped = Path("/proc/self/maps").read_text()
+    except OSError:
+        mapped = ""
+    yield from dict.fromkeys(re.findall(r"/\S*/libcupti\.so\S*", mapped))
+    for package, place in (("nvidia", "*/lib/libcupti.so.*"), ("triton", "backends/nvidia/lib/cupti*/libcupti.so*")):
+        spec = importlib.util.find_spec(package)
+        for folder in spec.submodule_search_locations or () if spec is not None else ():
+            yield from map(str, sorted(Path(folder).glob(place), reverse=True))
+    yield from ("libcupti.so", "libcupti.so.13", "libcupti.so.12", "/usr/local/cuda/extras/CUPTI/lib64/libcupti.so")

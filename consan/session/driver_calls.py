@@ -1,0 +1,330 @@
+"""What each call of the driver means for the order of a program's work (CUDA Driver API, "Stream Management", "Event Management").
+
+A call that waits for the host's sake is taken for an order of all that it may wait for: `cuMemFree` waits for the device, and a copy to
+pageable memory for its stream. A call that may order streams and has no row here ends the comparison, with its name as the reason.
+
+Not followed: what host functions in a stream (`cuLaunchHostFunc`) tell to other threads; the host is taken to know all that is before one.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, Protocol
+
+from consan.session.array_rows import rows_between
+from consan.session.followed_streams import FollowedStreams
+from consan.session.program_streams import PER_THREAD, ProgramStream
+
+if TYPE_CHECKING:
+    from consan.checker.beside import Rows
+    from consan.session.captures import Captures, Place
+
+_MATTERS: Final = re.compile(
+    r"cu(Stream|Event|Launch|Mem(cpy|set|Free|AllocAsync|AllocFromPool|BatchDecompress)|Graph(?!ics)|(Green)?Ctx(Record|Wait|Synchronize)"
+    r"|EGL|WaitExternal|SignalExternal|IpcOpenEvent|GreenCtxStream)"
+)
+_IDLE: Final = re.compile(
+    r"Get|Attribute|Priority|UserObject|DebugDot|Upload|IsCapturing|Enabled|ElapsedTime|cuEventCreate$|cuGraphCreate|cuGraphDestroy|AttachMem"
+    r"|ConditionalHandle|FindInClone"
+)
+_CREATES: Final = "WithPriority"
+_NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTERNAL
+_STREAM_IN_CONFIG: Final = 32  # bytes, in CUlaunchConfig
+_NODES_OF_EVENTS: Final = frozenset((6, 7, 8, 9, 12))  # CUgraphNodeType: waits, records, semaphores, memory operations
+_NOT_SEEN: Final = "the calls of its driver are not seen"
+_SEVERAL: Final = "the program has several contexts of the driver"
+
+
+class SeenCall(Protocol):
+    """A call that has succeeded (consan/backends/callbacks.py)."""
+
+    @property
+    def name(self) -> str:
+        """Its name, without the version."""
+
+    @property
+    def values(self) -> tuple[int, ...]:
+        """Its parameters."""
+
+    @property
+    def per_thread(self) -> bool:
+        """Whether stream 0 is the thread's own default stream."""
+
+    @property
+    def context(self) -> int:
+        """The context that was current."""
+
+
+Meaning = Callable[["ProgramOrder", SeenCall], None]
+
+
+def matters(name: str) -> bool:
+    """Whether a call may order streams, or puts work into one."""
+    return name in LAYOUTS or (_MATTERS.match(name) is not None and _IDLE.search(name.removesuffix(_CREATES)) is None)
+
+
+@dataclass(eq=False)
+class ProgramOrder:
+    """The order of one program's work, by its calls."""
+
+    streams: FollowedStreams
+    _context: int = 0
+
+    @property
+    def captures(self) -> Captures:
+        """The graphs that are captured."""
+        return self.streams.captures
+
+    def called(self, call: SeenCall) -> None:
+        """The program has made a call."""
+        if self.streams.seen.why:
+            return
+        with self.streams.lock:
+            if call.context and call.context != self._context:
+                if self._context:
+                    self.streams.stops(_SEVERAL)
+                self._context = call.context
+            row = _ROWS.get(call.name)
+            if row is None:
+                self.streams.stops(f"the program calls {call.name}, whose order is not followed")
+            else:
+                row[1](self, call)
+
+    def missed(self, why: str) -> None:
+        """A call was not understood."""
+        self.streams.stops(why)
+
+    def place(self, call: SeenCall, at: int | None) -> Place:
+        """The stream that is a parameter of a call, or the default stream."""
+        handle = 0 if at is None else call.values[at]
+        return self.captures.place(PER_THREAD if call.per_thread and not handle else handle)
+
+    def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> None:
+        """The program has put something into a stream."""
+        self.streams.did(name, self.place(call, at), rows)
+
+    def host_waits(self, call: SeenCall, at: int | None) -> None:
+        """The host has waited for a stream."""
+        place = self.place(call, at)
+        if isinstance(place.stream, ProgramStream):  # work in a capture is not waited for
+            self.streams.host_waits(place.stream)
+
+
+def follow(streams: FollowedStreams) -> None:
+    """Follow the driver's calls for a session from now on. Where nobody can, its streams know why."""
+    calls, streams.order = streams.session.backend.calls, ProgramOrder(streams)
+    why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
+    if why:
+        streams.stops(why)
+    else:
+        streams.facts = calls
+
+
+def _pass(order: ProgramOrder, call: SeenCall) -> None:
+    """Nothing follows."""
+
+
+def _stream_made(order: ProgramOrder, call: SeenCall) -> None:
+    handle = ctypes.c_void_p.from_address(call.values[0]).value or 0
+    order.streams.gone(handle)
+    order.streams.make(blocking=not call.values[1] & _NON_BLOCKING, handle=handle)
+
+
+def _stream_gone(order: ProgramOrder, call: SeenCall) -> None:
+    order.streams.gone(call.values[0])
+
+
+def _recorded(order: ProgramOrder, call: SeenCall) -> None:
+    if len(call.values) > 2 and call.values[2] & _EXTERNAL:
+        order.streams.stops("a node of a graph records an event")
+    order.captures.record(call.values[0], order.place(call, 1))
+
+
+def _event_gone(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.events.pop(call.values[0], None)
+
+
+def _waits(order: ProgramOrder, call: SeenCall) -> None:
+    if call.values[2] & _EXTERNAL:
+        order.streams.stops("a node of a graph waits for an event")
+    order.captures.wait(call.values[1], order.place(call, 0))
+
+
+def _event_passed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.passed(call.values[0])
+
+
+def _stream_passed(order: ProgramOrder, call: SeenCall) -> None:
+    order.host_waits(call, 0)
+
+
+def _all_passed(order: ProgramOrder, call: SeenCall) -> None:
+    order.streams.synchronize()
+
+
+def _host_function(order: ProgramOrder, call: SeenCall) -> None:
+    order.host_waits(call, 0)
+
+
+def _launched(order: ProgramOrder, call: SeenCall) -> None:
+    if order.streams.made_by_us:
+        return
+    function, handle = call.values[0], call.values[8]
+    _kernel(order, call, function, handle)
+
+
+def _launched_by_config(order: ProgramOrder, call: SeenCall) -> None:
+    if not order.streams.made_by_us:
+        handle = ctypes.c_void_p.from_address(call.values[0] + _STREAM_IN_CONFIG).value or 0
+        _kernel(order, call, call.values[1], handle)
+
+
+def _kernel(order: ProgramOrder, call: SeenCall, function: int, handle: int) -> None:
+    name = order.streams.kernel(function)
+    order.streams.did(name, order.captures.place(PER_THREAD if call.per_thread and not handle else handle), None)
+
+
+def _capture_begins(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.begin(call.values[0])
+
+
+def _capture_ends(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.end(call.values[0], ctypes.c_void_p.from_address(call.values[1]).value or 0)
+
+
+def _instantiated(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.instantiate(call.values[1], ctypes.c_void_p.from_address(call.values[0]).value or 0)
+
+
+def _graph_launched(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.launch(call.values[0], order.place(call, 1))
+
+
+def _executable_changed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.executables.pop(call.values[0], None)
+
+
+def _node_added(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.graphs.pop(call.values[1], None)
+
+
+def _any_node_added(order: ProgramOrder, call: SeenCall) -> None:
+    _node_added(order, call)
+    kinds = [ctypes.c_int.from_address(each).value for each in call.values[4:] if each > 1 << 16]  # one is the number of dependencies
+    if _NODES_OF_EVENTS.intersection(kinds):
+        order.streams.stops("a node of a graph waits for something, or lets others wait")
+
+
+def _nodes_changed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.graphs.clear()
+
+
+def _freed(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.freed(call.values[0], order.place(call, 1))
+
+
+def _allocated(order: ProgramOrder, call: SeenCall) -> None:
+    order.captures.allocated(ctypes.c_uint64.from_address(call.values[0]).value, call.values[1])
+
+
+@dataclass(frozen=True)
+class _Copies:
+    """A copy of `values[2]` bytes to `values[0]` from `values[1]`. `stream`: the number of that parameter; None: the default stream.
+
+    `host`: the number of the parameter that is an address of the host, if it is one for certain.
+    """
+
+    stream: int | None
+    to_host: bool
+
+    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+        """Put the copy into its stream. The host waits for one to or from pageable memory."""
+        to, source, nbytes = call.values[:3]
+        order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
+        pageable = not all(map(order.streams.is_registered, (to, source)))
+        if pageable or (self.stream is None and self.to_host):
+            order.host_waits(call, self.stream)
+
+
+@dataclass(frozen=True)
+class _Sets:
+    """A range of memory is set. `size`: bytes of an element."""
+
+    size: int
+    stream: int | None
+
+    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+        """Put it into its stream."""
+        to, nbytes = call.values[0], call.values[2] * self.size
+        order.did(call, "a memset", self.stream, rows_between([], [(to, to + nbytes)]))
+
+
+@dataclass(frozen=True)
+class _Unknown:
+    """An operation whose accesses are not read. `waits`: the host may wait for it."""
+
+    stream: int | None
+    waits: bool
+
+    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+        """Put it into its stream."""
+        order.did(call, call.name, self.stream, None)
+        if self.waits:
+            order.host_waits(call, self.stream)
+
+
+_Row = tuple[str, Meaning]
+_ROWS: Final[Mapping[str, _Row]] = {
+    "cuStreamCreate": ("PI", _stream_made),
+    "cuStreamCreateWithPriority": ("PIi", _stream_made),
+    "cuStreamDestroy": ("P", _stream_gone),
+    "cuStreamWaitEvent": ("PPI", _waits),
+    "cuStreamSynchronize": ("P", _stream_passed),
+    "cuStreamQuery": ("P", _stream_passed),
+    "cuEventRecord": ("PP", _recorded),
+    "cuEventRecordWithFlags": ("PPI", _recorded),
+    "cuEventSynchronize": ("P", _event_passed),
+    "cuEventQuery": ("P", _event_passed),
+    "cuEventDestroy": ("P", _event_gone),
+    "cuCtxSynchronize": ("", _all_passed),
+    "cuMemFree": ("P", _all_passed),
+    "cuMemFreeHost": ("P", _all_passed),
+    "cuMemFreeAsync": ("PP", _freed),
+    "cuMemAllocAsync": ("PNP", _allocated),
+    "cuMemAllocFromPoolAsync": ("PNPP", _allocated),
+    "cuLaunchHostFunc": ("PPP", _host_function),
+    "cuStreamAddCallback": ("PPPI", _host_function),
+    "cuLaunchKernel": ("P7IPPP", _launched),
+    "cuLaunchCooperativeKernel": ("P7IPP", _launched),
+    "cuLaunchKernelEx": ("PPPP", _launched_by_config),
+    "cuStreamBeginCapture": ("PI", _capture_begins),
+    "cuStreamEndCapture": ("PP", _capture_ends),
+    "cuGraphInstantiate": ("PP", _instantiated),
+    "cuGraphInstantiateWithFlags": ("PP", _instantiated),
+    "cuGraphInstantiateWithParams": ("PP", _instantiated),
+    "cuGraphLaunch": ("PP", _graph_launched),
+    "cuGraphExecDestroy": ("P", _executable_changed),
+    "cuGraphExecUpdate": ("P", _executable_changed),
+    "cuGraphClone": ("PP", _pass),
+    **dict.fromkeys((f"cuGraphExec{each}NodeSetParams" for each in ("", "Kernel", "Memcpy", "Memset", "Host", "ChildGraph")), ("P", _executable_changed)),
+    **dict.fromkeys((f"cuGraphAdd{each}Node" for each in ("Kernel", "Memcpy", "Memset", "Host", "ChildGraph", "Empty", "MemAlloc", "MemFree")), ("PP", _node_added)),
+    "cuGraphAddNode": ("PPPPPP", _any_node_added),
+    **dict.fromkeys((f"cuGraph{each}NodeSetParams" for each in ("", "Kernel", "Memcpy", "Memset", "Host")), ("", _nodes_changed)),
+    **dict.fromkeys(("cuGraphAddDependencies", "cuGraphRemoveDependencies", "cuGraphDestroyNode"), ("", _nodes_changed)),
+    **{f"cuMemcpy{way}{late}": (f"PPN{'P' * bool(late)}", _Copies(3 if late else None, way == "DtoH" or not way))
+       for way in ("", "HtoD", "DtoH", "DtoD") for late in ("", "Async")},
+    **{f"cuMemsetD{bits}{late}": (f"P{kind}N{'P' * bool(late)}", _Sets(bits // 8, 3 if late else None))
+       for bits, kind in ((8, "B"), (16, "H"), (32, "I")) for late in ("", "Async")},
+    **{f"cuMemsetD2D{bits}{late}": (f"PN{kind}NN{'P' * bool(late)}", _Unknown(5 if late else None, waits=False))
+       for bits, kind in ((8, "B"), (16, "H"), (32, "I")) for late in ("", "Async")},
+    **{name: (layout, _Unknown(None, waits=True)) for name, layout in (
+        ("cuMemcpy2D", "P"), ("cuMemcpy2DUnaligned", "P"), ("cuMemcpy3D", "P"), ("cuMemcpyDtoA", "PNPN"), ("cuMemcpyAtoD", "PPNN"),
+        ("cuMemcpyHtoA", "PNPN"), ("cuMemcpyAtoH", "PPNN"), ("cuMemcpyAtoA", "PNPNN"))},
+    **{name: (layout, _Unknown(len(layout) - 1, waits=True)) for name, layout in (
+        ("cuMemcpy2DAsync", "PP"), ("cuMemcpy3DAsync", "PP"), ("cuMemcpyHtoAAsync", "PNPNP"), ("cuMemcpyAtoHAsync", "PPNNP"))},
+    "cuMemBatchDecompressAsync": ("PNIPP", _Unknown(4, waits=False)),
+}  # fmt: skip
+LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}

@@ -1,0 +1,121 @@
+"""A framework that launches kernels of a module, which a session records. The virtual machine stands in for a GPU with streams."""
+
+from __future__ import annotations
+
+import ctypes
+import itertools
+from typing import Any
+
+from leaving_support import SHADOW
+from streams_support import Streams
+
+from consan.backends.callbacks import DriverCall
+from consan.reports.model import Report
+from consan.session.device import Device
+from consan.session.frameworks import FrameworkLaunch
+from consan.session.session import Session
+from consan.toolchain.nvrtc import compile_ptx
+
+BLOCK, WORDS = (64, 1, 1), 512
+KERNELS = """
+// Each thread has its own element, unless `shift` moves those of CTA 1 on those of CTA 0.
+extern "C" __global__ void fills(unsigned* out, unsigned* from, int shift) {
+    unsigned at = blockIdx.x * blockDim.x + threadIdx.x - (blockIdx.x == 1 ? shift : 0);
+    out[at] = from[at] + blockIdx.x;
+}
+// Where a thread writes follows from memory: `from` has zeros.
+extern "C" __global__ void scatters(unsigned* out, unsigned* from, int apart) {
+    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = threadIdx.x;
+}
+// The same, with a barrier: it records something.
+extern "C" __global__ void exchanges(unsigned* out, unsigned* from, int apart) {
+    __shared__ unsigned values[64];
+    values[threadIdx.x] = threadIdx.x;
+    __syncthreads();
+    out[from[threadIdx.x] + (blockIdx.x * blockDim.x + threadIdx.x) * apart] = values[63 - threadIdx.x];
+}
+"""
+
+
+class Framework:
+    """A framework that launches kernels, and does not wait. `knows`: it tells the parameters."""
+
+    def __init__(self, source: str = KERNELS, *, knows: bool = True, calls: Any = None, **options: Any) -> None:
+        self.backend, self.knows, self.capturing = Streams(), knows, set[int]()
+        self.backend.calls, self.calls = calls, calls
+        self.backend.capturing = lambda stream: stream in self.capturing  # type: ignore[method-assign]
+        self.session = Session(on=Device(self.backend, arena_bytes=SHADOW), trace_memory=1 << 24, **options)
+        self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
+        self.module = self.backend.load(self.prepared.instrumented.ptx)
+        self.session.attach(self.prepared, lambda name, data: self.backend.write(self.backend.symbol(self.module, name)[0], data))
+        self.out, self.source = self.backend.alloc(4 * WORDS), self.backend.alloc(4 * WORDS)
+        self.backend.write(self.source, bytes(4 * WORDS))
+        self.exchanged: list[bool] = []
+        self.asked = 0  # how often for parameters
+
+    def launch(self, entry: str = "fills", number: int = 0, ctas: int = 2, *, out: int = 0, stream: int = 0) -> None:
+        values = [(self.out + out).to_bytes(8, "little"), self.source.to_bytes(8, "little"), number.to_bytes(4, "little")]
+
+        def args() -> tuple[bytes, ...] | None:
+            self.asked += 1
+            return tuple(values) if self.knows else None
+
+        launch = FrameworkLaunch(entry, (ctas, 1, 1), BLOCK, (1, 1, 1), stream, self.module, args=args)
+        with self.session.framework_launch(self.prepared, launch) as module:
+            self.exchanged.append(module is not None)
+            self.backend.launch(module or self.module, entry, launch.grid, BLOCK, values, stream=stream)
+
+    def report(self) -> Report:
+        return self.session.report()
+
+
+def gap(report: Report) -> str:
+    """What the report says of global memory."""
+    return next((area.partition(": ")[2] for area in report.not_checked if area.startswith("global-memory")), "")
+
+
+class FakeCalls:
+    """The driver's calls of a program that is made up (`CallSource`). `why`: why they cannot be followed."""
+
+    def __init__(self, why: str = "") -> None:
+        self.why, self.listener, self.matters = why, None, lambda name: False
+        self.non_blocking: set[int] = set()
+        self.pageable: set[int] = set()
+        self._handles = itertools.count(0x1000, 0x10)
+
+    def follow(self, listener: Any, matters: Any, layouts: Any) -> str:
+        self.listener, self.matters = listener, matters
+        return self.why
+
+    def blocks(self, stream: int) -> bool:
+        return stream not in self.non_blocking
+
+    def is_registered(self, address: int) -> bool:
+        return address not in self.pageable
+
+    def kernel(self, function: int) -> str:
+        return "_Z4fastPf"
+
+    def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1) -> None:
+        """The program makes a call of the driver."""
+        if self.listener is not None and self.matters(name):
+            self.listener.called(DriverCall(name, values, per_thread, context))
+
+    def given(self, name: str, *values: int, first: bool = True) -> int:
+        """The same of a call that gives a handle, by its first parameter or its last."""
+        handle = ctypes.c_void_p(next(self._handles))
+        at = ctypes.addressof(handle)
+        self.call(name, *((at, *values) if first else (*values, at)))
+        return handle.value or 0
+
+    def stream(self, flags: int = 1) -> int:
+        return self.given("cuStreamCreate", flags)
+
+    def event(self, stream: int) -> int:
+        event = next(self._handles)
+        self.call("cuEventRecord", event, stream)
+        return event
+
+    def edge(self, first: int, second: int) -> None:
+        """Let a stream wait for an event of another one."""
+        self.call("cuStreamWaitEvent", second, self.event(first), 0)

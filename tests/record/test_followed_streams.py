@@ -1,0 +1,236 @@
+"""The order of streams by the calls of the driver: launches of frameworks without an edge are compared, on a GPU that is made up."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+
+import pytest
+from framework_support import FakeCalls, Framework, gap
+from leaving_support import slow_clock
+
+from consan.session import beside
+from consan.session.followed_streams import MOST_EARLY
+
+ENTRY = "exchanges"  # its accesses are not proven
+Between = Callable[[Framework, int, int], None]
+
+
+@pytest.fixture(autouse=True)
+def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
+    slow_clock(monkeypatch)
+
+
+def two_launches(between: Between, *, flags: int = 1, entry: str = ENTRY, default: bool = False) -> Framework:
+    """Two launches of a kernel that write the same bytes, in two streams."""
+    framework = Framework(calls=FakeCalls())
+    first, second = 0 if default else framework.calls.stream(flags), framework.calls.stream(flags)
+    framework.launch(entry, 1, stream=first)
+    between(framework, first, second)
+    framework.launch(entry, 1, stream=second, out=4)  # other values for the same words
+    return framework
+
+
+def kinds(framework: Framework) -> list[str]:
+    report = framework.report()
+    assert (report.verdict, "global-memory" in report.checked) == (("violations", "clean")[not report.findings], True), gap(report)
+    return [finding.kind for finding in report.findings]
+
+
+def _nothing(framework: Framework, first: int, second: int) -> None:
+    """There is no edge."""
+
+
+EDGES: dict[str, Between] = {
+    "event": lambda framework, first, second: framework.calls.edge(first, second),
+    "stream": lambda framework, first, second: framework.calls.call("cuStreamSynchronize", first),
+    "query": lambda framework, first, second: framework.calls.call("cuStreamQuery", first),
+    "event, host": lambda framework, first, second: framework.calls.call("cuEventSynchronize", framework.calls.event(first)),
+    "event, query": lambda framework, first, second: framework.calls.call("cuEventQuery", framework.calls.event(first)),
+    "context": lambda framework, first, second: framework.calls.call("cuCtxSynchronize"),
+    "free": lambda framework, first, second: framework.calls.call("cuMemFree", 1),
+    "host function": lambda framework, first, second: framework.calls.call("cuLaunchHostFunc", first, 1, 1),
+}
+NO_EDGES: dict[str, Between] = {
+    "nothing": _nothing,
+    "other way": lambda framework, first, second: framework.calls.edge(second, first),
+    "recorded again": lambda framework, first, second: (
+        framework.calls.call("cuEventRecord", event := framework.calls.event(first), second),
+        framework.calls.call("cuStreamWaitEvent", second, event, 0),
+    )[0],
+    "other stream": lambda framework, first, second: framework.calls.call("cuStreamSynchronize", second),
+    "allocation": lambda framework, first, second: framework.calls.call("cuMemAlloc", 1, 1),
+}
+
+
+@pytest.mark.parametrize("edge", EDGES)
+def test_launches_with_an_edge_are_clean(edge: str) -> None:
+    assert kinds(two_launches(EDGES[edge])) == []
+
+
+@pytest.mark.parametrize("edge", NO_EDGES)
+def test_launches_without_an_edge_race(edge: str) -> None:
+    framework = two_launches(NO_EDGES[edge])
+    assert kinds(framework) == ["global-race"]
+    (finding,) = framework.report().findings
+    assert (finding.kernel, finding.count, finding.ctas, finding.hazard) == (ENTRY, 127, 2, "WAW")
+    assert finding.message.startswith(f"stream 2 does not wait for stream 1: {ENTRY} and {ENTRY} touch the same bytes")
+    assert "(cudaEventRecord, cudaStreamWaitEvent)" in finding.fix
+
+
+@pytest.mark.parametrize(("flags", "ordered"), [(0, True), (1, False)])
+def test_the_legacy_default_stream_orders_blocking_streams(flags: int, ordered: bool) -> None:
+    assert kinds(two_launches(_nothing, flags=flags, default=True)) == ["global-race"] * (not ordered)
+    between = two_launches(lambda framework, first, second: framework.calls.call("cuMemsetD8", 1 << 40, 0, 4), flags=flags)
+    assert kinds(between) == ["global-race"] * (not ordered)
+
+
+def test_streams_of_which_nobody_saw_the_beginning() -> None:
+    """The driver knows whether they block. Their handles may be given again."""
+    for blocking in (True, False):
+        framework = Framework(calls=FakeCalls())
+        framework.calls.non_blocking |= set() if blocking else {0x77}
+        framework.launch(ENTRY, 1, stream=0x77)
+        framework.calls.call("cuMemsetD8", 1 << 40, 0, 4)
+        framework.launch(ENTRY, 1, stream=framework.calls.stream(0), out=4)
+        report = framework.report()
+        assert [finding.kind for finding in report.findings] == []
+        assert ("all accesses of exchanges are not known" in gap(report)) is not blocking, gap(report)
+
+
+def test_a_stream_with_the_handle_of_one_that_is_gone() -> None:
+    framework = Framework(calls=FakeCalls())
+    first, other = framework.calls.stream(), framework.calls.stream()
+    framework.launch(ENTRY, 1, stream=first)
+    framework.calls.call("cuStreamDestroy", first)
+    framework.launch(ENTRY, 1, stream=first, out=4)
+    framework.calls.edge(first, other)
+    framework.launch(ENTRY, 1, stream=other, out=8)
+    assert framework.report().findings[0].count == 127  # only the first launch is beside the others
+    assert kinds(framework) == ["global-race"]
+
+
+def test_default_streams_of_threads_are_apart() -> None:
+    def launch(out: int) -> None:
+        framework.launch(ENTRY, 1, stream=2, out=out)
+
+    framework = Framework(calls=FakeCalls())
+    framework.calls.stream()
+    for out in (0, 4):
+        thread = threading.Thread(target=launch, args=(out,))
+        thread.start()
+        thread.join()
+    assert kinds(framework) == ["global-race"]
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "races"),
+    [
+        ("cuMemcpyDtoHAsync", (1 << 50, 0, 64), True),
+        ("cuMemcpyDtoDAsync", (1 << 50, 0, 64), True),
+        ("cuMemcpyHtoDAsync", (0, 1 << 50, 64), True),
+        ("cuMemcpyHtoDAsync", (1 << 50, 0, 64), True),
+        ("cuMemcpyDtoDAsync", (1 << 50, 1 << 51, 64), False),
+        ("cuMemsetD32Async", (0, 1, 16), True),
+    ],
+)
+def test_copies_beside_a_launch(name: str, values: tuple[int, int, int], races: bool) -> None:
+    """A zero stands for the array that the launch writes."""
+    for edge in (False, True):
+        framework = Framework(calls=FakeCalls())
+        first, second = framework.calls.stream(), framework.calls.stream()
+        framework.launch(ENTRY, 1, stream=first)
+        if edge:
+            framework.calls.edge(first, second)
+        memset = name.startswith("cuMemset")
+        framework.calls.call(name, values[0] or framework.out, values[1] if memset else values[1] or framework.out, values[2], second)
+        assert kinds(framework) == ["global-race"] * (races and not edge)
+
+
+def test_a_copy_to_pageable_memory_is_waited_for() -> None:
+    def copy(framework: Framework, first: int, second: int) -> None:
+        framework.calls.pageable.add(1 << 50)
+        framework.calls.call("cuMemcpyDtoHAsync", 1 << 50, 1 << 51, 64, first)
+
+    assert kinds(two_launches(copy)) == []
+
+
+def test_a_kernel_of_which_nothing_is_known() -> None:
+    """A library's kernel in another stream: what runs beside it is not compared."""
+    for edge in (False, True):
+        framework = Framework(calls=FakeCalls())
+        first, second = framework.calls.stream(), framework.calls.stream()
+        framework.calls.call("cuLaunchKernel", 1, 1, 1, 1, 32, 1, 1, 0, first, 0, 0)
+        if edge:
+            framework.calls.edge(first, second)
+        framework.launch(ENTRY, 1, stream=second)
+        report = framework.report()
+        why = "it was not compared with what may run beside it in another stream: all accesses of fast are not known"
+        assert (why in gap(report)) is not edge, gap(report)
+        assert report.verdict == "clean"
+
+
+@pytest.mark.parametrize(
+    ("name", "values", "why"),
+    [
+        ("cuStreamWaitValue32", (1, 2, 3), "the program calls cuStreamWaitValue32, whose order is not followed"),
+        ("cuStreamBatchMemOp", (), "the program calls cuStreamBatchMemOp"),
+        ("cuWaitExternalSemaphoresAsync", (), "the program calls cuWaitExternalSemaphoresAsync"),
+        ("cuGraphAddEventRecordNode", (), "the program calls cuGraphAddEventRecordNode"),
+        ("cuStreamWaitEvent", (1, 2, 1), "a node of a graph waits for an event"),
+    ],
+)
+def test_nothing_is_compared_where_an_edge_may_be_missing(name: str, values: tuple[int, ...], why: str) -> None:
+    framework = two_launches(lambda framework, first, second: framework.calls.call(name, *values))
+    report = framework.report()
+    assert not report.findings
+    assert gap(report).endswith(f"launches of different streams are not compared on a GPU: {why}") or why in gap(report)
+    assert "global-memory" not in report.checked
+    framework.session.take()
+    framework.launch(ENTRY, 1)
+    assert "global-memory" in framework.report().checked  # one stream
+
+
+def test_several_contexts_are_named() -> None:
+    framework = two_launches(lambda framework, first, second: framework.calls.call("cuCtxSynchronize", context=2))
+    assert "several contexts" in gap(framework.report())
+
+
+def test_where_the_calls_are_not_seen() -> None:
+    framework = Framework(calls=FakeCalls("a profiler has subscribed to CUPTI"))
+    for stream in (5, 7):
+        framework.launch(ENTRY, 1, stream=stream)
+    assert gap(framework.report()).endswith("launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI")
+
+
+def test_calls_that_order_nothing_do_not_matter() -> None:
+    names = "cuStreamGetFlags cuStreamIsCapturing cuEventCreate cuEventElapsedTime cuGraphGetNodes cuMemAlloc cuModuleLoadData cuCtxSynchronized"
+    calls = FakeCalls()
+    Framework(calls=calls)
+    assert not [name for name in names.split()[:-1] if calls.matters(name)]
+
+
+def test_launches_before_the_second_stream() -> None:
+    """Few are kept. They were not recorded for a comparison."""
+    for before in (1, 2 * MOST_EARLY):
+        framework = Framework(calls=FakeCalls())
+        for number in range(before):
+            framework.launch("fills", out=4 * (number % 2))
+        other = framework.calls.stream()
+        framework.launch("fills", stream=other)
+        why = "are not known" if before == 1 else "all accesses of what the program did before it had a second stream are not known"
+        assert why in gap(framework.report())
+        assert len(framework.session.followed.beside.timeline.running) < 2 * MOST_EARLY
+
+
+def test_a_long_program_leaves_the_oldest_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(beside, "MOST_OF_PROGRAM", 3)
+    framework = Framework(calls=FakeCalls())
+    first, second = framework.calls.stream(), framework.calls.stream()
+    framework.launch(ENTRY, 1, stream=first)
+    for _ in range(3):
+        framework.calls.call("cuMemsetD8Async", 1 << 50, 0, 4, first)
+    framework.launch(ENTRY, 1, stream=second, out=4)
+    report = framework.report()
+    assert not report.findings
+    assert "it was compared with the next" in gap(report)
