@@ -18,6 +18,7 @@ from consan.session.frameworks import FrameworkLaunch
 from consan.session.parameters import Parameters
 
 _ONE = (1, 1, 1)
+_EDGE = " (second.wait(first.record()))"  # how a program lets one stream wait for another
 
 
 class CoreLaunches:
@@ -48,7 +49,7 @@ class CoreLaunches:
         loaded, shared = self._modules.loaded(module), int(config.shmem_size or 0)
         entry = kernel_name(kernel)
         given = functools.partial(self._parameters, module, entry, args)
-        launch = FrameworkLaunch(entry, (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared, given)
+        launch = FrameworkLaunch(entry, (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared, given, _EDGE)
         with self._modules.launching(session, launch) as other:
             return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
 

@@ -51,6 +51,7 @@ _OLDEST = (13, 0)
 _COMPILERS = ("_compile_using_nvrtc_no_warning", "compile_using_nvrtc")
 _REQUIRED = ("_compile_module_with_cache", "_get_arch_for_options_for_nvrtc", "_get_arch", "compile_using_nvcc")
 _LINE_INFO = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
+_EDGE = " (second.wait_event(first.record()))"  # how a program lets one stream wait for another
 _ELF, _FATBIN = b"\x7fELF", b"\x50\xed\x55\xba"
 
 # Functions of Python-visible modules that launch precompiled kernels; each call is one listed launch.
@@ -251,7 +252,7 @@ class CupyAdapter(Seam):
             return made.make(made.function)
         status = 0
         args = functools.partial(self._recorded.parameters, module, entry, made.params, made.extra)
-        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args)
+        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args, _EDGE)
         try:
             with self._recorded.launching(self._session, launch) as other:
                 status = made.make(other or made.function)

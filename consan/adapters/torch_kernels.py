@@ -33,6 +33,7 @@ from consan.session.parameters import Parameters
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")
+_EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _INSTEAD = {"nvrtcGetCUBINSize": "nvrtcGetPTXSize", "nvrtcGetCUBIN": "nvrtcGetPTX"}
 _LINE_INFO = ("-lineinfo", "--generate-line-info", "-G", "--device-debug")
 
@@ -152,7 +153,7 @@ class TorchKernelAdapter(Seam):
             raise NotSupported("torch.cuda._compile_kernel: a kernel that was not looked up by torch cannot be recorded")
         stream = sys.modules["torch.cuda"].current_stream() if stream is None else stream
         loaded, given = self._recorded.loaded(module), functools.partial(self._parameters, module, name, args or ())
-        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), loaded, shared_mem, given)
+        return FrameworkLaunch(name, tuple(grid), tuple(block), (1, 1, 1), int(stream.cuda_stream), loaded, shared_mem, given, _EDGE)
 
     def _parameters(self, module: int, entry: str, args: Sequence[Any]) -> Parameters | None:
         values = [_parameter(value) for value in args]

@@ -40,6 +40,7 @@ from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.parameters import Parameters
 
+_EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks
 
 
@@ -98,7 +99,7 @@ class RecordedRun:
         ctas = int(getattr(known, "num_ctas", 1))
         cluster, block = (ctas, 1, 1), (known.num_warps * 32, 1, 1)
         args = functools.partial(self._parameters, rest[_BEFORE_ARGUMENTS:])
-        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args)
+        launch = FrameworkLaunch(known.name, (x * ctas, y, z), block, cluster, stream or 0, self._module, known.shared, args, _EDGE)
         with self._adapter.recorded.launching(self._adapter.session, launch) as other:
             return self.plain(x, y, z, stream, other or function, *rest)
 

@@ -1,0 +1,125 @@
+"""Launches in several streams of a program on a GPU, compared under plain `consan run`: without an edge a race, with one clean."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import run
+
+pytestmark = pytest.mark.gpu
+
+CUPY = '''
+import cupy as cp
+kernel = cp.RawKernel(r"""
+extern "C" __global__ void adds(float *out, const float *from, const int *to, float by) {
+    int at = to[blockIdx.x * 256 + threadIdx.x];  // where it writes follows from memory
+    out[at] = from[at] + by;
+}
+""", "adds")
+n = 1 << 14
+x, y, z, to = cp.zeros(n, cp.float32), cp.zeros(n, cp.float32), cp.zeros(n, cp.float32), cp.arange(n, dtype=cp.int32)
+def launch(out, source, by=1): kernel((n // 256,), (256,), (out, source, to, cp.float32(by)))
+first, second = cp.cuda.Stream(non_blocking=True), cp.cuda.Stream(non_blocking=True)
+cp.cuda.Device().synchronize()
+'''
+TORCH = """
+import torch, triton, triton.language as tl
+@triton.jit
+def adds(out, source, to, by, B: tl.constexpr):
+    at = tl.load(to + tl.program_id(0) * B + tl.arange(0, B))
+    tl.store(out + at, tl.load(source + at) + by)
+n = 1 << 14
+x, y, z = (torch.zeros(n, device="cuda") for _ in range(3))
+to = torch.arange(n, dtype=torch.int32, device="cuda")
+def launch(out, source, by=1): adds[(n // 256,)](out, source, to, by, B=256)
+first, second = torch.cuda.Stream(), torch.cuda.Stream()
+torch.cuda.synchronize()
+"""
+# What the program does: without an edge, and with one.
+CUPY_PROGRAMS = {
+    "writes, reads": ("with first: launch(y, x)\n{}\nwith second: launch(z, y)", "second.wait_event(first.record())"),
+    "writes twice": ("with first: launch(y, x)\n{}\nwith second: launch(y, x, 2)", "first.synchronize()"),
+    "reads, writes": ("with first: launch(z, y)\n{}\nwith second: launch(y, x)", "e = first.record(); e.synchronize()"),
+    "a copy": ("with first: launch(y, x)\n{}\nwith second: y.get(second)", "second.wait_event(first.record())"),
+    "a memset": ("with first: launch(y, x)\n{}\nwith second: y[:] = 0; y.data.memset_async(0, 64, second)", "cp.cuda.Device().synchronize()"),
+    "many": ("for i in range(6):\n    with first: launch(y, x)\n    {}\n    with second: launch(z, y)\n    first.wait_event(second.record())",
+             "second.wait_event(first.record())"),
+    "default": ("launch(y, x)\n{}\nwith second: launch(z, y)", "cp.cuda.Stream.null.synchronize()"),
+}  # fmt: skip
+TORCH_PROGRAMS = {
+    "writes, reads": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(z, y)", "second.wait_stream(first)"),
+    "writes twice": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(y, x, 2)", "first.synchronize()"),
+    "default": ("launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(z, y)", "second.wait_stream(torch.cuda.current_stream())"),
+    "a copy": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): z.copy_(y)", "e = first.record_event(); second.wait_event(e)"),
+}  # fmt: skip
+
+
+def gap(report: dict[str, Any]) -> str:
+    return " ".join(area for area in report["not_checked"] if area.startswith("global-memory"))
+
+
+def racy(folder: Path, script: str, edge: str) -> None:
+    status, report = run(folder, script)
+    assert (status, report["verdict"]) == (66, "violations"), (gap(report), report["notes"], report["incomplete"])
+    assert {finding["situation"] for finding in report["findings"]} == {"no-stream-edge"}, report["findings"]
+    assert any(edge in finding["fix"] for finding in report["findings"]), report["findings"]
+
+
+def clean(folder: Path, script: str) -> None:
+    status, report = run(folder, script)
+    assert (status, report["verdict"], report["findings"]) == (0, "clean", []), report
+    assert "global-memory" in report["checked"], gap(report)
+
+
+def needs(*names: str) -> None:
+    for name in names:
+        if importlib.util.find_spec(name) is None:
+            pytest.skip(f"{name} is not installed")
+
+
+@pytest.mark.parametrize("name", CUPY_PROGRAMS)
+def test_cupy(name: str, tmp_path: Path) -> None:
+    needs("cupy")
+    program, edge = CUPY_PROGRAMS[name]
+    racy(tmp_path, CUPY + program.format("pass"), "stream")
+    clean(tmp_path, CUPY + program.format(edge))
+
+
+@pytest.mark.parametrize("name", TORCH_PROGRAMS)
+def test_torch(name: str, tmp_path: Path) -> None:
+    needs("triton"), needs("torch")
+    program, edge = TORCH_PROGRAMS[name]
+    if name == "a copy":  # torch's own kernel may copy: nobody knows what it accesses
+        _, report = run(tmp_path, TORCH + program.format("pass"))
+        assert report["findings"] or "are not known" in gap(report), report
+    else:
+        racy(tmp_path, TORCH + program.format("pass"), "second.wait_stream(first)")
+    clean(tmp_path, TORCH + program.format(edge))
+
+
+def test_blocking_streams_and_the_default_stream(tmp_path: Path) -> None:
+    """They wait for each other, so there is no race."""
+    needs("cupy")
+    clean(tmp_path, CUPY + "third = cp.cuda.Stream()\nlaunch(y, x)\nwith third: launch(z, y)\nlaunch(y, x)")
+
+
+def test_memory_that_a_pool_gives_again(tmp_path: Path) -> None:
+    """CuPy's pool gives the memory of an array that another stream still uses."""
+    needs("cupy")
+    again = "with first: a = cp.zeros(n, cp.float32)\n{}\nwith second: launch(z, a)\ndel a\n{}\nwith first: b = cp.empty(n, cp.float32); launch(b, x)"
+    ready = "first.synchronize()"
+    racy(tmp_path, CUPY + again.format(ready, "pass"), "stream")
+    clean(tmp_path, CUPY + again.format(ready, "first.wait_event(second.record())"))
+
+
+def test_what_nobody_knows_is_named(tmp_path: Path) -> None:
+    """A library's kernel beside one that is recorded."""
+    needs("torch", "triton")
+    body = "with torch.cuda.stream(first): w = torch.sin(x)\n{}\nwith torch.cuda.stream(second): launch(z, y)"
+    _, report = run(tmp_path, TORCH + body.format("pass"))
+    assert (report["verdict"], report["findings"]) == ("clean", []), report
+    assert "adds: it was not compared with what may run beside it in another stream: all accesses of" in gap(report), gap(report)
+    clean(tmp_path, TORCH + body.format("second.wait_stream(first)"))
