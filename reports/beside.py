@@ -8,7 +8,7 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
-from consan.instrument.sites import Site
+from consan.instrument.sites import Place, Site
 from consan.reports.found import ModuleSites
 from consan.reports.frameworks import CUDA
 from consan.reports.kinds import describe
@@ -91,6 +91,32 @@ class LaunchSide:
             thread=unflatten(self.thread, self.block), warp=self.thread // 32, lane=self.thread % 32,
             bytes=(begin, begin + self.nbytes), space="global", asynchronous=action,
             proxy="async" if action is not None and action.kind != "cp.async" else "generic",
+        )  # fmt: skip
+
+
+@dataclass(frozen=True)
+class TouchedSide:
+    """Bytes that an instruction of one launch touches, of which nobody knows the thread. `place`: None if its line is not known."""
+
+    framework: str
+    entry: str
+    place: Place | None
+    begin: int
+    nbytes: int
+    writes: bool
+    name: str  # of the bytes
+
+    @property
+    def what(self) -> str:
+        """The kernel's name."""
+        return function_name(self.entry)
+
+    def access(self, begin: int) -> Access:
+        """The access as reports show it."""
+        where = {} if self.place is None else located(self.place)
+        return Access(
+            role="write" if self.writes else "read", op="" if self.place is None else self.place.opcode, bytes=(begin, begin + self.nbytes),
+            space="global", name=self.name, **where,
         )  # fmt: skip
 
 

@@ -33,6 +33,7 @@ class KeptFlag(enum.IntFlag):
     BEHIND = 32  # a griddepcontrol.wait
     GIVES = 64  # it releases
     TAKES = 128  # it acquires
+    POSSIBLE = 1 << 15  # the launch may leave it out
     GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (consan/session/freed_memory.py)
 
 
@@ -61,6 +62,11 @@ def meetings(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Meeting]:
         for first in _by_kind(earlier):
             if _may_race(first[0], second[0]) and (found := _meeting(first, second)) is not None:
                 yield found
+
+
+def certain(rows: Rows) -> Rows:
+    """Those that the launch makes, whatever it reads."""
+    return rows[~_has(rows, KeptFlag.POSSIBLE)]
 
 
 def orders(rows: Rows) -> KeptFlag:

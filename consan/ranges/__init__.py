@@ -1,7 +1,8 @@
 """Proves, before a launch, that no two of its threads touch a byte of global memory that one of them writes.
 
 The proof is arithmetic on the text, the parameters, the grid and the block: values.py has the numbers of all threads at once, slices.py
-reads the kernel, walk.py goes through it with them, meetings.py compares the ranges of bytes. A launch with a proof needs no record of its
+reads the kernel, walk.py goes through it with them, meetings.py compares the ranges of bytes. footprint.py has the ranges of one launch,
+for a comparison with another one. A launch with a proof needs no record of its
 global memory: no address, and no stored value, which would only tell how severe a race is. All other launches are recorded in full.
 
 The pointers among the parameters have no numbers in a proof. So it holds for all launches whose pointers are as far apart as its ranges
@@ -11,8 +12,9 @@ Not proven: addresses that follow from loaded values, accesses of a kernel whose
 all copies but cp.async.
 """
 
+from consan.ranges.footprint import Touched, footprint
 from consan.ranges.proof import Proof, prove, proven
 from consan.ranges.slices import NotProven, Slice
 from consan.ranges.walk import LaunchExtents
 
-__all__ = ["LaunchExtents", "NotProven", "Proof", "Slice", "prove", "proven"]
+__all__ = ["LaunchExtents", "NotProven", "Proof", "Slice", "Touched", "footprint", "prove", "proven"]

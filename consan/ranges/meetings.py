@@ -52,7 +52,7 @@ class _Items:
 
     def runs(self) -> tuple[Numbers, Numbers]:
         """The ranges of bytes, apart and in order."""
-        return _united(self.begin, self.begin + self.nbytes)
+        return united(self.begin, self.begin + self.nbytes)
 
     def are_apart(self) -> bool:
         """Whether no two of them overlap. They are in the order of their first bytes."""
@@ -196,7 +196,7 @@ def _overlap(first: Numbers, last: Numbers, begin: Numbers, end: Numbers) -> boo
     return bool(((at < len(begin)) & (begin[np.minimum(at, len(begin) - 1)] < last)).any())
 
 
-def _united(begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
+def united(begin: Numbers, end: Numbers) -> tuple[Numbers, Numbers]:
     """The union of ranges that are in the order of their first bytes."""
     last = np.maximum.accumulate(end)
     starts = np.concatenate([[True], begin[1:] > last[:-1]])

@@ -56,13 +56,16 @@ Source = Key | SpreadValue | str | Opposite | None
 
 @dataclass(frozen=True, slots=True)
 class AccessForm:
-    """An access of an instruction. `own`: a thread may meet its own writes."""
+    """An access of an instruction, at a line of the PTX. `own`: a thread may meet its own writes. `strong`: other threads may, as well."""
 
     base: Source
     offset: int
     nbytes: int
     writes: bool
     own: bool
+    line: int
+    opcode: str
+    strong: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -231,7 +234,8 @@ def _form(instruction: Instruction, access: MemoryAccess, own: bool) -> AccessFo
     source = None if base is None else _source(instruction, base)
     if isinstance(base, Register) and register_bits(base.name, instruction.scope) != _WIDE:
         source = None
-    return AccessForm(source, offset, access.total_bytes, access.access != "read", own)
+    writes, strong = access.access != "read", access.is_strong
+    return AccessForm(source, offset, access.total_bytes, writes, own, instruction.line, instruction.opcode, strong)
 
 
 def _operation(instruction: Instruction, row: Row) -> tuple[SpreadOperation | None, tuple[Source, ...]]:

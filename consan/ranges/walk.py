@@ -44,6 +44,7 @@ class SpreadAccess:
     """An access of some threads of each CTA of a path: the sum of both parts is the address, or what is added to the pointer `base`.
 
     `own`: a thread may meet its own writes. `rounds`: of a loop; the CTAs have as many numbers each, if they have more than one for all.
+    `form`: the access in the text; `certain`: the threads make it.
     """
 
     threads: Numbers
@@ -54,6 +55,8 @@ class SpreadAccess:
     own: bool
     base: int | None = None
     rounds: int = 1
+    form: AccessForm | None = None
+    certain: bool = True
 
     def of_ctas(self, places: npt.NDArray[np.intp]) -> Iterator[SpreadAccess]:
         """The access in some of the CTAs, for each round."""
@@ -92,6 +95,7 @@ class Path:
     accesses: list[SpreadAccess] = field(default_factory=list)
     earlier: tuple[Stretch, ...] = ()
     heads: dict[int, LoopHead] = field(default_factory=dict)
+    certain: bool = True  # its threads take this way
 
     @property
     def count(self) -> int:
@@ -120,7 +124,7 @@ class Path:
 
     def both(self, node: int) -> Path:
         """The same threads at another node: nobody knows which of them go there."""
-        return replace(self, node=node, step=0, registers=dict(self.registers), accesses=[], earlier=(), heads={})
+        return replace(self, node=node, step=0, registers=dict(self.registers), accesses=[], earlier=(), heads={}, certain=False)
 
 
 Places = Mapping[int, tuple[int | None, int]]
@@ -156,6 +160,7 @@ class _Walk:
         while True:
             ways = self._pass(path)
             pending += (path.both(each) for each in ways[1:])
+            path.certain = path.certain and len(ways) < 2
             if not ways:
                 return True
             again = ways[0] <= path.node
@@ -201,7 +206,7 @@ class _Walk:
     def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
         """Go through rounds of a loop, all at once. None: they do not all go one way, back to its begin."""
         given = KnownRegisters(registers, path.registers.keys() - registers.keys())
-        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given)
+        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain)
         try:
             while len(ways := self._pass(rounds)) == 1 and ways[0] != path.node:
                 rounds.node, rounds.step = ways[0], 0
@@ -228,7 +233,7 @@ class _Walk:
     def _execute(self, path: Path, step: SliceStep) -> None:
         guard = step.guard
         held = None if guard is None else path.registers.get(guard.register)
-        threads = None
+        threads, certain = None, path.certain and (guard is None or held is not None)
         if guard is not None and held is not None:
             if step.accesses and held.varies == (False, True):
                 threads = (held.whole(1) != 0) == guard.value
@@ -239,7 +244,8 @@ class _Walk:
         if step.accesses:
             if (reads := self._reads(path, step)) is not None:
                 threads = reads if threads is None else threads & reads
-            path.accesses += [self._access(path, access, threads) for access in step.accesses]
+            certain = certain and (step.amount is None or self._value(path, step.amount) is not None)
+            path.accesses += [self._access(path, access, threads, certain=certain) for access in step.accesses]
         found = [] if guard is not None and held is None else self._results(path, step)
         for key in step.written:
             path.registers.pop(key, None)
@@ -255,7 +261,7 @@ class _Walk:
             raise Fork([reads, ~reads])
         return None if reads.all() else np.broadcast_to(reads, path.threads.shape)
 
-    def _access(self, path: Path, access: AccessForm, mask: npt.NDArray[np.bool_] | None) -> SpreadAccess:
+    def _access(self, path: Path, access: AccessForm, mask: npt.NDArray[np.bool_] | None, *, certain: bool) -> SpreadAccess:
         value = self._value(path, access.base)
         if value is None:
             raise NotProven("an address is no sum of parts")
@@ -266,7 +272,10 @@ class _Walk:
         threads = path.threads
         if mask is not None:
             threads, of_thread = threads[mask], of_thread if of_thread.size == 1 else of_thread[mask]
-        return SpreadAccess(threads, of_cta + access.offset, of_thread, access.nbytes, access.writes, access.own, value.base)
+        address = of_cta + access.offset
+        return SpreadAccess(
+            threads, address, of_thread, access.nbytes, access.writes, access.own, value.base, form=access, certain=certain
+        )
 
     def _results(self, path: Path, step: SliceStep) -> list[tuple[Key, SpreadValue]]:
         """The values that an instruction writes, as far as they are known."""

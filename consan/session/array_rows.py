@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Final, Protocol
+from collections.abc import Iterable, Sequence
+from typing import Any, Final, Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -30,6 +30,26 @@ class Extents(Protocol):
     @property
     def itemsize(self) -> int:
         """Bytes of an element."""
+
+
+class TouchedBytes(Protocol):
+    """The runs of bytes that an instruction touches (consan/ranges/footprint.py). Each is shorter than 4 GiB."""
+
+    @property
+    def form(self) -> Any:
+        """The access in the text."""
+
+    @property
+    def certain(self) -> bool:
+        """Whether all of them are touched."""
+
+    @property
+    def begin(self) -> npt.NDArray[np.int64]:
+        """The first bytes."""
+
+    @property
+    def end(self) -> npt.NDArray[np.int64]:
+        """The ends."""
 
 
 Placed = tuple[int, Extents]  # the address of the first element of an array, and the array
@@ -88,3 +108,15 @@ def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, i
         row["address"] = row["device"] = begin
         row["bytes"], row["flags"] = end - begin, flag
     return rows
+
+
+def rows_touched(footprint: Sequence[TouchedBytes]) -> Rows:
+    """The accesses of a launch by the bytes that its instructions touch. The site of each is the place of its instruction, from zero."""
+    parts = [np.zeros(0, ROWS)]
+    for number, each in enumerate(footprint):
+        rows = np.zeros(len(each.begin), ROWS)
+        rows["address"] = rows["device"] = each.begin
+        rows["bytes"], rows["site"] = each.end - each.begin, number
+        rows["flags"] = (KeptFlag.WRITES if each.form.writes else KeptFlag.READS) | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
+        parts.append(rows)
+    return np.concatenate(parts)

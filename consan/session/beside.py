@@ -14,17 +14,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import KeptFlag, Rows, may_observe, meetings, orders
+from consan.checker.beside import KeptFlag, Rows, certain, may_observe, meetings, orders
 from consan.reports import beside as words
 from consan.reports.found import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
-from consan.session.array_rows import HOST, ROWS, span_of
+from consan.session.array_rows import HOST, ROWS, rows_touched, span_of
 from consan.session.layouts import AddressName
 from consan.session.streams import LaunchOrder, Numbers, Stream, StreamPlace
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
+    from consan.session.proofs import Footprint
     from consan.session.session import Session
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
@@ -94,6 +95,7 @@ class LaunchShape:
     grid: Dim3
     block: Dim3
     memory: Memory
+    footprint: Footprint | None = None  # the bytes that it touches, where its text and its parameters tell
 
 
 @dataclass(frozen=True)
@@ -121,6 +123,10 @@ class _Launched:
     def side(self, row: np.void) -> words.Side:
         """An access for the report."""
         begin, nbytes = int(row["device"]), int(row["bytes"])
+        if self.shape.footprint is not None:
+            form = self.shape.footprint[int(row["site"])].form
+            place = self.prepared.instrumented.places.named(form.line, form.opcode)
+            return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, nbytes, form.writes, self.names(begin, begin + nbytes))
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
             begin, nbytes, bool(int(row["flags"]) & KeptFlag.WRITES), self.names(begin, begin + nbytes),
@@ -209,7 +215,8 @@ class Beside:
         """Compare the launch that a session has made with those beside it, and keep it."""
         kept, place = session.recording.kept, self.place(stream, programmatic=programmatic)
         fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
-        rows = None if kept is None else self._with_room(shape.memory.rows(kept.rows))
+        rows = rows_touched(shape.footprint) if shape.footprint is not None else None if kept is None else shape.memory.rows(kept.rows)
+        rows = None if rows is None else self._with_room(rows)
         launch = _Launched(prepared, session.sites_of(prepared), shape, stream, fences, rows, prepared.address_name)
         self._add(session, launch, place, waits=kept is not None and kept.waited)
 
@@ -270,7 +277,7 @@ class Beside:
 
     def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
-        if earlier.rows is None or later.rows is None:
+        if earlier.rows is None or later.rows is None or (not found and _meet_perhaps(earlier.rows, later.rows, waited=waited)):
             self._tell_unknown(session, earlier, later)
         elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
             names = f"{earlier.name} and {later.name}"
@@ -287,7 +294,7 @@ class Beside:
             return
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
-                whose = "all its accesses" if each.rows is None else f"all accesses of {other.name}"
+                whose = f"all accesses of {other.name}" if other.rows is None and each.rows is not None else "all its accesses"
                 why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
                 session.recording.lacks_outer(each.prepared, each.shape.entry, why)
 
@@ -297,7 +304,7 @@ class Beside:
         situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
-        for each in meetings(earlier.rows, later.rows, waited=waited):
+        for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
             again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
             yield words.beside(
                 earlier.side(each.first), later.side(each.second), words.GIVEN_AGAIN if again else situation, edge,
@@ -315,6 +322,13 @@ class Beside:
 def _may_meet(one: _Done, other: _Done) -> bool:
     """Whether the bytes between the first and the last of each overlap."""
     return one.span[0] < other.span[1] and other.span[0] < one.span[1]
+
+
+def _meet_perhaps(one: Rows, other: Rows, *, waited: bool) -> bool:
+    """Whether accesses meet of which the launches may leave some out."""
+    if len(certain(one)) == len(one) and len(certain(other)) == len(other):
+        return False
+    return any(True for _ in meetings(one, other, waited=waited))
 
 
 def _may_signal(one: _Done, other: _Done) -> bool:

@@ -20,6 +20,7 @@ from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.instrument.record.global_memory import Mode
+from consan.ranges import LaunchExtents
 from consan.session.beside import LaunchShape, Memory
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device
@@ -30,6 +31,7 @@ from consan.session.layouts import AddressNames
 from consan.session.modules import Modules
 from consan.session.parameters import Asked, Parameters, unknown
 from consan.session.prepared import Prepared
+from consan.session.proofs import Footprint
 from consan.session.selection import Selection
 from consan.session.sent import Shape
 from consan.session.watch import SessionWatch
@@ -102,7 +104,8 @@ class Frameworks:
             return
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
-            look = NONE if captured else self._looks.of(prepared, launch, compared=self.streams.compares)
+            touched = self._touched(prepared, launch) if captured or self.streams.compares else None
+            look = NONE if captured else self._looks.of(prepared, launch, compared=self.streams.compares and touched is None)
             form = look.whole or prepared
             with self.judge.recording.keeping(self.streams.compares and not captured and _records_outer(form)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
@@ -110,8 +113,14 @@ class Frameworks:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
-            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS)
+            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
             self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
+
+    def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> Footprint | None:
+        """The bytes that a launch touches, if its text and its parameters tell."""
+        proofs = self.judge.proofs
+        args = launch.args() if proofs.may_prove(prepared, launch.entry) else None
+        return proofs.touched(prepared, launch.entry, args, LaunchExtents(launch.grid, launch.block))
 
     def _counts_again(self, prepared: Prepared, launch: FrameworkLaunch) -> bool:
         """Whether the launch has nothing to tell: its kernel records nothing, and an equal launch was judged."""

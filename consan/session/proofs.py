@@ -5,7 +5,9 @@ their pointers are far enough apart, which is compared each time. Where there is
 
 A module whose variables keep state has none: the two forms would each have their own.
 
-Not handled: launches whose parameters nobody knows, and launches that are compared with others.
+The same text and parameters tell which bytes a launch touches, for a comparison with launches of other streams (followed_streams.py).
+
+Not handled: launches whose parameters nobody knows.
 """
 
 from __future__ import annotations
@@ -14,13 +16,15 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
-from consan.ranges import LaunchExtents, NotProven, Proof, Slice, prove
+from consan.ranges import LaunchExtents, NotProven, Proof, Slice, Touched, footprint, prove
 from consan.session.prepared import Prepared
 from consan.session.variables import keeps_state
 
 PROVES = True  # tests look at records
 _MOST_KNOWN: Final = 1024  # proofs
+_MOST_FOOTPRINTS: Final = 256
 _OfModule = tuple[int, str]
+Footprint = tuple[Touched, ...]
 _Near = tuple[tuple[int, int | None, int], ...]  # pointers that are not apart, and their distances
 _Launches = tuple[_OfModule, LaunchExtents, tuple[bytes, ...], _Near]
 _APART: Final[_Near] = ()
@@ -32,6 +36,7 @@ class Proofs:
 
     _slices: dict[_OfModule, Slice | None] = field(default_factory=dict)  # None: no launch of the kernel has a proof
     _known: dict[_Launches, Proof | None] = field(default_factory=dict)
+    _touched: dict[tuple[_OfModule, tuple[bytes, ...], LaunchExtents], Footprint | None] = field(default_factory=dict)
 
     def accesses(self, prepared: Prepared, entry: str, args: Sequence[bytes], shape: LaunchExtents) -> int:
         """How many accesses of single threads are proven apart; 0: there is no proof, or nothing to prove."""
@@ -50,6 +55,23 @@ class Proofs:
         except NotProven:
             return 0
         return 0 if proof is None else proof.count
+
+    def touched(self, prepared: Prepared, entry: str, args: Sequence[bytes] | None, shape: LaunchExtents) -> Footprint | None:
+        """The bytes that a launch touches. None: its text and its parameters do not tell."""
+        if args is None or not PROVES:
+            return None
+        kernel = prepared.number, entry
+        if kernel not in self._slices:
+            self._slices[kernel] = _slice(prepared, entry)
+        found, key = self._slices[kernel], (kernel, tuple(args), shape)
+        if key not in self._touched:
+            if len(self._touched) >= _MOST_FOOTPRINTS:
+                self._touched.clear()
+            try:
+                self._touched[key] = None if found is None else footprint(found, key[1], shape)
+            except NotProven:
+                self._touched[key] = None
+        return self._touched[key]
 
     def may_prove(self, prepared: Prepared, entry: str) -> bool:
         """Whether a launch of a kernel may have a proof."""
