@@ -252,7 +252,9 @@ class CupyAdapter(Seam):
             return made.make(made.function)
         status = 0
         args = functools.partial(self._recorded.parameters, module, entry, made.params, made.extra)
-        launch = FrameworkLaunch(entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args, _EDGE)
+        launch = FrameworkLaunch(
+            entry, made.grid, made.block, (1, 1, 1), made.stream, self._recorded.loaded(module), made.shared, args, _EDGE
+        )
         try:
             with self._recorded.launching(self._session, launch) as other:
                 status = made.make(other or made.function)

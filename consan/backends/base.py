@@ -89,7 +89,8 @@ class CallSource(Protocol):
     def follow(self, listener: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
 
-        `layouts`: the parameters of calls, in the characters of `struct`, by name.
+        `layouts`: the parameters of calls, in the characters of `struct`, by name; O: where the call has written a handle, which is
+        the value; C: a `CUlaunchConfig`, whose stream is the value.
         """
 
     def blocks(self, stream: int) -> bool:

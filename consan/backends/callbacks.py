@@ -27,6 +27,7 @@ _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
+_BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
 _MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
@@ -36,7 +37,7 @@ TAKEN: Final = "a profiler has subscribed to CUPTI"
 class DriverCall:
     """A call that has succeeded. `name`: without its version; `per_thread`: stream 0 is the thread's own default stream.
 
-    `values`: the parameters, if the listener knows their layout.
+    `values`: the parameters, if the listener knows their layout (`CallSource.follow`).
     """
 
     name: str
@@ -55,8 +56,8 @@ class Listener(Protocol):
         """A call was not understood."""
 
 
-class _CallbackData(ctypes.Structure):
-    """`CUpti_CallbackData`."""
+class CallbackData(ctypes.Structure):
+    """`CUptiCallbackData`."""
 
     _fields_ = (
         ("site", ctypes.c_int),
@@ -68,7 +69,29 @@ class _CallbackData(ctypes.Structure):
     )
 
 
-_Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.POINTER(_CallbackData))
+_Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint, ctypes.POINTER(CallbackData))
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """The parameters of a call. `pointers`: the number of one that is a pointer to a value, and how far behind it that lies."""
+
+    form: struct.Struct
+    pointers: tuple[tuple[int, int], ...]
+
+    @classmethod
+    def of(cls, text: str) -> _Layout:
+        """By its characters (`CallSource.follow`)."""
+        names = re.sub(r"(\d+)(.)", lambda found: found[2] * int(found[1]), text)
+        pointers = tuple((number, _BEHIND[name]) for number, name in enumerate(names) if name in _BEHIND)
+        return cls(struct.Struct(re.sub("|".join(_BEHIND), "P", text)), pointers)
+
+    def values(self, at: int) -> tuple[int, ...]:
+        """The parameters at an address."""
+        found = list(self.form.unpack(ctypes.string_at(at, self.form.size)))
+        for number, behind in self.pointers:
+            found[number] = (ctypes.c_uint64.from_address(found[number] + behind).value or 0) if found[number] else 0
+        return tuple(found)
 
 
 class DriverCalls:
@@ -76,7 +99,7 @@ class DriverCalls:
 
     def __init__(self) -> None:
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._forms: dict[int, tuple[str, bool, struct.Struct | None]] = {}  # by the number of the function
+        self._forms: dict[int, tuple[str, bool, _Layout | None]] = {}  # by the number of the function
         self._callback = _Callback(self._called)
         self._library: ctypes.CDLL | None = None
         self.why_not: str | None = None  # why nothing is followed; None: nobody has asked yet
@@ -87,14 +110,14 @@ class DriverCalls:
         All listeners of a process have the same names and layouts: the first one's.
         """
         if self.why_not is None:
-            self.why_not = self._subscribe(matters, {name: struct.Struct(layout) for name, layout in layouts.items()})
+            self.why_not = self._subscribe(matters, {name: _Layout.of(layout) for name, layout in layouts.items()})
         if not self.why_not:
             self._listeners.add(listener)
         return self.why_not
 
-    def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, struct.Struct]) -> str:
+    def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, _Layout]) -> str:
         why = NO_LIBRARY
-        for path in _libraries():
+        for path in libraries():
             try:
                 library, subscriber = ctypes.CDLL(path), ctypes.c_void_p()
                 status = library.cuptiSubscribe(ctypes.byref(subscriber), self._callback, None)
@@ -109,7 +132,7 @@ class DriverCalls:
         return why
 
     def _enable(
-        self, library: ctypes.CDLL, subscriber: ctypes.c_void_p, matters: Callable[[str], bool], layouts: Mapping[str, struct.Struct]
+        self, library: ctypes.CDLL, subscriber: ctypes.c_void_p, matters: Callable[[str], bool], layouts: Mapping[str, _Layout]
     ) -> str:
         found, status = ctypes.c_char_p(), 0
         for number in range(1, _MOST_NAMES):
@@ -133,11 +156,11 @@ class DriverCalls:
             for each in list(self._listeners):
                 each.missed(f"{type(error).__name__}: {error}")
 
-    def _tell(self, number: int, data: _CallbackData) -> None:
+    def _tell(self, number: int, data: CallbackData) -> None:
         if data.status and data.status[0]:
             return
         name, per_thread, layout = self._forms[number]
-        values = layout.unpack(ctypes.string_at(data.params, layout.size)) if layout is not None and data.params else ()
+        values = layout.values(data.params) if layout is not None and data.params else ()
         call = DriverCall(name, values, per_thread, data.context or 0)
         for each in list(self._listeners):
             each.called(call)
@@ -167,7 +190,7 @@ def _quiet(function: str, *arguments: Any) -> int:
 CALLS: Final = DriverCalls()
 
 
-def _libraries() -> Iterator[str]:
+def libraries() -> Iterator[str]:
     """Where CUPTI may be: the one that the process has loaded, those of packages, and that of the toolkit."""
     try:
         mapped = Path("/proc/self/maps").read_text()

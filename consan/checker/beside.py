@@ -33,6 +33,7 @@ class KeptFlag(enum.IntFlag):
     BEHIND = 32  # a griddepcontrol.wait
     GIVES = 64  # it releases
     TAKES = 128  # it acquires
+    RUN = 1 << 14  # the bytes of an instruction, of all threads that execute it
     POSSIBLE = 1 << 15  # the launch may leave it out
     GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (consan/session/freed_memory.py)
 

@@ -14,7 +14,7 @@ all copies but cp.async.
 
 from consan.ranges.footprint import Touched, footprint
 from consan.ranges.proof import Proof, prove, proven
-from consan.ranges.slices import NotProven, Slice
+from consan.ranges.slices import AccessForm, NotProven, Slice
 from consan.ranges.walk import LaunchExtents
 
-__all__ = ["LaunchExtents", "NotProven", "Proof", "Slice", "Touched", "footprint", "prove", "proven"]
+__all__ = ["AccessForm", "LaunchExtents", "NotProven", "Proof", "Slice", "Touched", "footprint", "prove", "proven"]

@@ -273,9 +273,7 @@ class _Walk:
         if mask is not None:
             threads, of_thread = threads[mask], of_thread if of_thread.size == 1 else of_thread[mask]
         address = of_cta + access.offset
-        return SpreadAccess(
-            threads, address, of_thread, access.nbytes, access.writes, access.own, value.base, form=access, certain=certain
-        )
+        return SpreadAccess(threads, address, of_thread, access.nbytes, access.writes, access.own, value.base, form=access, certain=certain)
 
     def _results(self, path: Path, step: SliceStep) -> list[tuple[Key, SpreadValue]]:
         """The values that an instruction writes, as far as they are known."""

@@ -117,6 +117,24 @@ def rows_touched(footprint: Sequence[TouchedBytes]) -> Rows:
         rows = np.zeros(len(each.begin), ROWS)
         rows["address"] = rows["device"] = each.begin
         rows["bytes"], rows["site"] = each.end - each.begin, number
-        rows["flags"] = (KeptFlag.WRITES if each.form.writes else KeptFlag.READS) | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
+        kind = KeptFlag.WRITES if each.form.writes else KeptFlag.READS
+        rows["flags"] = kind | KeptFlag.RUN | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
         parts.append(rows)
     return np.concatenate(parts)
+
+
+def both_in(first: np.void, second: np.void) -> tuple[np.void, np.void]:
+    """Two accesses that overlap, each from the first byte that is in both, if it is a run of many."""
+    common = max(int(first["address"]), int(second["address"]))
+    return _from(first, common), _from(second, common)
+
+
+def _from(row: np.void, address: int) -> np.void:
+    skipped = address - int(row["address"])
+    if not skipped or not int(row["flags"]) & KeptFlag.RUN:
+        return row
+    moved: np.void = row.copy()
+    moved["address"] += np.uint64(skipped)
+    moved["device"] += np.uint64(skipped)
+    moved["bytes"] -= np.uint32(skipped)
+    return moved

@@ -19,11 +19,12 @@ from consan.reports import beside as words
 from consan.reports.found import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
-from consan.session.array_rows import HOST, ROWS, rows_touched, span_of
+from consan.session.array_rows import HOST, ROWS, both_in, rows_touched, span_of
 from consan.session.layouts import AddressName
 from consan.session.streams import LaunchOrder, Numbers, Stream, StreamPlace
 
 if TYPE_CHECKING:
+    from consan.ranges import AccessForm
     from consan.session.prepared import Prepared
     from consan.session.proofs import Footprint
     from consan.session.session import Session
@@ -122,15 +123,19 @@ class _Launched:
 
     def side(self, row: np.void) -> words.Side:
         """An access for the report."""
-        begin, nbytes = int(row["device"]), int(row["bytes"])
         if self.shape.footprint is not None:
-            form = self.shape.footprint[int(row["site"])].form
-            place = self.prepared.instrumented.places.named(form.line, form.opcode)
-            return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, nbytes, form.writes, self.names(begin, begin + nbytes))
+            return self._touched(row, self.shape.footprint[int(row["site"])].form)
+        begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
             begin, nbytes, bool(int(row["flags"]) & KeptFlag.WRITES), self.names(begin, begin + nbytes),
         )  # fmt: skip
+
+    def _touched(self, row: np.void, form: AccessForm) -> words.Side:
+        place = self.prepared.instrumented.places.named(form.line, form.opcode)
+        begin = int(row["device"])
+        end = begin + min(form.nbytes, int(row["bytes"]))
+        return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, end - begin, form.writes, self.names(begin, end))
 
 
 @dataclass(frozen=True)
@@ -306,9 +311,10 @@ class Beside:
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
         for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
             again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
+            first, second = both_in(each.first, each.second)
             yield words.beside(
-                earlier.side(each.first), later.side(each.second), words.GIVEN_AGAIN if again else situation, edge,
-                ahead=int(each.second["address"]) - int(each.first["address"]),
+                earlier.side(first), later.side(second), words.GIVEN_AGAIN if again else situation, edge,
+                ahead=int(second["address"]) - int(first["address"]),
                 count=each.count, ctas=each.ctas, same_value=each.same_value,
             )  # fmt: skip
 

@@ -21,7 +21,7 @@ from consan.session.streams import Event, Numbers, Stream
 if TYPE_CHECKING:
     from consan.session.followed_streams import FollowedStreams
 
-_UNKNOWN: Final = "a graph that was not captured, or was changed"
+_UNKNOWN: Final = "a graph that was not captured, or was changed,"
 _NONE: Final[Numbers] = frozenset()
 
 

@@ -8,7 +8,6 @@ Not followed: what host functions in a stream (`cuLaunchHostFunc`) tell to other
 
 from __future__ import annotations
 
-import ctypes
 import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -32,8 +31,6 @@ _IDLE: Final = re.compile(
 )
 _CREATES: Final = "WithPriority"
 _NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTERNAL
-_STREAM_IN_CONFIG: Final = 32  # bytes, in CUlaunchConfig
-_NODES_OF_EVENTS: Final = frozenset((6, 7, 8, 9, 12))  # CUgraphNodeType: waits, records, semaphores, memory operations
 _NOT_SEEN: Final = "the calls of its driver are not seen"
 _SEVERAL: Final = "the program has several contexts of the driver"
 
@@ -128,9 +125,9 @@ def _pass(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _stream_made(order: ProgramOrder, call: SeenCall) -> None:
-    handle = ctypes.c_void_p.from_address(call.values[0]).value or 0
+    handle, flags = call.values[:2]
     order.streams.gone(handle)
-    order.streams.make(blocking=not call.values[1] & _NON_BLOCKING, handle=handle)
+    order.streams.make(blocking=not flags & _NON_BLOCKING, handle=handle)
 
 
 def _stream_gone(order: ProgramOrder, call: SeenCall) -> None:
@@ -174,22 +171,17 @@ def _host_function(order: ProgramOrder, call: SeenCall) -> None:
     order.host_waits(call, 0)
 
 
-def _launched(order: ProgramOrder, call: SeenCall) -> None:
-    if order.streams.made_by_us:
-        return
-    function, handle = call.values[0], call.values[8]
-    _kernel(order, call, function, handle)
+@dataclass(frozen=True)
+class _Launches:
+    """A kernel is launched: the numbers of the parameters that are its handle and its stream."""
 
+    function: int
+    stream: int
 
-def _launched_by_config(order: ProgramOrder, call: SeenCall) -> None:
-    if not order.streams.made_by_us:
-        handle = ctypes.c_void_p.from_address(call.values[0] + _STREAM_IN_CONFIG).value or 0
-        _kernel(order, call, call.values[1], handle)
-
-
-def _kernel(order: ProgramOrder, call: SeenCall, function: int, handle: int) -> None:
-    name = order.streams.kernel(function)
-    order.streams.did(name, order.captures.place(PER_THREAD if call.per_thread and not handle else handle), None)
+    def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
+        """Nothing is known of its accesses, unless the session makes the launch."""
+        if not order.streams.made_by_us:
+            order.did(call, order.streams.kernel(call.values[self.function]), self.stream, None)
 
 
 def _capture_begins(order: ProgramOrder, call: SeenCall) -> None:
@@ -197,11 +189,11 @@ def _capture_begins(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _capture_ends(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.end(call.values[0], ctypes.c_void_p.from_address(call.values[1]).value or 0)
+    order.captures.end(*call.values)
 
 
 def _instantiated(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.instantiate(call.values[1], ctypes.c_void_p.from_address(call.values[0]).value or 0)
+    order.captures.instantiate(call.values[1], call.values[0])
 
 
 def _graph_launched(order: ProgramOrder, call: SeenCall) -> None:
@@ -216,13 +208,6 @@ def _node_added(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.pop(call.values[1], None)
 
 
-def _any_node_added(order: ProgramOrder, call: SeenCall) -> None:
-    _node_added(order, call)
-    kinds = [ctypes.c_int.from_address(each).value for each in call.values[4:] if each > 1 << 16]  # one is the number of dependencies
-    if _NODES_OF_EVENTS.intersection(kinds):
-        order.streams.stops("a node of a graph waits for something, or lets others wait")
-
-
 def _nodes_changed(order: ProgramOrder, call: SeenCall) -> None:
     order.captures.graphs.clear()
 
@@ -232,7 +217,7 @@ def _freed(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _allocated(order: ProgramOrder, call: SeenCall) -> None:
-    order.captures.allocated(ctypes.c_uint64.from_address(call.values[0]).value, call.values[1])
+    order.captures.allocated(*call.values[:2])
 
 
 @dataclass(frozen=True)
@@ -281,10 +266,17 @@ class _Unknown:
             order.host_waits(call, self.stream)
 
 
-_Row = tuple[str, Meaning]
+_Row = tuple[str, Meaning]  # the layout of the parameters (consan/backends/callbacks.py), and what follows
+
+
+def _of_each(form: str, parts: str, row: _Row) -> dict[str, _Row]:
+    """Rows for all names of one form."""
+    return {form.format(part): row for part in parts.split()}
+
+
 _ROWS: Final[Mapping[str, _Row]] = {
-    "cuStreamCreate": ("PI", _stream_made),
-    "cuStreamCreateWithPriority": ("PIi", _stream_made),
+    "cuStreamCreate": ("OI", _stream_made),
+    "cuStreamCreateWithPriority": ("OIi", _stream_made),
     "cuStreamDestroy": ("P", _stream_gone),
     "cuStreamWaitEvent": ("PPI", _waits),
     "cuStreamSynchronize": ("P", _stream_passed),
@@ -298,38 +290,47 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemFree": ("P", _free),
     "cuMemFreeHost": ("P", _free),
     "cuMemFreeAsync": ("PP", _freed),
-    "cuMemAllocAsync": ("PNP", _allocated),
-    "cuMemAllocFromPoolAsync": ("PNPP", _allocated),
+    "cuMemAllocAsync": ("ONP", _allocated),
+    "cuMemAllocFromPoolAsync": ("ONPP", _allocated),
     "cuLaunchHostFunc": ("PPP", _host_function),
     "cuStreamAddCallback": ("PPPI", _host_function),
-    "cuLaunchKernel": ("P7IPPP", _launched),
-    "cuLaunchCooperativeKernel": ("P7IPP", _launched),
-    "cuLaunchKernelEx": ("PPPP", _launched_by_config),
+    "cuLaunchKernel": ("P7IPPP", _Launches(0, 8)),
+    "cuLaunchCooperativeKernel": ("P7IPP", _Launches(0, 8)),
+    "cuLaunchKernelEx": ("CPPP", _Launches(1, 0)),
     "cuStreamBeginCapture": ("PI", _capture_begins),
-    "cuStreamEndCapture": ("PP", _capture_ends),
-    "cuGraphInstantiate": ("PP", _instantiated),
-    "cuGraphInstantiateWithFlags": ("PP", _instantiated),
-    "cuGraphInstantiateWithParams": ("PP", _instantiated),
+    "cuStreamEndCapture": ("PO", _capture_ends),
     "cuGraphLaunch": ("PP", _graph_launched),
     "cuGraphExecDestroy": ("P", _executable_changed),
     "cuGraphExecUpdate": ("P", _executable_changed),
     "cuGraphClone": ("PP", _pass),
-    **dict.fromkeys((f"cuGraphExec{each}NodeSetParams" for each in ("", "Kernel", "Memcpy", "Memset", "Host", "ChildGraph")), ("P", _executable_changed)),
-    **dict.fromkeys((f"cuGraphAdd{each}Node" for each in ("Kernel", "Memcpy", "Memset", "Host", "ChildGraph", "Empty", "MemAlloc", "MemFree")), ("PP", _node_added)),
-    "cuGraphAddNode": ("PPPPPP", _any_node_added),
-    **dict.fromkeys((f"cuGraph{each}NodeSetParams" for each in ("", "Kernel", "Memcpy", "Memset", "Host")), ("", _nodes_changed)),
-    **dict.fromkeys(("cuGraphAddDependencies", "cuGraphRemoveDependencies", "cuGraphDestroyNode"), ("", _nodes_changed)),
-    **{f"cuMemcpy{way}{late}": (f"PPN{'P' * bool(late)}", _Copies(3 if late else None, way == "DtoH" or not way))
-       for way in ("", "HtoD", "DtoH", "DtoD") for late in ("", "Async")},
-    **{f"cuMemsetD{bits}{late}": (f"P{kind}N{'P' * bool(late)}", _Sets(bits // 8, 3 if late else None))
-       for bits, kind in ((8, "B"), (16, "H"), (32, "I")) for late in ("", "Async")},
-    **{f"cuMemsetD2D{bits}{late}": (f"PN{kind}NN{'P' * bool(late)}", _Unknown(5 if late else None, waits=False))
-       for bits, kind in ((8, "B"), (16, "H"), (32, "I")) for late in ("", "Async")},
-    **{name: (layout, _Unknown(None, waits=True)) for name, layout in (
-        ("cuMemcpy2D", "P"), ("cuMemcpy2DUnaligned", "P"), ("cuMemcpy3D", "P"), ("cuMemcpyDtoA", "PNPN"), ("cuMemcpyAtoD", "PPNN"),
-        ("cuMemcpyHtoA", "PNPN"), ("cuMemcpyAtoH", "PPNN"), ("cuMemcpyAtoA", "PNPNN"))},
-    **{name: (layout, _Unknown(len(layout) - 1, waits=True)) for name, layout in (
-        ("cuMemcpy2DAsync", "PP"), ("cuMemcpy3DAsync", "PP"), ("cuMemcpyHtoAAsync", "PNPNP"), ("cuMemcpyAtoHAsync", "PPNNP"))},
+    **_of_each("cuGraphInstantiate{}", "WithFlags WithParams", ("OP", _instantiated)),
+    "cuGraphInstantiate": ("OP", _instantiated),
+    "cuGraphExecNodeSetParams": ("P", _executable_changed),
+    **_of_each("cuGraphExec{}NodeSetParams", "Kernel Memcpy Memset Host ChildGraph", ("P", _executable_changed)),
+    **_of_each("cuGraphAdd{}Node", "Kernel Memcpy Memset Host ChildGraph Empty MemAlloc MemFree", ("PP", _node_added)),
+    "cuGraphNodeSetParams": ("", _nodes_changed),
+    **_of_each("cuGraph{}NodeSetParams", "Kernel Memcpy Memset Host", ("", _nodes_changed)),
+    **_of_each("cuGraph{}", "AddDependencies RemoveDependencies DestroyNode", ("", _nodes_changed)),
+    "cuMemcpy": ("PPN", _Copies(None, to_host=True)),
+    "cuMemcpyHtoD": ("PPN", _Copies(None, to_host=False)),
+    "cuMemcpyDtoH": ("PPN", _Copies(None, to_host=True)),
+    "cuMemcpyDtoD": ("PPN", _Copies(None, to_host=False)),
+    **_of_each("cuMemcpy{}Async", "HtoD DtoH DtoD", ("PPNP", _Copies(3, to_host=False))),
+    "cuMemcpyAsync": ("PPNP", _Copies(3, to_host=False)),
+    "cuMemsetD8": ("PBN", _Sets(1, None)),
+    "cuMemsetD16": ("PHN", _Sets(2, None)),
+    "cuMemsetD32": ("PIN", _Sets(4, None)),
+    "cuMemsetD8Async": ("PBNP", _Sets(1, 3)),
+    "cuMemsetD16Async": ("PHNP", _Sets(2, 3)),
+    "cuMemsetD32Async": ("PINP", _Sets(4, 3)),
+    **_of_each("cuMemsetD2D{}", "8 16 32", ("", _Unknown(None, waits=False))),
+    "cuMemsetD2D8Async": ("PNBNNP", _Unknown(5, waits=False)),
+    "cuMemsetD2D16Async": ("PNHNNP", _Unknown(5, waits=False)),
+    "cuMemsetD2D32Async": ("PNINNP", _Unknown(5, waits=False)),
+    **_of_each("cuMemcpy{}", "2D 2DUnaligned 3D DtoA AtoD HtoA AtoH AtoA", ("", _Unknown(None, waits=True))),
+    **_of_each("cuMemcpy{}Async", "2D 3D", ("PP", _Unknown(1, waits=True))),
+    "cuMemcpyHtoAAsync": ("PNPNP", _Unknown(4, waits=True)),
+    "cuMemcpyAtoHAsync": ("PPNNP", _Unknown(4, waits=True)),
     "cuMemBatchDecompressAsync": ("PNIPP", _Unknown(4, waits=False)),
-}  # fmt: skip
+}
 LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}

@@ -38,23 +38,25 @@ def launch(out, source, by=1): adds[(n // 256,)](out, source, to, by, B=256)
 first, second = torch.cuda.Stream(), torch.cuda.Stream()
 torch.cuda.synchronize()
 """
-# What the program does: without an edge, and with one.
+# What the program does in two streams, and how they get an edge: without it there is a race.
+WRITES, READS = "with first: launch(y, x)\n", "with second: launch(z, y)"
+EVENT = "second.wait_event(first.record())"
 CUPY_PROGRAMS = {
-    "writes, reads": ("with first: launch(y, x)\n{}\nwith second: launch(z, y)", "second.wait_event(first.record())"),
-    "writes twice": ("with first: launch(y, x)\n{}\nwith second: launch(y, x, 2)", "first.synchronize()"),
+    "writes, reads": (f"{WRITES}{{}}\n{READS}", EVENT),
+    "writes twice": (f"{WRITES}{{}}\nwith second: launch(y, x, 2)", "first.synchronize()"),
     "reads, writes": ("with first: launch(z, y)\n{}\nwith second: launch(y, x)", "e = first.record(); e.synchronize()"),
-    "a copy": ("with first: launch(y, x)\n{}\nwith second: y.get(second)", "second.wait_event(first.record())"),
-    "a memset": ("with first: launch(y, x)\n{}\nwith second: y[:] = 0; y.data.memset_async(0, 64, second)", "cp.cuda.Device().synchronize()"),
-    "many": ("for i in range(6):\n    with first: launch(y, x)\n    {}\n    with second: launch(z, y)\n    first.wait_event(second.record())",
-             "second.wait_event(first.record())"),
-    "default": ("launch(y, x)\n{}\nwith second: launch(z, y)", "cp.cuda.Stream.null.synchronize()"),
-}  # fmt: skip
+    "a copy": (f"{WRITES}{{}}\nwith second: y.get(second)", EVENT),
+    "a memset": (f"{WRITES}{{}}\ny.data.memset_async(0, 64, second)", "cp.cuda.Device().synchronize()"),
+    "many": (f"for i in range(6):\n    {WRITES}    {{}}\n    {READS}\n    first.wait_event(second.record())", EVENT),
+    "default": (f"launch(y, x)\n{{}}\n{READS}", "cp.cuda.Stream.null.synchronize()"),
+}
+T_WRITES, T_SECOND = "with torch.cuda.stream(first): launch(y, x)\n", "with torch.cuda.stream(second):"
 TORCH_PROGRAMS = {
-    "writes, reads": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(z, y)", "second.wait_stream(first)"),
-    "writes twice": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(y, x, 2)", "first.synchronize()"),
-    "default": ("launch(y, x)\n{}\nwith torch.cuda.stream(second): launch(z, y)", "second.wait_stream(torch.cuda.current_stream())"),
-    "a copy": ("with torch.cuda.stream(first): launch(y, x)\n{}\nwith torch.cuda.stream(second): z.copy_(y)", "e = first.record_event(); second.wait_event(e)"),
-}  # fmt: skip
+    "writes, reads": (f"{T_WRITES}{{}}\n{T_SECOND} launch(z, y)", "second.wait_stream(first)"),
+    "writes twice": (f"{T_WRITES}{{}}\n{T_SECOND} launch(y, x, 2)", "first.synchronize()"),
+    "default": (f"launch(y, x)\n{{}}\n{T_SECOND} launch(z, y)", "second.wait_stream(torch.cuda.current_stream())"),
+    "a copy": (f"{T_WRITES}{{}}\n{T_SECOND} z.copy_(y)", "e = first.record_event(); second.wait_event(e)"),
+}
 
 
 def gap(report: dict[str, Any]) -> str:
@@ -109,7 +111,8 @@ def test_blocking_streams_and_the_default_stream(tmp_path: Path) -> None:
 def test_memory_that_a_pool_gives_again(tmp_path: Path) -> None:
     """CuPy's pool gives the memory of an array that another stream still uses."""
     needs("cupy")
-    again = "with first: a = cp.zeros(n, cp.float32)\n{}\nwith second: launch(z, a)\ndel a\n{}\nwith first: b = cp.empty(n, cp.float32); launch(b, x)"
+    again = "with first: a = cp.zeros(n, cp.float32)\n{}\nwith second: launch(z, a)\ndel a\n{}\n"
+    again += "with first:\n    b = cp.empty(n, cp.float32)\n    launch(b, x)"
     ready = "first.synchronize()"
     racy(tmp_path, CUPY + again.format(ready, "pass"), "stream")
     clean(tmp_path, CUPY + again.format(ready, "first.wait_event(second.record())"))

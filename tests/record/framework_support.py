@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ctypes
 import itertools
 from typing import Any
 
@@ -103,10 +102,9 @@ class FakeCalls:
 
     def given(self, name: str, *values: int, first: bool = True) -> int:
         """The same of a call that gives a handle, by its first parameter or its last."""
-        handle = ctypes.c_void_p(next(self._handles))
-        at = ctypes.addressof(handle)
-        self.call(name, *((at, *values) if first else (*values, at)))
-        return handle.value or 0
+        handle = next(self._handles)
+        self.call(name, *((handle, *values) if first else (*values, handle)))
+        return handle
 
     def stream(self, flags: int = 1) -> int:
         return self.given("cuStreamCreate", flags)
