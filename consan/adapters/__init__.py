@@ -38,6 +38,8 @@ def install(session: SessionLike) -> None:
     session.alone = False  # a program may write from the host, or launch on other streams, while a kernel runs
     _sessions.append(session)
     try:
+        if session.backend.calls is not None:
+            assert session.followed is not None  # a program may make streams before it has a kernel
         _arm()
     except BaseException:
         remove()

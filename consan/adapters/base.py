@@ -40,6 +40,10 @@ class SessionLike(Protocol):
     recording: Any  # consan.session.recording.Recording
 
     @property
+    def followed(self) -> Any:
+        """The program's streams on a GPU, by the calls of its driver from now on: consan.session.followed_streams.FollowedStreams."""
+
+    @property
     def streams(self) -> Any:
         """The program's streams, where consan stands in for the framework: consan.session.program_streams.ProgramStreams."""
 

@@ -185,10 +185,9 @@ class CudaBackend:
     def poke(self, address: int, data: bytes) -> None:
         """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
         source = host_bytes(data)
+        size = ctypes.c_size_t(source.size)
         with self.current():
-            self._driver.call(
-                "cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), ctypes.c_size_t(source.size), self._control
-            )
+            self._driver.call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), size, self._control)
             self._driver.call("cuStreamSynchronize", self._control)
 
     def peek(self, address: int, nbytes: int) -> bytes:
@@ -298,8 +297,7 @@ class CudaBackend:
         del seed, timeout
         check_arguments(entry, self._function(handle, entry).parameters, args)
         function = self.function(handle, entry, shared, cluster)
-        attributes = launch_attributes(cluster, cooperative)
-        config = launch_config(grid, block, shared, stream or 0, attributes)
+        config = launch_config(grid, block, shared, stream or 0, launch_attributes(cluster, cooperative))
         with self.current():
             self._driver.call("cuLaunchKernelEx", ctypes.byref(config), ctypes.c_void_p(function), parameters(args), None)
             self._streams.watch(stream or 0)

@@ -20,6 +20,7 @@ from consan.session.program_streams import PER_THREAD, ProgramStream
 if TYPE_CHECKING:
     from consan.checker.beside import Rows
     from consan.session.captures import Captures, Place
+    from consan.session.session import Session
 
 _MATTERS: Final = re.compile(
     r"cu(Stream|Event|Launch|Mem(cpy|set|Free|AllocAsync|AllocFromPool|BatchDecompress)|Graph(?!ics)|(Green)?Ctx(Record|Wait|Synchronize)"
@@ -110,14 +111,17 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(streams: FollowedStreams) -> None:
-    """Follow the driver's calls for a session from now on. Where nobody can, its streams know why."""
-    calls, streams.order = streams.session.backend.calls, ProgramOrder(streams)
-    why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
-    if why:
-        streams.stops(why)
-    else:
-        streams.facts = calls
+def follow(session: Session) -> FollowedStreams:
+    """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
+    streams, calls = FollowedStreams(session), session.backend.calls
+    streams.order = ProgramOrder(streams)
+    if session.recording.looks_outside(session.backend):
+        why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
+        if why:
+            streams.stops(why)
+        else:
+            streams.facts = calls
+    return streams
 
 
 def _pass(order: ProgramOrder, call: SeenCall) -> None:

@@ -71,6 +71,12 @@ class FollowedStreams(ProgramStreams):
         self.beside.of_program = True
         self.seen, self.captures = StreamsSeen(self.session.recording), Captures(self)
 
+    def compares_in(self, handle: int) -> bool:
+        """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
+        if self.facts is not None and not self.seen.why:
+            self.captures.place(handle)
+        return self.compares
+
     @property
     def compares(self) -> bool:
         """Whether launches are compared: the accesses of the next one are wanted."""

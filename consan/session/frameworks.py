@@ -104,10 +104,11 @@ class Frameworks:
             return
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
-            touched = self._touched(prepared, launch) if captured or self.streams.compares else None
-            look = NONE if captured else self._looks.of(prepared, launch, compared=self.streams.compares and touched is None)
+            compares = self.streams.compares_in(launch.stream)
+            touched = self._touched(prepared, launch) if captured or compares else None
+            look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
             form = look.whole or prepared
-            with self.judge.recording.keeping(self.streams.compares and not captured and _records_outer(form)), self.streams.making():
+            with self.judge.recording.keeping(compares and not captured and _records_outer(form)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)

@@ -32,9 +32,8 @@ from consan.reports.variables import Argument
 from consan.reports.verdict import assemble
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
-from consan.session.driver_calls import follow
+from consan.session.driver_calls import FollowedStreams, follow
 from consan.session.endings import not_recorded
-from consan.session.followed_streams import FollowedStreams
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
 from consan.session.judging import Judge, Restore
@@ -178,7 +177,6 @@ class Session:
     def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", reached: bool = False) -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""
         with self._own() as modules:
-            self.followed  # noqa: B018 - from here on
             return modules.for_framework(ptx, name, reached=reached)
 
     def plain(self, prepared: Prepared) -> Handle:
@@ -203,16 +201,12 @@ class Session:
 
     @functools.cached_property
     def followed(self) -> FollowedStreams:
-        """The streams of the program on a GPU."""
-        streams = FollowedStreams(self)
-        if self.recording.looks_outside(self.backend):
-            follow(streams)
-        return streams
+        """The streams of the program on a GPU, by the calls of its driver from now on."""
+        return follow(self)
 
     @functools.cached_property
     def _frameworks(self) -> Frameworks:
-        judge, watch, beside = self._judge, self.watch, self._beside
-        return Frameworks(self.device, self.modules, judge, watch, self.selection, beside, self.names, self.followed)
+        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names, self.followed)
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -322,8 +316,6 @@ class Session:
     def record_lost(self) -> bool:
         """Whether a fault of a recorded kernel has taken the device and the record."""
         return self._judge.lost
-
-    # --- other events ---------------------------------------------------------------------------------------------------
 
     def uninstrumented(self, name: str, launches: int = 1) -> None:
         """List a kernel that runs without instrumentation."""

@@ -126,3 +126,55 @@ def test_what_nobody_knows_is_named(tmp_path: Path) -> None:
     assert (report["verdict"], report["findings"]) == ("clean", []), report
     assert "adds: it was not compared with what may run beside it in another stream: all accesses of" in gap(report), gap(report)
     clean(tmp_path, TORCH + body.format("second.wait_stream(first)"))
+
+
+GRAPH = '''
+affine = cp.RawKernel(r"""
+extern "C" __global__ void affine(float *out, const float *from, float by) {
+    int at = blockIdx.x * 256 + threadIdx.x;
+    out[at] = from[at] + by;
+}
+""", "affine")
+def node(out, source): affine((n // 256,), (256,), (out, source, cp.float32(1)))
+node(x, z)
+cp.cuda.Device().synchronize()
+first.begin_capture()
+with first: node(y, x)
+fork = cp.cuda.Event(disable_timing=True); fork.record(first)
+'''
+JOIN = """
+join = cp.cuda.Event(disable_timing=True); join.record(second); first.wait_event(join)
+graph = first.end_capture()
+"""
+
+
+def test_nodes_of_a_graph(tmp_path: Path) -> None:
+    """Two branches of a graph: the second one begins behind the first node, or behind the fork before it."""
+    needs("cupy")
+    before = GRAPH.replace("with first: node(y, x)\n", "").replace("record(first)", "record(first); ") + "with first: node(y, x)\n"
+    branch = "second.wait_event(fork)\nwith second: node(z, y)\n"
+    launches = "for _ in range(3): graph.launch(first)\nfirst.synchronize()"
+    racy(tmp_path, CUPY + before + branch + JOIN + launches, "stream")
+    clean(tmp_path, CUPY + GRAPH + branch + JOIN + launches)
+
+
+@pytest.mark.parametrize("kind", ["launch", "node"])
+def test_a_graph_beside_a_launch(kind: str, tmp_path: Path) -> None:
+    needs("cupy")
+    capture = GRAPH + "graph = first.end_capture()\ngraph.launch(first)\n"
+    behind = {"launch": READS, "node": "with second: node(z, y)"}[kind]
+    racy(tmp_path, CUPY + capture + behind, "stream")
+    clean(tmp_path, CUPY + capture + EVENT + "\n" + behind)
+
+
+def test_a_graph_of_torch(tmp_path: Path) -> None:
+    """Its nodes are machine code: what runs beside it is named."""
+    needs("torch", "triton")
+    capture = "launch(y, x)\ntorch.cuda.synchronize()\ngraph = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(graph): w = x * 2\n"
+    body = f"{capture}graph.replay()\n{{}}\nwith torch.cuda.stream(second): launch(z, y)"
+    _, report = run(tmp_path, TORCH + body.format("pass"))
+    assert not report["findings"], report
+    assert "adds: it was not compared with what may run beside it" in gap(report), gap(report)
+    _, report = run(tmp_path, TORCH + body.format("second.wait_stream(torch.cuda.current_stream())"))
+    assert (report["verdict"], report["findings"]) == ("clean", []), report
+    assert "was not compared" not in gap(report), gap(report)

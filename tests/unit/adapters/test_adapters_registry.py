@@ -38,7 +38,7 @@ def log(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, ...]]:
 
 
 def session(label: str, device: str = "cpu") -> Any:
-    return SimpleNamespace(label=label, backend=SimpleNamespace(choice=device))
+    return SimpleNamespace(label=label, backend=SimpleNamespace(choice=device, calls=None))
 
 
 def test_device_chooses_the_adapter(log: list[tuple[str, ...]]) -> None:
