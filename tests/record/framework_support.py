@@ -44,6 +44,7 @@ class Framework:
         self.backend.calls, self.calls = calls, calls
         self.backend.capturing = lambda stream: stream in self.capturing  # type: ignore[method-assign]
         self.session = Session(on=Device(self.backend, arena_bytes=SHADOW), trace_memory=1 << 24, **options)
+        assert self.session.followed is not None  # from here on, as adapters do
         self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
         self.module = self.backend.load(self.prepared.instrumented.ptx)
         self.session.attach(self.prepared, lambda name, data: self.backend.write(self.backend.symbol(self.module, name)[0], data))
