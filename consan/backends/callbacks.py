@@ -26,9 +26,9 @@ _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
-_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
+STREAM_NON_BLOCKING: Final = 1  # CU_STREAMSTREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
-_MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
+MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTEMEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
 
@@ -37,13 +37,14 @@ TAKEN: Final = "a profiler has subscribed to CUPTI"
 class DriverCall:
     """A call that has succeeded. `name`: without its version; `per_thread`: stream 0 is the thread's own default stream.
 
-    `values`: the parameters, if the listener knows their layout (`CallSource.follow`).
+    `values`: the parameters, if the listener knows their layout (`CallSource.follow`); `thread`: 0 if it is the one that tells.
     """
 
     name: str
     values: tuple[int, ...] = ()
     per_thread: bool = False
     context: int = 0
+    thread: int = 0
 
 
 class Listener(Protocol):
@@ -73,25 +74,59 @@ _Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.
 
 
 @dataclass(frozen=True)
-class _Layout:
-    """The parameters of a call. `pointers`: the number of one that is a pointer to a value, and how far behind it that lies."""
+class CallForm:
+    """A function of the driver. `layout`: of its parameters, if they are known; `pointer`: the byte of one that points to its value, and how
+    far before the value it points.
+    """
 
-    form: struct.Struct
-    pointers: tuple[tuple[int, int], ...]
+    name: str
+    per_thread: bool
+    layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
+    pointer: tuple[int, int] | None = None
 
     @classmethod
-    def of(cls, text: str) -> _Layout:
-        """By its characters (`CallSource.follow`)."""
-        names = re.sub(r"(\d+)(.)", lambda found: found[2] * int(found[1]), text)
-        pointers = tuple((number, _BEHIND[name]) for number, name in enumerate(names) if name in _BEHIND)
-        return cls(struct.Struct(re.sub("|".join(_BEHIND), "P", text)), pointers)
+    def of(cls, name: str, per_thread: bool, text: str) -> CallForm:
+        """By the characters of a layout (`CallSource.follow`)."""
+        found = re.search("|".join(_BEHIND), text)
+        layout = struct.Struct(re.sub("|".join(_BEHIND), "P", text))
+        if found is None:
+            return cls(name, per_thread, layout)
+        return cls(name, per_thread, layout, (struct.calcsize(f"{text[: found.start()]}0P"), _BEHIND[found[0]]))
 
-    def values(self, at: int) -> tuple[int, ...]:
+    @property
+    def nbytes(self) -> int:
+        """The bytes of its parameters."""
+        return self.layout.size
+
+    def unpacked(self, data: bytes) -> tuple[int, ...]:
+        """The parameters, where the value is in place of its pointer."""
+        return self.layout.unpack(data[: self.nbytes])
+
+    def read(self, at: int) -> tuple[int, ...]:
         """The parameters at an address."""
-        found = list(self.form.unpack(ctypes.string_at(at, self.form.size)))
-        for number, behind in self.pointers:
-            found[number] = (ctypes.c_uint64.from_address(found[number] + behind).value or 0) if found[number] else 0
-        return tuple(found)
+        data = bytearray(ctypes.string_at(at, self.nbytes))
+        if self.pointer is not None:
+            place, behind = self.pointer
+            pointer = int.from_bytes(data[place : place + 8], "little")
+            data[place : place + 8] = ctypes.string_at(pointer + behind, 8) if pointer else bytes(8)
+        return self.unpacked(bytes(data))
+
+
+def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> dict[int, CallForm]:
+    """The functions that matter, by the numbers that CUPTI gives them."""
+    found, forms = ctypes.c_char_p(), dict[int, CallForm]()
+    for number in range(1, _MOST_NAMES):
+        if library.cuptiGetCallbackName(_DRIVER_API, number, ctypes.byref(found)):
+            break
+        form = _FORM.match((found.value or b"").decode())
+        if form is not None and matters(form["name"]):
+            forms[number] = CallForm.of(form["name"], form["per_thread"] is not None, layouts.get(form["name"], ""))
+    return forms
+
+
+def refused(status: int) -> str:
+    """Why CUPTI does not work, by what it has said; empty if it does."""
+    return "" if not status else TAKEN if status == _TAKEN else f"CUPTI does not work here (error {status})"
 
 
 class DriverCalls:
@@ -99,7 +134,7 @@ class DriverCalls:
 
     def __init__(self) -> None:
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
-        self._forms: dict[int, tuple[str, bool, _Layout | None]] = {}  # by the number of the function
+        self._forms: dict[int, CallForm] = {}
         self._callback = _Callback(self._called)
         self._library: ctypes.CDLL | None = None
         self.why_not: str | None = None  # why nothing is followed; None: nobody has asked yet
@@ -110,12 +145,12 @@ class DriverCalls:
         All listeners of a process have the same names and layouts: the first one's.
         """
         if self.why_not is None:
-            self.why_not = self._subscribe(matters, {name: _Layout.of(layout) for name, layout in layouts.items()})
+            self.why_not = self._subscribe(matters, layouts)
         if not self.why_not:
             self._listeners.add(listener)
         return self.why_not
 
-    def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, _Layout]) -> str:
+    def _subscribe(self, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> str:
         why = NO_LIBRARY
         for path in libraries():
             try:
@@ -125,23 +160,16 @@ class DriverCalls:
                 continue
             if status == _TAKEN:
                 return TAKEN
-            why = f"CUPTI does not work here (error {status})"
+            why = refused(status)
             if not status:
-                self._library = library
-                return self._enable(library, subscriber, matters, layouts)
+                self._library, self._forms = library, forms_of(library, matters, layouts)
+                return self._enable(library, subscriber)
         return why
 
-    def _enable(
-        self, library: ctypes.CDLL, subscriber: ctypes.c_void_p, matters: Callable[[str], bool], layouts: Mapping[str, _Layout]
-    ) -> str:
-        found, status = ctypes.c_char_p(), 0
-        for number in range(1, _MOST_NAMES):
-            if library.cuptiGetCallbackName(_DRIVER_API, number, ctypes.byref(found)):
-                break
-            form = _FORM.match((found.value or b"").decode())
-            if form is not None and matters(form["name"]):
-                self._forms[number] = form["name"], form["per_thread"] is not None, layouts.get(form["name"])
-                status = status or library.cuptiEnableCallback(1, subscriber, _DRIVER_API, number)
+    def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
+        status = 0
+        for number in self._forms:
+            status = status or library.cuptiEnableCallback(1, subscriber, _DRIVER_API, number)
         if status or not self._forms:
             library.cuptiUnsubscribe(subscriber)
             return f"CUPTI does not work here (error {status})"
@@ -159,21 +187,20 @@ class DriverCalls:
     def _tell(self, number: int, data: CallbackData) -> None:
         if data.status and data.status[0]:
             return
-        name, per_thread, layout = self._forms[number]
-        values = layout.values(data.params) if layout is not None and data.params else ()
-        call = DriverCall(name, values, per_thread, data.context or 0)
+        form = self._forms[number]
+        call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         for each in list(self._listeners):
             each.called(call)
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""
         flags = ctypes.c_uint()
-        return bool(_quiet("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & _NON_BLOCKING
+        return bool(_quiet("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & STREAM_NON_BLOCKING
 
     def is_registered(self, address: int) -> bool:
         """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
         kind = ctypes.c_uint()
-        return not _quiet("cuPointerGetAttribute", ctypes.byref(kind), _MEMORY_TYPE, ctypes.c_uint64(address))
+        return not _quiet("cuPointerGetAttribute", ctypes.byref(kind), MEMORY_TYPE, ctypes.c_uint64(address))
 
     def kernel(self, function: int) -> str:
         """The name of a kernel; empty where the driver does not tell (before 12.3)."""

@@ -21,6 +21,7 @@ import numpy as np
 
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
+from consan.native.calls import RemoteCalls
 from consan.native.images import Links
 from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
 from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
@@ -66,6 +67,7 @@ class Client:
         self.outcomes: list[ProcessReport] = []
         self._requests, self._orders, self._options, self._links = requests, orders, options, links
         self._session: Session | None = None
+        self._calls = RemoteCalls()
         self._context = 0
         self._prepared: list[Prepared] = []
         self._owners: set[int] = set()  # handles of modules that are instrumented
@@ -91,6 +93,7 @@ class Client:
             MessageKind.INPUT: self._input,
             MessageKind.MADE: self._made,
             MessageKind.LAUNCH: self._launch,
+            **dict.fromkeys((MessageKind.FOLLOW, MessageKind.FOLLOWING, MessageKind.CALLED), self._calls_of_driver),
         }
 
     def serve(self, table_bytes: int) -> None:
@@ -194,10 +197,13 @@ class Client:
         """The session. Its context is the first in which an image is loaded; without one, the runtime's on the first device."""
         if self._session is None:
             self._context = context or primary_context(self._orders)
-            device = Device(ClientBackend(self._orders, self._context), arena_bytes=self._options.shadow_memory)
+            backend = self._calls.backend = ClientBackend(self._orders, self._context)
+            backend.calls = self._calls
+            device = Device(backend, arena_bytes=self._options.shadow_memory)
             if self._delays:
                 device.delay(self._options.seed)
             self._session = open_session(self._options, on=device)
+            assert self._session.followed is not None  # a program may make streams before it launches
         return self._session
 
     def _instrumented(self, session: Session, image: bytes, name: str) -> Prepared | None:
@@ -295,6 +301,10 @@ class Client:
         except NotStarted as why:
             self._reasons[f"a launch of {name} was not made, because it would be recorded without a log: {why}"] = None
             return REFUSED
+
+    def _calls_of_driver(self, message: Message) -> Message:
+        """A call that may order streams, or what of them is to be told."""
+        return self._calls.answer(message, wanted=self._options.global_memory != "off")
 
     def _count(self) -> None:
         """Add the launches since the last count to those of their kernels."""

@@ -146,7 +146,9 @@ class RecordedModules:
     ) -> None:
         stream = 0 if backend.without_log else asked.stream
         args = functools.partial(self._parameters, backend, prepared, entry)
-        launch = FrameworkLaunch(entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args)
+        launch = FrameworkLaunch(
+            entry, asked.grid, asked.block, asked.cluster, stream, module, asked.shared, args, placed=not backend.without_log
+        )
         answered = False
         try:
             with session.framework_launch(prepared, launch) as other:

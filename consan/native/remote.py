@@ -23,6 +23,7 @@ import numpy as np
 
 from consan.backends.base import DeviceLost, Dim3, HostBytes
 from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
+from consan.backends.callbacks import MEMORY_TYPE, STREAM_NON_BLOCKING
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED
@@ -46,6 +47,8 @@ _SIGNATURES: Final = {
     "cuEventQuery": "n",
     "cuEventRecord": "n n",
     "cuFuncGetAttribute": "o n n",
+    "cuPointerGetAttribute": "o n n",
+    "cuStreamGetFlags": "n o",
     "cuFuncSetAttribute": "n n n",
     "cuLaunchKernel": "n n n n n n n n n n n",
     "cuLibraryGetGlobal": "o o n s",
@@ -351,6 +354,16 @@ class ClientBackend(CudaBackend):
         numbers = [int.from_bytes(value, "little") for value in args]
         self.work.launch(handle, entry, math.prod(grid), math.prod(block), numbers, self._control.value or 0)
         self._unsettled = True
+
+    def stream_blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+        flags = ctypes.c_uint()
+        return bool(self._driver.status("cuStreamGetFlags", stream, ctypes.byref(flags))) or not flags.value & STREAM_NON_BLOCKING
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address."""
+        kind = ctypes.c_uint()
+        return not self._driver.status("cuPointerGetAttribute", ctypes.byref(kind), MEMORY_TYPE, address)
 
     def name_of(self, function: int) -> str:
         """A kernel's name; empty if the driver does not tell."""

@@ -18,7 +18,7 @@ NO_LAUNCH: Final = (1 << 64) - 1  # in place of a stream: no single launch follo
 
 
 class MessageKind(enum.IntEnum):
-    """The kinds of messages. The interposer sends those before ANSWER, the server those after it."""
+    """The kinds of messages. The interposer sends those before ANSWER and from FOLLOW on, the server the others."""
 
     HELLO = 1
     ORDERS = 2
@@ -38,6 +38,9 @@ class MessageKind(enum.IntEnum):
     TEXT = 16
     WAIT = 17
     PARAMETERS = 18
+    FOLLOW = 19
+    FOLLOWING = 20
+    CALLED = 21
 
 
 class Broken(Exception):  # noqa: N818 - a state of the connection

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.session.array_rows import rows_between
-from consan.session.followed_streams import FollowedStreams
+from consan.session.followed_streams import FollowedStreams, of_thread
 from consan.session.program_streams import PER_THREAD, ProgramStream
 
 if TYPE_CHECKING:
@@ -54,6 +54,10 @@ class SeenCall(Protocol):
     @property
     def context(self) -> int:
         """The context that was current."""
+
+    @property
+    def thread(self) -> int:
+        """The thread that has made it. 0: the one that tells."""
 
 
 Meaning = Callable[["ProgramOrder", SeenCall], None]
@@ -98,7 +102,7 @@ class ProgramOrder:
     def place(self, call: SeenCall, at: int | None) -> Place:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
-        return self.captures.place(PER_THREAD if call.per_thread and not handle else handle)
+        return self.captures.place(of_thread(call.thread) if handle == PER_THREAD or (call.per_thread and not handle) else handle)
 
     def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> None:
         """The program has put something into a stream."""

@@ -95,9 +95,11 @@ class FollowedStreams(ProgramStreams):
     def of(self, handle: int, edge: str = "") -> ProgramStream:
         """The stream with a handle. That of a thread's own default stream belongs to the calling thread."""
         with self.lock:
-            key = threading.get_ident() << 2 | PER_THREAD if handle == PER_THREAD else handle
-            blocking = handle == PER_THREAD or self.facts is None or self.facts.blocks(handle) if key not in self._known else True
-            found = self._known.get(key) or self.make(blocking=blocking, handle=key)
+            key = of_thread() if handle == PER_THREAD else handle
+            found = self._known.get(key)
+            if found is None:
+                blocking = self.facts is None or bool(key & PER_THREAD) or self.facts.blocks(key)
+                found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found
 
@@ -153,3 +155,8 @@ class FollowedStreams(ProgramStreams):
         if not self.several and len(running) >= MOST_EARLY:
             self.beside.timeline.host_waits(frozenset(running))
             self.beside.operated(self.session, OperationSide(_EARLY, "", 0), self.default, None)
+
+
+def of_thread(thread: int = 0) -> int:
+    """What stands for the handle of a thread's own default stream: no other handle is like it. 0: this thread."""
+    return (thread or threading.get_ident()) << 2 | PER_THREAD

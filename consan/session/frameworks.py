@@ -43,7 +43,8 @@ _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same
 class FrameworkLaunch:
     """One launch. `stream`: its handle. `module`: as the framework has loaded it. `shared`: bytes of dynamic shared memory.
 
-    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another.
+    `args`: reads the parameters, before the launch. `edge`: how a program lets one stream of the framework wait for another;
+    `placed`: the stream is that in which the launch is made.
     """
 
     entry: str
@@ -55,6 +56,7 @@ class FrameworkLaunch:
     shared: int = 0
     args: Asked = unknown
     edge: str = ""
+    placed: bool = True
 
     @property
     def threads(self) -> int:
@@ -104,8 +106,8 @@ class Frameworks:
             return
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
-            compares = self.streams.compares_in(launch.stream)
-            touched = self._touched(prepared, launch) if captured or compares else None
+            compares = launch.placed and self.streams.compares_in(launch.stream)
+            touched = self._touched(prepared, launch) if launch.placed and (captured or compares) else None
             look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
             form = look.whole or prepared
             with self.judge.recording.keeping(compares and not captured and _records_outer(form)), self.streams.making():
@@ -114,8 +116,9 @@ class Frameworks:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
-            shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
-            self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
+            if launch.placed:
+                shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
+                self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
 
     def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> Footprint | None:
         """The bytes that a launch touches, if its text and its parameters tell."""

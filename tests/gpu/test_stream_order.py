@@ -3,6 +3,10 @@
 from __future__ import annotations
 
 import importlib.util
+import json
+import shutil
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -178,3 +182,83 @@ def test_a_graph_of_torch(tmp_path: Path) -> None:
     _, report = run(tmp_path, TORCH + body.format("second.wait_stream(torch.cuda.current_stream())"))
     assert (report["verdict"], report["findings"]) == ("clean", []), report
     assert "was not compared" not in gap(report), gap(report)
+
+
+NATIVE = r"""
+#include <cstdio>
+#include <cuda_runtime.h>
+__global__ void adds(float *out, const float *from, const int *to, float by) {
+    int at = to[blockIdx.x * 256 + threadIdx.x];
+    out[at] = from[at] + by;
+}
+__global__ void affine(float *out, const float *from, float by) {
+    int at = blockIdx.x * 256 + threadIdx.x;
+    out[at] = from[at] + by;
+}
+#define CHECK(call) do { cudaError_t e = call; if (e) { printf("%s: %s\n", #call, cudaGetErrorString(e)); return 1; } } while (0)
+int main() {
+    const int n = 1 << 14;
+    float *x, *y, *z;
+    int *to;
+    static int host[1 << 14];
+    for (int i = 0; i < n; i++) host[i] = i;
+    cudaStream_t first, second;
+    cudaEvent_t event;
+    CHECK(cudaMalloc(&x, 4 * n));
+    CHECK(cudaMalloc(&y, 4 * n));
+    CHECK(cudaMalloc(&z, 4 * n));
+    CHECK(cudaMalloc(&to, 4 * n));
+    CHECK(cudaMemcpy(to, host, 4 * n, cudaMemcpyHostToDevice));
+    CHECK(cudaStreamCreateWithFlags(&first, cudaStreamNonBlocking));
+    CHECK(cudaStreamCreateWithFlags(&second, cudaStreamNonBlocking));
+    CHECK(cudaEventCreateWithFlags(&event, cudaEventDisableTiming));
+    adds<<<n / 256, 256>>>(x, y, to, 1);
+    CHECK(cudaDeviceSynchronize());
+    { BODY }
+    CHECK(cudaGetLastError());
+    CHECK(cudaDeviceSynchronize());
+    return 0;
+}
+"""
+N_EVENT = "CHECK(cudaEventRecord(event, first)); CHECK(cudaStreamWaitEvent(second, event, 0));"
+N_GRAPH = """
+cudaGraph_t graph; cudaGraphExec_t exec;
+CHECK(cudaStreamBeginCapture(first, cudaStreamCaptureModeGlobal));
+affine<<<n / 256, 256, 0, first>>>(y, x, 1);
+CHECK(cudaStreamEndCapture(first, &graph));
+CHECK(cudaGraphInstantiate(&exec, graph, 0));
+CHECK(cudaGraphLaunch(exec, first));
+"""
+NATIVE_PROGRAMS = {
+    "looked at": ("adds<<<n / 256, 256, 0, first>>>(y, x, to, 1); {} adds<<<n / 256, 256, 0, second>>>(z, y, to, 1);", N_EVENT),
+    "by its text": ("affine<<<n / 256, 256, 0, first>>>(y, x, 1); {} affine<<<n / 256, 256, 0, second>>>(y, x, 2);", N_EVENT),
+    "host": ("adds<<<n / 256, 256, 0, first>>>(y, x, to, 1); {} affine<<<n / 256, 256, 0, second>>>(z, y, 1);", "CHECK(cudaStreamSynchronize(first));"),
+    "a copy": ("affine<<<n / 256, 256, 0, first>>>(y, x, 1); {} CHECK(cudaMemcpyAsync(z, y, 4 * n, cudaMemcpyDeviceToDevice, second));", N_EVENT),
+    "a graph": (N_GRAPH + "{} affine<<<n / 256, 256, 0, second>>>(z, y, 1);", N_EVENT),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NATIVE_PROGRAMS)
+def test_native(name: str, tmp_path: Path) -> None:
+    nvcc = shutil.which("nvcc") or "/usr/local/cuda/bin/nvcc"
+    if not Path(nvcc).exists():
+        pytest.skip("no nvcc")
+    program, edge = NATIVE_PROGRAMS[name]
+    for between, findings in (("", {"no-stream-edge"}), (edge, set())):
+        body = program.replace("{}", between)
+        (tmp_path / "app.cu").write_text(NATIVE.replace("BODY", body))
+        target = "arch=compute_90a,code=compute_90a"
+        subprocess.run([nvcc, "-lineinfo", "-gencode", target, "-o", "app", "app.cu"], cwd=tmp_path, check=True)
+        output = tmp_path / "report.json"
+        command = [sys.executable, "-m", "consan", "run", "--format", "json", "-o", str(output), "./app"]
+        done = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=200, check=False)
+        report = json.loads(output.read_text())
+        assert {finding["situation"] for finding in report["findings"]} == findings, (
+            between,
+            gap(report),
+            report["incomplete"],
+            done.stderr,
+        )
+        if not findings:
+            assert (done.returncode, report["verdict"]) == (0, "clean"), (done.stdout, report["incomplete"])
+            assert "global-memory" in report["checked"] or name == "a graph", gap(report)  # a node takes called hooks

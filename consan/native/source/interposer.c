@@ -188,7 +188,7 @@ EXPORTED Result cuGetProcAddress_v2(const char *name, void **found, int version,
 #define MAGIC 0x6e61736eu
 
 enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, LAUNCH, LAUNCHED, ANSWER, CALL, MAP, TEXT, WAIT,
-            PARAMETERS };
+            PARAMETERS, FOLLOW, FOLLOWING, CALLED };
 
 struct Head {
     uint32_t magic, kind;
@@ -369,10 +369,13 @@ static bool obey(int fd, const struct Head *head, const char *payload, int file)
     return head->kind == TEXT && text && (uintptr_t)text == head->a && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
 }
 
+static _Thread_local bool unseen;  // this thread makes calls for consan, or a launch that the server knows
+
 static void *serve_orders(void *unused) {
     struct Head head;
     char *order;
     bool more = true;
+    unseen = true;
     while (more) {
         int file = -1;
         more = hear(orders, &head, &order, &file) && obey(orders, &head, order, file);
@@ -413,6 +416,7 @@ static bool strange(void) {
 }
 
 static void finish(void);
+static void follow(void);
 
 static bool start_orders(void) {
     sigset_t all, before;
@@ -442,7 +446,8 @@ static bool connected(void) {
     if (head.a == 0 || head.a != (uintptr_t)atomic_load(&pages)) return strange();
     atomic_store(&table, (void *)(uintptr_t)head.a);
     state = CONNECTED;
-    return true;
+    follow();
+    return state == CONNECTED;
 }
 
 // After the driver's own handlers, which its initialisation has registered: so this one runs before them. A program may link machine code
@@ -470,6 +475,81 @@ static bool ask(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64
     pthread_mutex_unlock(&turn);
     errno = before;
     return asked;
+}
+
+// -- calls that order streams -------------------------------------------------------------------------------------------------------
+//
+// The server chooses the library of CUPTI and the calls (consan/native/calls.py). Behind each of them it gets the parameters.
+
+struct Followed {  // by the number of the function
+    uint32_t number, bytes;    // of its parameters
+    uint64_t pointer, behind;  // where the address of a value is among them (beyond them: there is none), and how far before the value
+};
+#define MOST_CALLBACKS 2048
+#define MOST_OF_CALL 128
+static struct Followed followed[MOST_CALLBACKS];
+
+struct CallbackData {  // CUpti_CallbackData
+    int site;
+    const char *name;
+    const void *parameters;
+    const int *status;
+    const char *symbol;
+    void *context;
+};
+#define DRIVER_API 1
+#define API_EXIT 1
+
+static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length);
+
+static void called(void *unused, int domain, uint32_t number, const struct CallbackData *data) {
+    struct { uint64_t context; char values[MOST_OF_CALL]; } found = {(uintptr_t)data->context, {0}};
+    (void)unused, (void)domain;
+    if (unseen || data->site != API_EXIT || (data->status && *data->status) || number >= MOST_CALLBACKS) return;
+    struct Followed form = followed[number];
+    uint64_t at = 0, value = 0;
+    if (form.bytes && data->parameters) memcpy(found.values, data->parameters, form.bytes);
+    if (form.pointer + sizeof at <= form.bytes) {
+        memcpy(&at, found.values + form.pointer, sizeof at);
+        if (at) memcpy(&value, (const char *)(uintptr_t)at + form.behind, sizeof value);
+        memcpy(found.values + form.pointer, &value, sizeof value);
+    }
+    report(CALLED, number, (uint64_t)syscall(SYS_gettid), &found, sizeof found.context + form.bytes);
+}
+
+// The text is the path of the library, and behind its zero the calls. Returns what CUPTI says.
+static int subscribe(const char *text, uint64_t length) {
+    uint64_t begin = strlen(text) + 1;
+    void *library = dlopen(text, RTLD_NOW), *subscriber = NULL;
+    int (*take)(void **, void *, void *) = library ? finder()(library, "cuptiSubscribe") : NULL;
+    int (*enable)(uint32_t, void *, int, uint32_t) = library ? finder()(library, "cuptiEnableCallback") : NULL;
+    int status = take && enable ? take(&subscriber, (void *)called, NULL) : -1;
+    for (; status == 0 && begin + sizeof(struct Followed) <= length; begin += sizeof(struct Followed)) {
+        struct Followed form;
+        memcpy(&form, text + begin, sizeof form);
+        if (form.number >= MOST_CALLBACKS || form.bytes > MOST_OF_CALL) continue;
+        followed[form.number] = form;
+        status = enable(1, subscriber, DRIVER_API, form.number);
+    }
+    return status;
+}
+
+// The caller has the turn.
+static void follow(void) {
+    struct Head head;
+    char *text, *nothing;
+    if (!tell(requests, FOLLOW, 0, 0, NULL, 0) || !hear_answer(requests, &head, &text)) return lose();
+    if (head.length) {
+        unseen = true;
+        int status = subscribe(text, head.length);
+        unseen = false;
+        if (!tell(requests, FOLLOWING, (uint64_t)(uint32_t)status, 0, NULL, 0) || !hear_answer(requests, &head, &nothing)) {
+            lose();
+        } else {
+            free(nothing);
+        }
+    }
+    free(text);
 }
 
 static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length) {
@@ -816,6 +896,7 @@ static struct Started starting(Handle function, Handle stream, struct Shape shap
     atomic_store(&launch_arguments, NULL);
     atomic_store(&launch_extra, NULL);
     if (!started.recorded) pthread_mutex_unlock(&turn);
+    unseen = started.recorded && stream != NO_LAUNCH;
     return started;
 }
 
@@ -823,6 +904,7 @@ static Result launched(struct Started started, Result result) {
     struct Head head;
     char *answer;
     if (!started.recorded) return result;
+    unseen = false;
     if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
     pthread_mutex_unlock(&turn);
     return result;

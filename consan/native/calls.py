@@ -1,0 +1,90 @@
+"""The calls of the driver that a native program makes, as its interposer tells them (`CallSource`).
+
+The interposer subscribes to CUPTI in the program, as consan/backends/callbacks.py does in a Python program: the same library and the same
+calls, with the same meaning.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Final
+
+from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, Listener, forms_of, libraries, refused
+from consan.native.wire import Malformed, Message, MessageKind
+from consan.session.driver_calls import LAYOUTS, matters
+
+if TYPE_CHECKING:
+    from consan.native.remote import ClientBackend
+
+_CALL: Final = struct.Struct("<IIQQ")  # an entry of the answer to FOLLOW: number, bytes, place of a pointer, how far before the value
+_CONTEXT: Final = struct.Struct("<Q")
+_NO_POINTER: Final = 1 << 32  # beyond all parameters
+
+
+class RemoteCalls:
+    """The calls of one process. `backend`: None until the process has a context."""
+
+    def __init__(self) -> None:
+        self.backend: ClientBackend | None = None
+        self._forms: dict[int, CallForm] = {}
+        self._listener: Listener | None = None
+        self._why = NO_LIBRARY
+
+    def offered(self) -> bytes:
+        """What the interposer is to follow: the path of CUPTI and the calls. Empty where there is none."""
+        for path in libraries():
+            try:
+                self._forms = forms_of(ctypes.CDLL(path), matters, LAYOUTS)
+            except (OSError, AttributeError):
+                continue
+            return path.encode() + b"\0" + b"".join(map(_entry, self._forms, self._forms.values()))
+        return b""
+
+    def began(self, status: int) -> None:
+        """The interposer has subscribed, or could not."""
+        self._why = refused(status)
+
+    def follow(self, listener: Listener, _: Callable[[str], bool], __: Mapping[str, str]) -> str:
+        """Tell a listener of each call from now on (`CallSource`)."""
+        self._listener = listener
+        return self._why
+
+    def called(self, message: Message) -> None:
+        """The program has made a call."""
+        form = self._forms.get(message.a)
+        if form is None or len(message.data) < _CONTEXT.size + form.nbytes:
+            raise Malformed("no call of the driver")
+        (context,) = _CONTEXT.unpack_from(message.data)
+        if self._listener is not None:
+            values = form.unpacked(message.data[_CONTEXT.size :])
+            self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b))
+
+    def blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+        return self.backend is None or self.backend.stream_blocks(stream)
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address."""
+        return self.backend is not None and self.backend.is_registered(address)
+
+    def kernel(self, function: int) -> str:
+        """The name of a kernel; empty where the driver does not tell."""
+        return "" if self.backend is None else self.backend.name_of(function)
+
+    def answer(self, message: Message, *, wanted: bool) -> Message:
+        """The answer to a message about calls. `wanted`: launches of several streams are to be compared."""
+        data = b""
+        if message.kind is MessageKind.FOLLOW:
+            data = self.offered() if wanted else b""
+        elif message.kind is MessageKind.FOLLOWING:
+            self.began(ctypes.c_int32(message.a & 0xFFFFFFFF).value)
+        else:
+            self.called(message)
+        return Message(MessageKind.ANSWER, data=data)
+
+
+def _entry(number: int, form: CallForm) -> bytes:
+    place, behind = form.pointer or (_NO_POINTER, 0)
+    return _CALL.pack(number, form.nbytes, place, behind)
