@@ -22,8 +22,8 @@ from typing import Any, Final
 import numpy as np
 
 from consan.backends.base import DeviceLost, Dim3, HostBytes
-from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.callbacks import MEMORY_TYPE, STREAM_NON_BLOCKING
+from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
 from consan.backends.streams import RELAXED

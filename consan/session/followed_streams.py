@@ -98,7 +98,7 @@ class FollowedStreams(ProgramStreams):
             key = of_thread() if handle == PER_THREAD else handle
             found = self._known.get(key)
             if found is None:
-                blocking = self.facts is None or bool(key & PER_THREAD) or self.facts.blocks(key)
+                blocking = self.facts is None or key % 4 == PER_THREAD or self.facts.blocks(key)
                 found = self.make(blocking=blocking, handle=key)
             found.edge = edge or found.edge
             return found

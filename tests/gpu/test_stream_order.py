@@ -229,13 +229,16 @@ CHECK(cudaStreamEndCapture(first, &graph));
 CHECK(cudaGraphInstantiate(&exec, graph, 0));
 CHECK(cudaGraphLaunch(exec, first));
 """
+N_HOST = "CHECK(cudaStreamSynchronize(first));"
+N_WRITES = "affine<<<n / 256, 256, 0, first>>>(y, x, 1); {} "
+N_READS = "affine<<<n / 256, 256, 0, second>>>(z, y, 1);"
 NATIVE_PROGRAMS = {
     "looked at": ("adds<<<n / 256, 256, 0, first>>>(y, x, to, 1); {} adds<<<n / 256, 256, 0, second>>>(z, y, to, 1);", N_EVENT),
-    "by its text": ("affine<<<n / 256, 256, 0, first>>>(y, x, 1); {} affine<<<n / 256, 256, 0, second>>>(y, x, 2);", N_EVENT),
-    "host": ("adds<<<n / 256, 256, 0, first>>>(y, x, to, 1); {} affine<<<n / 256, 256, 0, second>>>(z, y, 1);", "CHECK(cudaStreamSynchronize(first));"),
-    "a copy": ("affine<<<n / 256, 256, 0, first>>>(y, x, 1); {} CHECK(cudaMemcpyAsync(z, y, 4 * n, cudaMemcpyDeviceToDevice, second));", N_EVENT),
-    "a graph": (N_GRAPH + "{} affine<<<n / 256, 256, 0, second>>>(z, y, 1);", N_EVENT),
-}  # fmt: skip
+    "by its text": (f"{N_WRITES}affine<<<n / 256, 256, 0, second>>>(y, x, 2);", N_EVENT),
+    "host": (f"adds<<<n / 256, 256, 0, first>>>(y, x, to, 1); {{}} {N_READS}", N_HOST),
+    "a copy": (f"{N_WRITES}CHECK(cudaMemcpyAsync(z, y, 4 * n, cudaMemcpyDeviceToDevice, second));", N_EVENT),
+    "a graph": (f"{N_GRAPH}{{}} {N_READS}", N_EVENT),
+}
 
 
 @pytest.mark.parametrize("name", NATIVE_PROGRAMS)
