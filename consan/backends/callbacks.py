@@ -10,6 +10,7 @@ followed, and a profiler that starts later is refused.
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import importlib.util
 import re
@@ -75,8 +76,9 @@ _Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.
 
 @dataclass(frozen=True)
 class CallForm:
-    """A function of the driver. `layout`: of its parameters, if they are known; `pointer`: the byte of one that points to its value, and how
-    far before the value it points.
+    """A function of the driver. `layout`: of its parameters, if they are known.
+
+    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points.
     """
 
     name: str
@@ -173,6 +175,7 @@ class DriverCalls:
         if status or not self._forms:
             library.cuptiUnsubscribe(subscriber)
             return f"CUPTI does not work here (error {status})"
+        atexit.register(library.cuptiUnsubscribe, subscriber)  # what the driver is asked behind it finds no interpreter
         return ""
 
     def _called(self, _: int, __: int, number: int, data: Any) -> None:

@@ -39,6 +39,7 @@ _TOO_MANY = (
 )
 
 
+MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 1024  # of a program on a GPU
 _LEFT_OUT = f"it was compared with the next {MOST_OF_PROGRAM:,} launches and operations: the host waited for none of them"
 
@@ -189,6 +190,7 @@ class Beside:
     _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
+    _strangers: dict[tuple[int, str], set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
 
     def nodes(self) -> tuple[GraphNode, ...]:
         """All that was done, as nodes of a graph."""
@@ -299,9 +301,18 @@ class Beside:
             return
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
-                whose = f"all accesses of {other.name}" if other.rows is None and each.rows is not None else "all its accesses"
+                whose = (
+                    f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
+                )
                 why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
                 session.recording.lacks_outer(each.prepared, each.shape.entry, why)
+
+    def _stranger(self, launch: _Launched, other: _Done) -> str:
+        """The name of what a launch was not compared with: few names are told of a kernel."""
+        names = self._strangers.setdefault((launch.prepared.number, launch.shape.entry), set())
+        if len(names) < MOST_STRANGERS:
+            names.add(other.name)
+        return other.name if other.name in names else "others"
 
     def _compared(self, earlier: _Done, later: _Done, *, waited: bool) -> Iterator[Finding]:
         if earlier.rows is None or later.rows is None:

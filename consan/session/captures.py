@@ -92,9 +92,7 @@ class Captures:
 
     def wait(self, event: int, place: Place) -> None:
         """A stream waits for an event. One that waits for an event of a capture becomes part of that."""
-        capture, reached = self.events.get(event, (None, None))
-        if reached is None:  # it was recorded before anybody looked
-            return
+        capture, reached = self._reached(event)
         if capture is None and place.capture is not None:
             place.capture.whole = False
         elif capture is not None and capture in self._captured.values():
@@ -105,9 +103,13 @@ class Captures:
 
     def passed(self, event: int) -> None:
         """The host knows that an event is reached."""
-        capture, reached = self.events.get(event, (None, None))
-        if capture is None and reached is not None:
+        capture, reached = self._reached(event)
+        if capture is None:
             self.program.host_waits_for(reached)
+
+    def _reached(self, event: int) -> tuple[Capture | None, Event]:
+        """What an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
+        return self.events.get(event) or (None, Event(self.program.beside.timeline.everything))
 
     def instantiate(self, graph: int, executable: int) -> None:
         """A graph can be launched."""
@@ -117,7 +119,7 @@ class Captures:
         """A graph is launched."""
         found = self.executables.get(executable) or Executable(None)
         if found.nodes is None or place.capture is not None:
-            self.program.did(_UNKNOWN, place, None)
+            self.program.did(_UNKNOWN, place, None, here=False)
             return
         found.over = self.program.beside.graph_launched(self.program.session, found.nodes, place.stream, found.over)
 

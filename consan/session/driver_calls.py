@@ -106,7 +106,7 @@ class ProgramOrder:
 
     def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> None:
         """The program has put something into a stream."""
-        self.streams.did(name, self.place(call, at), rows)
+        self.streams.did(name, self.place(call, at), rows, here=not call.thread)
 
     def host_waits(self, call: SeenCall, at: int | None) -> None:
         """The host has waited for a stream."""

@@ -127,11 +127,11 @@ class FollowedStreams(ProgramStreams):
                 self._make_room()
                 place.beside.launched(self.session, prepared, shape, place.stream)
 
-    def did(self, name: str, place: Place, rows: Rows | None) -> None:
-        """The program has put something else into a stream. `rows`: None if its accesses are not known."""
+    def did(self, name: str, place: Place, rows: Rows | None, *, here: bool) -> None:
+        """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
         with self.lock:
             self._make_room()
-            place.beside.operated(self.session, OperationSide(name, *caller()), place.stream, rows)
+            place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel that nobody records."""

@@ -29,7 +29,7 @@ PER_THREAD: Final = 2  # the handle of a thread's own default stream
 _DEFAULT_HANDLES: Final = (0, 1)
 _FIRST_HANDLE: Final = 1 << 20
 _BEFORE: Final = "what the default stream did before the first stream was made"
-_INTERNAL: Final = ("consan", "numpy", "torch", "triton")  # packages whose frames are not the program's
+_INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
 
 
 class Blocking(enum.Enum):

@@ -63,6 +63,12 @@ NO_EDGES: dict[str, Between] = {
 }
 
 
+EDGES |= {
+    "an event that nobody saw": lambda framework, first, second: framework.calls.call("cuStreamWaitEvent", second, 0x99, 0),
+    "host, an event that nobody saw": lambda framework, first, second: framework.calls.call("cuEventSynchronize", 0x99),
+}
+
+
 @pytest.mark.parametrize("edge", EDGES)
 def test_launches_with_an_edge_are_clean(edge: str) -> None:
     assert kinds(two_launches(EDGES[edge])) == []
