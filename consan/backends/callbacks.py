@@ -208,9 +208,10 @@ class DriverCalls:
     def kernel(self, function: int) -> str:
         """The name of a kernel; empty where the driver does not tell (before 12.3)."""
         name = ctypes.c_char_p()
-        if not api.driver().has("cuFuncGetName") or _quiet("cuFuncGetName", ctypes.byref(name), ctypes.c_void_p(function)):
-            return ""
-        return (name.value or b"").decode(errors="replace")
+        for ask in filter(api.driver().has, ("cuFuncGetName", "cuKernelGetName")):  # a launch takes either handle
+            if not _quiet(ask, ctypes.byref(name), ctypes.c_void_p(function)):
+                return (name.value or b"").decode(errors="replace")
+        return ""
 
 
 def _quiet(function: str, *arguments: Any) -> int:

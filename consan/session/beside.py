@@ -40,7 +40,7 @@ _TOO_MANY = (
 
 
 MOST_STRANGERS = 3  # names in a reason
-MOST_OF_PROGRAM = 1024  # of a program on a GPU
+MOST_OF_PROGRAM = 512  # of a program on a GPU
 _LEFT_OUT = f"it was compared with the next {MOST_OF_PROGRAM:,} launches and operations: the host waited for none of them"
 
 
@@ -190,6 +190,7 @@ class Beside:
     _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
+    _kernels: dict[tuple[int, str], tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
     _strangers: dict[tuple[int, str], set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
 
     def nodes(self) -> tuple[GraphNode, ...]:
@@ -221,10 +222,14 @@ class Beside:
     ) -> None:
         """Compare the launch that a session has made with those beside it, and keep it."""
         kept, place = session.recording.kept, self.place(stream, programmatic=programmatic)
-        fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
+        kernel = prepared.number, shape.entry
+        if kernel not in self._kernels:
+            fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
+            self._kernels[kernel] = session.sites_of(prepared), fences
+        module, fences = self._kernels[kernel]
         rows = rows_touched(shape.footprint) if shape.footprint is not None else None if kept is None else shape.memory.rows(kept.rows)
         rows = None if rows is None else self._with_room(rows)
-        launch = _Launched(prepared, session.sites_of(prepared), shape, stream, fences, rows, prepared.address_name)
+        launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
         self._add(session, launch, place, waits=kept is not None and kept.waited)
 
     def operated(

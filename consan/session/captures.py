@@ -89,6 +89,7 @@ class Captures:
     def record(self, event: int, place: Place) -> None:
         """An event is recorded."""
         self.events[event] = place.capture, place.stream.record()
+        self.program.marked = True
 
     def wait(self, event: int, place: Place) -> None:
         """A stream waits for an event. One that waits for an event of a capture becomes part of that."""

@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from consan.session.driver_calls import ProgramOrder
     from consan.session.prepared import Prepared
 
-MOST_EARLY: Final = 64  # launches and operations that are kept while there is one stream
+MOST_EARLY: Final = 64  # operations that are kept while there is one stream
 _EARLY: Final = "what the program did before it had a second stream"
 EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
@@ -64,6 +64,8 @@ class FollowedStreams(ProgramStreams):
     order: ProgramOrder | None = None
     several: bool = False  # streams
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
+    marked: bool = False  # an event was recorded since the last launch of which nothing is kept
+    _early: int = -1  # the number of that launch
     _making: _Making = field(default_factory=_Making)
 
     def __post_init__(self) -> None:
@@ -124,14 +126,14 @@ class FollowedStreams(ProgramStreams):
             if self.facts is not None and not self.seen.why:
                 place = self.captures.place(stream)
                 place.stream.edge = edge or place.stream.edge
-                self._make_room()
-                place.beside.launched(self.session, prepared, shape, place.stream)
+                if not self._is_early(place, None):
+                    place.beside.launched(self.session, prepared, shape, place.stream)
 
     def did(self, name: str, place: Place, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
         with self.lock:
-            self._make_room()
-            place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
+            if not self._is_early(place, rows):
+                place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel that nobody records."""
@@ -149,12 +151,17 @@ class FollowedStreams(ProgramStreams):
             self.seen.stops(why)
             self.beside.timeline.host_waits(self.beside.timeline.everything)
 
-    def _make_room(self) -> None:
-        """While there is one stream, few launches are kept: the others are one of which nothing is known."""
+    def _is_early(self, place: Place, rows: Rows | None) -> bool:
+        """While there is one stream, one launch of which nothing is known stands for those that follow, up to the next event."""
         running = self.beside.timeline.running
-        if not self.several and len(running) >= MOST_EARLY:
-            self.beside.timeline.host_waits(frozenset(running))
-            self.beside.operated(self.session, OperationSide(_EARLY, "", 0), self.default, None)
+        if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):
+            return False
+        if self._early not in running or self.marked:
+            if len(running) >= MOST_EARLY:
+                self.beside.timeline.host_waits(frozenset(running))
+            self._early, self.marked = self.beside.timeline.count, False
+            self.beside.operated(self.session, OperationSide(_EARLY, "", 0), place.stream, None)
+        return True
 
 
 def of_thread(thread: int = 0) -> int:

@@ -14,6 +14,7 @@ from __future__ import annotations
 import contextlib
 import functools
 import math
+import time
 from collections.abc import Generator, Iterator
 from dataclasses import dataclass
 from typing import Final
@@ -109,13 +110,14 @@ class Frameworks:
             compares = launch.placed and self.streams.compares_in(launch.stream)
             touched = self._touched(prepared, launch) if launch.placed and (captured or compares) else None
             look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
-            form = look.whole or prepared
+            form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_outer(form)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:
                 self.judge.looked(prepared, launch.entry)
+                self._looks.seconds += time.monotonic() - began if compares else 0.0
             if launch.placed:
                 shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
                 self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)

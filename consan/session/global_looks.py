@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
+LONGEST_COMPARED: Final = 20.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
 MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
@@ -59,6 +60,7 @@ class GlobalLooks:
 
     modules: Modules
     judge: Judge
+    seconds: float = 0.0  # that launches have taken whose accesses are recorded for a comparison with other streams
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
@@ -109,6 +111,7 @@ class GlobalLooks:
 
     def forget(self) -> None:
         """Start anew, for the next report."""
+        self.seconds = 0.0
         self._shapes.clear()
         self._looks.clear()
         self._owed.clear()
@@ -118,7 +121,8 @@ class GlobalLooks:
         kernel = prepared.number, launch.entry
         looks, whole = self._looks.get(kernel, 0), None
         most = MOST_COMPARED if compared else MOST_LOOKS
-        why = FIRST_ONLY if looks >= most else self._too_large(prepared, launch) or _state(prepared)
+        long = compared and self.seconds > LONGEST_COMPARED
+        why = FIRST_ONLY if looks >= most or long else self._too_large(prepared, launch) or _state(prepared)
         if not why:
             try:
                 whole = self._form(prepared)

@@ -69,8 +69,11 @@ class ProgramStream(Stream):
             self._last = None
 
     def _ends(self) -> None:
+        assert self._timeline is not None
+        self._over = self._over.intersection(self._timeline.running)  # the others are over for all
         if self.kind in _PARTNER:
-            self._reached[self.kind] = self._reached.get(self.kind, frozenset()) | self._over
+            reached = self._reached.get(self.kind, frozenset()) | self._over
+            self._reached[self.kind] = reached.intersection(self._timeline.running)
 
 
 @dataclass(eq=False)

@@ -74,10 +74,12 @@ def racy(folder: Path, script: str, edge: str) -> None:
     assert any(edge in finding["fix"] for finding in report["findings"]), report["findings"]
 
 
-def clean(folder: Path, script: str) -> None:
+def clean(folder: Path, script: str, *, hooks: bool = False) -> None:
+    """`hooks`: a kernel is a node of a graph, and takes called hooks."""
     status, report = run(folder, script)
     assert (status, report["verdict"], report["findings"]) == (0, "clean", []), report
-    assert "global-memory" in report["checked"], gap(report)
+    assert "global-memory" in report["checked"] or (hooks and "called hooks" in gap(report)), gap(report)
+    assert "compared" not in gap(report)
 
 
 def needs(*names: str) -> None:
@@ -159,7 +161,7 @@ def test_nodes_of_a_graph(tmp_path: Path) -> None:
     branch = "second.wait_event(fork)\nwith second: node(z, y)\n"
     launches = "for _ in range(3): graph.launch(first)\nfirst.synchronize()"
     racy(tmp_path, CUPY + before + branch + JOIN + launches, "stream")
-    clean(tmp_path, CUPY + GRAPH + branch + JOIN + launches)
+    clean(tmp_path, CUPY + GRAPH + branch + JOIN + launches, hooks=True)
 
 
 @pytest.mark.parametrize("kind", ["launch", "node"])
@@ -168,20 +170,17 @@ def test_a_graph_beside_a_launch(kind: str, tmp_path: Path) -> None:
     capture = GRAPH + "graph = first.end_capture()\ngraph.launch(first)\n"
     behind = {"launch": READS, "node": "with second: node(z, y)"}[kind]
     racy(tmp_path, CUPY + capture + behind, "stream")
-    clean(tmp_path, CUPY + capture + EVENT + "\n" + behind)
+    clean(tmp_path, CUPY + capture + EVENT + "\n" + behind, hooks=True)
 
 
 def test_a_graph_of_torch(tmp_path: Path) -> None:
-    """Its nodes are machine code: what runs beside it is named."""
+    """Its nodes are machine code: what runs beside them is named."""
     needs("torch", "triton")
     capture = "launch(y, x)\ntorch.cuda.synchronize()\ngraph = torch.cuda.CUDAGraph()\nwith torch.cuda.graph(graph): w = x * 2\n"
-    body = f"{capture}graph.replay()\n{{}}\nwith torch.cuda.stream(second): launch(z, y)"
-    _, report = run(tmp_path, TORCH + body.format("pass"))
+    body = f"{capture}graph.replay()\nwith torch.cuda.stream(second): launch(z, y)"
+    _, report = run(tmp_path, TORCH + body)
     assert not report["findings"], report
     assert "adds: it was not compared with what may run beside it" in gap(report), gap(report)
-    _, report = run(tmp_path, TORCH + body.format("second.wait_stream(torch.cuda.current_stream())"))
-    assert (report["verdict"], report["findings"]) == ("clean", []), report
-    assert "was not compared" not in gap(report), gap(report)
 
 
 NATIVE = r"""

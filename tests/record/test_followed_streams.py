@@ -214,17 +214,31 @@ def test_calls_that_order_nothing_do_not_matter() -> None:
     assert not [name for name in names.split() if calls.matters(name)]
 
 
-def test_launches_before_the_second_stream() -> None:
-    """Few are kept. They were not recorded for a comparison."""
-    for before in (1, 2 * MOST_EARLY):
+def test_one_launch_stands_for_the_early_ones() -> None:
+    for edge in (None, 0, 1):
         framework = Framework(calls=FakeCalls())
-        for number in range(before):
-            framework.launch("fills", out=4 * (number % 2))
+        events = []
+        for _ in range(2):
+            for _ in range(3):
+                framework.launch("fills")
+            events.append(framework.calls.event(0))
+        assert len(framework.session.followed.beside.timeline.running) == 2
         other = framework.calls.stream()
+        if edge is not None:
+            framework.calls.call("cuStreamWaitEvent", other, events[edge], 0)
         framework.launch("fills", stream=other)
-        why = "are not known" if before == 1 else "all accesses of what the program did before it had a second stream are not known"
-        assert why in gap(framework.report())
-        assert len(framework.session.followed.beside.timeline.running) < 2 * MOST_EARLY
+        why = "all accesses of what the program did before it had a second stream are not known"
+        assert (why in gap(framework.report())) is (edge != 1), gap(framework.report())
+
+
+def test_few_early_operations_are_kept() -> None:
+    """The oldest go, and one of which nothing is known stands for them."""
+    framework = Framework(calls=FakeCalls())
+    for _ in range(2 * MOST_EARLY):
+        framework.calls.call("cuMemsetD8", 1 << 50, 0, 4)
+    assert len(framework.session.followed.beside.timeline.running) <= MOST_EARLY
+    framework.launch("fills", stream=framework.calls.stream())
+    assert "all accesses of what the program did before it had a second stream are not known" in gap(framework.report())
 
 
 def test_a_long_program_leaves_the_oldest_out(monkeypatch: pytest.MonkeyPatch) -> None:
