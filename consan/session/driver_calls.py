@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from consan.session.captures import Captures, Place
     from consan.session.session import Session
 
+__all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "SeenCall", "follow", "matters"]
 _MATTERS: Final = re.compile(
     r"cu(Stream|Event|Launch|Mem(cpy|set|Free|AllocAsync|AllocFromPool|BatchDecompress)|Graph(?!ics)|(Green)?Ctx(Record|Wait|Synchronize)"
     r"|EGL|WaitExternal|SignalExternal|IpcOpenEvent|GreenCtxStream)"

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable
 
 import pytest
+from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_graphs, two_launches
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
 from consan.session import beside
 from consan.session.followed_streams import MOST_EARLY
-
-ENTRY = "exchanges"  # its accesses are not proven
-Between = Callable[[Framework, int, int], None]
 
 
 @pytest.fixture(autouse=True)
@@ -21,52 +18,10 @@ def _slow(monkeypatch: pytest.MonkeyPatch) -> None:
     slow_clock(monkeypatch)
 
 
-def two_launches(between: Between, *, flags: int = 1, entry: str = ENTRY, default: bool = False) -> Framework:
-    """Two launches of a kernel that write the same bytes, in two streams."""
-    framework = Framework(calls=FakeCalls())
-    first, second = 0 if default else framework.calls.stream(flags), framework.calls.stream(flags)
-    framework.launch(entry, 1, stream=first)
-    between(framework, first, second)
-    framework.launch(entry, 1, stream=second, out=4)  # other values for the same words
-    return framework
-
-
 def kinds(framework: Framework) -> list[str]:
     report = framework.report()
     assert (report.verdict, "global-memory" in report.checked) == (("violations", "clean")[not report.findings], True), gap(report)
     return [finding.kind for finding in report.findings]
-
-
-def _nothing(framework: Framework, first: int, second: int) -> None:
-    """There is no edge."""
-
-
-EDGES: dict[str, Between] = {
-    "event": lambda framework, first, second: framework.calls.edge(first, second),
-    "stream": lambda framework, first, second: framework.calls.call("cuStreamSynchronize", first),
-    "query": lambda framework, first, second: framework.calls.call("cuStreamQuery", first),
-    "event, host": lambda framework, first, second: framework.calls.call("cuEventSynchronize", framework.calls.event(first)),
-    "event, query": lambda framework, first, second: framework.calls.call("cuEventQuery", framework.calls.event(first)),
-    "context": lambda framework, first, second: framework.calls.call("cuCtxSynchronize"),
-    "free": lambda framework, first, second: framework.calls.call("cuMemFree", 1),
-    "host function": lambda framework, first, second: framework.calls.call("cuLaunchHostFunc", first, 1, 1),
-}
-NO_EDGES: dict[str, Between] = {
-    "nothing": _nothing,
-    "other way": lambda framework, first, second: framework.calls.edge(second, first),
-    "recorded again": lambda framework, first, second: (
-        framework.calls.call("cuEventRecord", event := framework.calls.event(first), second),
-        framework.calls.call("cuStreamWaitEvent", second, event, 0),
-    )[0],
-    "other stream": lambda framework, first, second: framework.calls.call("cuStreamSynchronize", second),
-    "allocation": lambda framework, first, second: framework.calls.call("cuMemAlloc", 1, 1),
-}
-
-
-EDGES |= {
-    "an event that nobody saw": lambda framework, first, second: framework.calls.call("cuStreamWaitEvent", second, 0x99, 0),
-    "host, an event that nobody saw": lambda framework, first, second: framework.calls.call("cuEventSynchronize", 0x99),
-}
 
 
 @pytest.mark.parametrize("edge", EDGES)
@@ -86,7 +41,7 @@ def test_launches_without_an_edge_race(edge: str) -> None:
 
 @pytest.mark.parametrize(("flags", "ordered"), [(0, True), (1, False)])
 def test_the_legacy_default_stream_orders_blocking_streams(flags: int, ordered: bool) -> None:
-    assert kinds(two_launches(_nothing, flags=flags, default=True)) == ["global-race"] * (not ordered)
+    assert kinds(two_launches(nothing, flags=flags, default=True)) == ["global-race"] * (not ordered)
     between = two_launches(lambda framework, first, second: framework.calls.call("cuMemsetD8", 1 << 40, 0, 4), flags=flags)
     assert kinds(between) == ["global-race"] * (not ordered)
 
@@ -159,7 +114,7 @@ def test_a_copy_to_pageable_memory_is_waited_for() -> None:
     assert kinds(two_launches(copy)) == []
 
 
-def test_a_kernel_of_which_nothing_is_known() -> None:
+def test_a_kernel_of_whichnothing_is_known() -> None:
     """A library's kernel in another stream: what runs beside it is not compared."""
     for edge in (False, True):
         framework = Framework(calls=FakeCalls())
@@ -184,7 +139,7 @@ def test_a_kernel_of_which_nothing_is_known() -> None:
         ("cuStreamWaitEvent", (1, 2, 1), "a node of a graph waits for an event"),
     ],
 )
-def test_nothing_is_compared_where_an_edge_may_be_missing(name: str, values: tuple[int, ...], why: str) -> None:
+def testnothing_is_compared_where_an_edge_may_be_missing(name: str, values: tuple[int, ...], why: str) -> None:
     framework = two_launches(lambda framework, first, second: framework.calls.call(name, *values))
     report = framework.report()
     assert not report.findings
@@ -207,7 +162,7 @@ def test_where_the_calls_are_not_seen() -> None:
     assert "launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI" in gap(framework.report())
 
 
-def test_calls_that_order_nothing_do_not_matter() -> None:
+def test_calls_that_ordernothing_do_not_matter() -> None:
     names = "cuStreamGetFlags cuStreamIsCapturing cuEventCreate cuEventElapsedTime cuGraphGetNodes cuMemAlloc cuModuleLoadData"
     calls = FakeCalls()
     Framework(calls=calls)
@@ -294,25 +249,6 @@ def test_accesses_that_a_launch_may_leave_out_are_no_race() -> None:
 # -- graphs ---------------------------------------------------------------------------------------------------------------------
 
 
-def captured(edge: bool, *, entry: str = "fills") -> tuple[Framework, int]:
-    """A graph with two launches that write the same bytes, in two streams. `edge`: from the first to the second."""
-    framework = Framework(calls=FakeCalls())
-    calls = framework.calls
-    first, second = calls.stream(), calls.stream()
-    calls.call("cuStreamBeginCapture", first, 0)
-    framework.capturing |= {first, second}
-    if not edge:
-        calls.edge(first, second)
-    framework.launch(entry, stream=first)
-    if edge:
-        calls.edge(first, second)
-    framework.launch(entry, stream=second, out=4)
-    calls.edge(second, first)
-    graph = calls.given("cuStreamEndCapture", first, first=False)
-    framework.capturing.clear()
-    return framework, calls.given("cuGraphInstantiateWithFlags", graph, 0)
-
-
 def test_nodes_of_a_graph() -> None:
     for edge in (False, True):
         framework, executable = captured(edge)
@@ -347,21 +283,6 @@ def test_launches_of_one_executable_graph_are_ordered() -> None:
     assert not framework.report().findings
     graph = two_graphs()
     assert {each.situation for each in graph.report().findings} == {"no-stream-edge"}
-
-
-def two_graphs() -> Framework:
-    """Two executable graphs of one graph, in two streams."""
-    framework = Framework(calls=FakeCalls())
-    calls = framework.calls
-    first = calls.stream()
-    calls.call("cuStreamBeginCapture", first, 0)
-    framework.capturing.add(first)
-    framework.launch(stream=first)
-    graph = calls.given("cuStreamEndCapture", first, first=False)
-    framework.capturing.clear()
-    for _ in range(2):
-        calls.call("cuGraphLaunch", calls.given("cuGraphInstantiate", graph), calls.stream())
-    return framework
 
 
 @pytest.mark.parametrize("change", ["none", "executable", "node", "update", "made"])
