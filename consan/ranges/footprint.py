@@ -1,4 +1,7 @@
-"""The bytes of global memory that a launch touches, by its text, its parameters, its grid and its block: no record is needed."""
+"""The bytes of global memory that a launch touches, by its text, its parameters, its grid and its block: no record is needed.
+
+As a proof does, a footprint serves all launches that are equal but for the numbers of their pointers: its ranges are added to these.
+"""
 
 from __future__ import annotations
 
@@ -10,45 +13,49 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.ranges.meetings import united
+from consan.ranges.proof import paths_of
 from consan.ranges.slices import AccessForm, NotProven, Slice
-from consan.ranges.walk import LaunchExtents, SpreadAccess, accesses_of
+from consan.ranges.walk import LaunchExtents, SpreadAccess
 
 Numbers = npt.NDArray[np.int64]
 MOST_RUNS: Final = 1 << 20  # of bytes, of one access in all CTAs
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Touched:
-    """The runs of bytes that an instruction touches, apart and in order. `certain`: all of them are touched, not only some."""
+    """The runs of bytes that an instruction touches, apart and in order. `certain`: all of them are touched, not only some.
+
+    `base`: the pointer that they are added to; None: they are addresses.
+    """
 
     form: AccessForm
     certain: bool
+    base: int | None
     begin: Numbers
     end: Numbers
 
 
 def footprint(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents) -> tuple[Touched, ...]:
     """All bytes that a launch touches. Raises `NotProven`."""
-    places = {base: (None, number) for base, number in kernel.pointers(parameters).items()}
-    paths = accesses_of(kernel, parameters, shape, places)
+    while (paths := paths_of(kernel, parameters, shape, {})) is None:
+        pass  # a pointer is a number from now on
     stretches = {id(each.accesses): each for path in paths for each in path.stretches}.values()
     return tuple(_touched(access for stretch in stretches for access in stretch.accesses if len(access.threads)))
 
 
 def _touched(accesses: Iterable[SpreadAccess]) -> Iterator[Touched]:
     """Those of each instruction."""
-    found: dict[tuple[AccessForm, bool], list[tuple[Numbers, Numbers]]] = {}
+    found: dict[tuple[AccessForm, bool, int | None], list[tuple[Numbers, Numbers]]] = {}
     for access in accesses:
         assert access.form is not None
-        found.setdefault((access.form, access.certain and not access.form.strong), []).append(_runs(access))
-    for (form, certain), runs in found.items():
+        kind = access.form, access.certain and not access.form.strong, access.base
+        found.setdefault(kind, []).append(_runs(access))
+    for (form, certain, base), runs in found.items():
         begin, end = _in_order(*(np.concatenate(column) for column in zip(*runs, strict=True)))
-        yield Touched(form, certain, begin, end)
+        yield Touched(form, certain, base, begin, end)
 
 
 def _runs(access: SpreadAccess) -> tuple[Numbers, Numbers]:
-    if access.base is not None:
-        raise NotProven("an address follows from a pointer that nobody knows")
     begin, end = _in_order(access.of_thread, access.of_thread + access.nbytes)
     ctas = np.unique(access.of_cta)
     if len(ctas) * len(begin) > MOST_RUNS:

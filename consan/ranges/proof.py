@@ -40,7 +40,7 @@ class Proof:
 
 def prove(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places | None = None) -> Proof:
     """The proof of a launch, and of those like it. `places`: of pointers that are not apart. Raises `NotProven`."""
-    while (paths := _paths(kernel, parameters, shape, places or {})) is None:
+    while (paths := paths_of(kernel, parameters, shape, places or {})) is None:
         if places:
             raise NotProven("what it does follows from the distance of pointers")
     if reason := meet(paths):
@@ -48,7 +48,7 @@ def prove(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, pl
     return Proof(sum(path.count for path in paths), extents(paths))
 
 
-def _paths(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places) -> list[Path] | None:
+def paths_of(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, places: Places) -> list[Path] | None:
     """The paths through the kernel. None: they follow from the number of a pointer, which is a number from now on."""
     try:
         return accesses_of(kernel, parameters, shape, places)

@@ -110,17 +110,21 @@ def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, i
     return rows
 
 
-def rows_touched(footprint: Sequence[TouchedBytes]) -> Rows:
-    """The accesses of a launch by the bytes that its instructions touch. The site of each is the place of its instruction, from zero."""
-    parts = [np.zeros(0, ROWS)]
-    for number, each in enumerate(footprint):
-        rows = np.zeros(len(each.begin), ROWS)
-        rows["address"] = rows["device"] = each.begin
-        rows["bytes"], rows["site"] = each.end - each.begin, number
+def rows_touched(touched: Sequence[TouchedBytes], begins: Sequence[int]) -> Rows:
+    """The accesses of a launch by the bytes that its instructions touch. The site of each is the place of its instruction, from zero.
+
+    `begins`: what is added to the bytes of each.
+    """
+    rows = np.zeros(sum(len(each.begin) for each in touched), ROWS)
+    at = 0
+    for number, (each, begin) in enumerate(zip(touched, begins, strict=True)):
+        part = rows[at : at + len(each.begin)]
+        at += len(part)
+        part["address"] = part["device"] = each.begin + begin
+        part["bytes"], part["site"] = each.end - each.begin, number
         kind = KeptFlag.WRITES if each.form.writes else KeptFlag.READS
-        rows["flags"] = kind | KeptFlag.RUN | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
-        parts.append(rows)
-    return np.concatenate(parts)
+        part["flags"] = kind | KeptFlag.RUN | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
+    return rows
 
 
 def both_in(first: np.void, second: np.void) -> tuple[np.void, np.void]:

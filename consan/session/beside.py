@@ -41,7 +41,8 @@ _TOO_MANY = (
 
 MOST_STRANGERS = 3  # names in a reason
 MOST_OF_PROGRAM = 512  # of a program on a GPU
-_LEFT_OUT = f"it was compared with the next {MOST_OF_PROGRAM:,} launches and operations: the host waited for none of them"
+_SHARE = 8  # of these go at once
+_LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
 
 
 @dataclass(frozen=True)
@@ -125,7 +126,7 @@ class _Launched:
     def side(self, row: np.void) -> words.Side:
         """An access for the report."""
         if self.shape.footprint is not None:
-            return self._touched(row, self.shape.footprint[int(row["site"])].form)
+            return self._touched(row, self.shape.footprint.touched[int(row["site"])].form)
         begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
@@ -188,6 +189,7 @@ class Beside:
     of_program: bool = False
     timeline: LaunchOrder = field(default_factory=LaunchOrder)
     _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
+    _rows: int = 0  # of these
     _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
     _names: dict[Stream, str] = field(default_factory=dict)
     _kernels: dict[tuple[int, str], tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
@@ -227,7 +229,13 @@ class Beside:
             fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
             self._kernels[kernel] = session.sites_of(prepared), fences
         module, fences = self._kernels[kernel]
-        rows = rows_touched(shape.footprint) if shape.footprint is not None else None if kept is None else shape.memory.rows(kept.rows)
+        rows = (
+            rows_touched(shape.footprint.touched, shape.footprint.begins())
+            if shape.footprint is not None
+            else None
+            if kept is None
+            else shape.memory.rows(kept.rows)
+        )
         rows = None if rows is None else self._with_room(rows)
         launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
         self._add(session, launch, place, waits=kept is not None and kept.waited)
@@ -258,8 +266,7 @@ class Beside:
                 self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
 
     def _with_room(self, rows: Rows) -> Rows | None:
-        total = sum(len(done.rows) for done in self._done.values() if done.rows is not None)
-        return rows if total + len(rows) <= MOST_ROWS else None
+        return rows if self._rows + len(rows) <= MOST_ROWS else None
 
     def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, known: Numbers = frozenset()) -> int:
         """`known`: those with which it was compared before."""
@@ -267,25 +274,28 @@ class Beside:
             self._compare(session, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         self._done[number], self._starts[number] = done, place.start
+        self._rows += 0 if done.rows is None else len(done.rows)
         if done.stream is None:
             self.timeline.host_waits(self.timeline.everything)
         else:
             done.stream.launched(number, place)
         if len(self.timeline.running) > (MOST_OF_PROGRAM if self.of_program else MOST_RUNNING):
-            self._leave_out(session, min(self.timeline.running))
+            self._leave_out(session, sorted(self.timeline.running)[: 1 + len(self.timeline.running) // _SHARE])
         if len(self._done) > len(self.timeline.running):
             self._done = {each: self._done[each] for each in self.timeline.running}
             self._starts = {each: self._starts[each] for each in self.timeline.running}
+            self._rows = sum(len(each.rows) for each in self._done.values() if each.rows is not None)
         return number
 
-    def _leave_out(self, session: Session, oldest: int) -> None:
-        """Compare the oldest launch with no later one."""
-        self.timeline.host_waits(frozenset([oldest]))
-        done = self._done[oldest]
+    def _leave_out(self, session: Session, oldest: list[int]) -> None:
+        """Compare the oldest launches with no later ones."""
+        self.timeline.host_waits(frozenset(oldest))
         if not self.of_program:
             session.watch.reasons[_TOO_MANY] = None
-        elif isinstance(done, _Launched):
-            session.recording.lacks_outer(done.prepared, done.shape.entry, _LEFT_OUT)
+            return
+        for done in map(self._done.__getitem__, oldest):
+            if isinstance(done, _Launched):
+                session.recording.lacks_outer(done.prepared, done.shape.entry, _LEFT_OUT)
 
     def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []

@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
-LONGEST_COMPARED: Final = 20.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
+LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
 MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]

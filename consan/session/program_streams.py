@@ -70,10 +70,9 @@ class ProgramStream(Stream):
 
     def _ends(self) -> None:
         assert self._timeline is not None
-        self._over = self._over.intersection(self._timeline.running)  # the others are over for all
         if self.kind in _PARTNER:
             reached = self._reached.get(self.kind, frozenset()) | self._over
-            self._reached[self.kind] = reached.intersection(self._timeline.running)
+            self._reached[self.kind] = reached if len(reached) <= len(self._timeline.running) else self._timeline.left(reached)
 
 
 @dataclass(eq=False)

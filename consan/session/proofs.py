@@ -12,7 +12,7 @@ Not handled: launches whose parameters nobody knows.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -24,10 +24,21 @@ PROVES = True  # tests look at records
 _MOST_KNOWN: Final = 1024  # proofs
 _MOST_FOOTPRINTS: Final = 256
 _OfModule = tuple[int, str]
-Footprint = tuple[Touched, ...]
 _Near = tuple[tuple[int, int | None, int], ...]  # pointers that are not apart, and their distances
 _Launches = tuple[_OfModule, LaunchExtents, tuple[bytes, ...], _Near]
 _APART: Final[_Near] = ()
+
+
+@dataclass(frozen=True)
+class Footprint:
+    """The bytes that one launch touches: those that are added to its pointers."""
+
+    touched: tuple[Touched, ...]
+    pointers: Mapping[int, int]
+
+    def begins(self) -> list[int]:
+        """What is added to the bytes of each."""
+        return [0 if each.base is None else self.pointers[each.base] for each in self.touched]
 
 
 @dataclass
@@ -36,7 +47,7 @@ class Proofs:
 
     _slices: dict[_OfModule, Slice | None] = field(default_factory=dict)  # None: no launch of the kernel has a proof
     _known: dict[_Launches, Proof | None] = field(default_factory=dict)
-    _touched: dict[tuple[_OfModule, tuple[bytes, ...], LaunchExtents], Footprint | None] = field(default_factory=dict)
+    _touched: dict[tuple[_OfModule, LaunchExtents, tuple[bytes, ...]], tuple[Touched, ...] | None] = field(default_factory=dict)
 
     def accesses(self, prepared: Prepared, entry: str, args: Sequence[bytes], shape: LaunchExtents) -> int:
         """How many accesses of single threads are proven apart; 0: there is no proof, or nothing to prove."""
@@ -60,18 +71,24 @@ class Proofs:
         """The bytes that a launch touches. None: its text and its parameters do not tell."""
         if args is None or not PROVES:
             return None
-        kernel = prepared.number, entry
+        kernel, parameters = (prepared.number, entry), tuple(args)
         if kernel not in self._slices:
             self._slices[kernel] = _slice(prepared, entry)
-        found, key = self._slices[kernel], (kernel, tuple(args), shape)
+        found = self._slices[kernel]
+        if found is None:
+            return None
+        key = kernel, shape, found.numbers(parameters)
         if key not in self._touched:
             if len(self._touched) >= _MOST_FOOTPRINTS:
                 self._touched.clear()
             try:
-                self._touched[key] = None if found is None else footprint(found, key[1], shape)
+                touched = footprint(found, parameters, shape)
             except NotProven:
-                self._touched[key] = None
-        return self._touched[key]
+                touched = None
+            key = kernel, shape, found.numbers(parameters)  # it may have found that it needs the number of a pointer
+            self._touched[key] = touched
+        touched = self._touched[key]
+        return None if touched is None else Footprint(touched, found.pointers(parameters))
 
     def may_prove(self, prepared: Prepared, entry: str) -> bool:
         """Whether a launch of a kernel may have a proof."""

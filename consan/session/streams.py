@@ -42,6 +42,7 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     count: int = 0  # of all launches
+    forgotten: int = 0  # how often some of them were
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
         """A launch was made; its number."""
@@ -51,8 +52,14 @@ class LaunchOrder:
 
     def host_waits(self, over: Numbers) -> None:
         """The host knows that launches are over: all later ones come after them."""
-        for each in over.intersection(self.running):
+        gone = over.intersection(self.running)
+        for each in gone:
             del self.running[each]
+        self.forgotten += bool(gone)
+
+    def left(self, over: Numbers) -> Numbers:
+        """Those that may still run."""
+        return over.intersection(self.running)
 
     @property
     def everything(self) -> Numbers:
@@ -72,6 +79,7 @@ class Stream:
     def __init__(self) -> None:
         self._timeline: LaunchOrder | None = None
         self._over: Numbers = _NONE
+        self._forgotten = 0  # how often launches were, when it looked last
         self._last: tuple[int, StreamPlace] | None = None  # the launch that the next one directly follows
 
     def record(self) -> Event:
@@ -102,7 +110,8 @@ class Stream:
             raise UsageError("a stream belongs to the block of consan.check() in which it was used first")
         self._timeline = timeline
         self._begins()
-        self._over = self._over.intersection(timeline.running)  # the others are over for all
+        if self._forgotten != timeline.forgotten:  # those are over for all
+            self._over, self._forgotten = timeline.left(self._over), timeline.forgotten
         if not programmatic or self._last is None or self._last[0] not in timeline.running:
             return StreamPlace(self._over, self._over)
         number, before = self._last
