@@ -151,7 +151,7 @@ extern "C" __global__ void stops(int how, unsigned* out) {
 """
 CHILD = """
     import sys
-    sys.path.insert(0, {folder!r})
+    sys.path[:0] = {folders!r}
     import test_endings
     from device_support import Bench
     bench = Bench({device!r}, test_endings.STOPS, arena=64 << 20)
@@ -162,7 +162,8 @@ CHILD = """
 
 def _child(device: str, how: int) -> tuple[dict[str, object], str]:
     """In a process of its own: on a GPU the context is gone afterwards."""
-    script = textwrap.dedent(CHILD).format(folder=str(Path(__file__).parent), device=device, how=how)
+    here = Path(__file__).parent
+    script = textwrap.dedent(CHILD).format(folders=[str(here), str(here.parent / "kernels")], device=device, how=how)
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stderr
     output, _, text = done.stdout.partition("REPORT")

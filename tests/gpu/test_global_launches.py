@@ -198,7 +198,7 @@ launch(stream, LaunchConfig(grid=64, block=256), kernel, x.data_ptr(), y.data_pt
 stream.sync()
 """,
 }
-_NEEDS = {"triton": ("triton", "torch"), "torch": ("torch",), "cuda.core": ("cuda.core", "torch")}
+_NEEDS = {"triton": ("triton", "torch"), "torch": ("torch",), "cuda.core": ("cuda", "cuda.core", "torch")}
 
 
 @pytest.mark.parametrize("how", NAMED)

@@ -106,7 +106,13 @@ def waiting_chain() -> Any:
 OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "events": (streams, "Stream.wait", "self._over |= (event", "(event", by_event),
     "the host waits": (streams, "Stream.synchronize", "self._timeline.host_waits(self._over)", "pass", by_host),
-    "streams are apart": (streams, "Stream.place", "self._over.intersection(timeline.running)", "timeline.everything", by_nothing),
+    "streams are apart": (
+        streams,
+        "Stream.place",
+        "StreamPlace(self._over, self._over)",
+        "StreamPlace(timeline.everything, timeline.everything)",
+        by_nothing,
+    ),
     "a chain of waits": (streams, "StreamPlace.end", "self.waited if waits else", "_NONE if waits else", waiting_chain),
     "no chain without waits": (streams, "StreamPlace.end", "if waits else _NONE", "", lambda: chain("no_wait")),
     "programmatic": (streams, "Stream.place", "if not programmatic or", "if True or", lambda: dependent(True)),

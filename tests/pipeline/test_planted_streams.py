@@ -72,7 +72,14 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
     ),
     "columns": (array_rows, "runs", "dimensions[0][0] == nbytes", "True", programs.column_beside_a_column, False),
     "streams are apart": (
-        *(streams, "Stream.place", "self._over.intersection(timeline.running)", "timeline.everything", programs.no_edge, False),
+        *(
+            streams,
+            "Stream.place",
+            "StreamPlace(self._over, self._over)",
+            "StreamPlace(timeline.everything, timeline.everything)",
+            programs.no_edge,
+            False,
+        ),
     ),
 }
 

@@ -115,7 +115,13 @@ RULES = {
         True,
     ),
     "G12: no fence": ("outer.hpp", "if (access.fetches &&", "if (false &&", "flag_then_bulk_load", True),
-    "G12: fence of the writer": ("views.hpp", "if (number && fenced_at({each.chain, number}, other, time)) return true;", "", "flag_then_bulk_load", False),
+    "G12: fence of the writer": (
+        "views.hpp",
+        "if (number && fenced_at({each.chain, number}, other, time)) return true;",
+        "",
+        "flag_then_bulk_load",
+        False,
+    ),
     "G11: reductions": ("outer.hpp", " || (old.reduces && now.reduces)", "", "bulk_reductions_of_ctas", False),
     "G12: a proxy fence for global memory": (
         "globals.hpp",
@@ -168,7 +174,13 @@ RULES = {
         "scope_fence_of_reader_cta",
         True,
     ),
-    "CTAs": ("outer.hpp", "        findings_.add(found, 1 + item.more);\n", "", "overlapping_tiles", True),
+    "CTAs": (
+        "outer.hpp",
+        "item.time, now.unit, now.thread);\n        findings_.add(found, 1 + item.more);",
+        "item.time, now.unit, now.thread);",
+        "overlapping_tiles",
+        True,
+    ),
     "bytes of a cell": ("outer.hpp", "if (!(item.mask & mask) || ", "if (", "bytes_exchanged", False),
     "footprints: others write": (
         "launch.hpp",

@@ -160,14 +160,10 @@ class Outer {
         const OuterAccess &old = item.access;
         bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
         bool same = old.has_value && now.has_value && old.address == now.address && old.bytes == now.bytes && old.value == now.value;
-        Record found{};
+        Record found = between(old, now);
         found.kind = apart ? GLOBAL_RACE : DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
-        found.site = now.site, found.other_site = old.site;
-        found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
-        found.bytes = now.bytes;
-        found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
         if (constant) found.reason = constant;
         else if (old.store && apart && before(item, stores_[old.store].issued, now)) in_flight(stores_[old.store], found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
@@ -180,15 +176,21 @@ class Outer {
 
     // R-GM12: a bulk copy reads what a thread of another CTA has written through the generic proxy, and no proxy fence lies between.
     void lacks_fence(const Item &item, const OuterAccess &now) {
-        Record found{};
+        Record found = between(item.access, now);
         found.kind = MISSING_PROXY_FENCE, found.reason = NO_PROXY_FENCE, found.hazard = RAW;
         found.flags = GLOBAL | GRID;
-        found.site = now.site, found.other_site = item.access.site;
-        found.thread = now.unit * threads_ + now.thread, found.other_thread = item.access.unit * threads_ + item.access.thread;
         found.own_operation = BULK_LOAD_OPERATION;
+        findings_.add(found, 1 + item.more);
+    }
+
+    // The two accesses of a finding, and nothing else of it.
+    Record between(const OuterAccess &old, const OuterAccess &now) const {
+        Record found{};
+        found.site = now.site, found.other_site = old.site;
+        found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
-        findings_.add(found, 1 + item.more);
+        return found;
     }
 
     // R-B3: a copy whose issue is before the access, but whose completion is not.
