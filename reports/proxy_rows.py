@@ -31,10 +31,10 @@ PROXY_FENCES: Final = {
         " stored through the generic proxy: their threads are ordered, but no proxy fence for global memory lies between",
     ),
     "outer-no-proxy-fence": Situation(
-        "a proxy fence for global memory between (1), in the generic proxy (ordinary accesses), and (2), in the async proxy (bulk copies) of"
-        " another CTA",
-        "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after {first_at} and before"
-        " the release; or behind the acquire, in the thread that issues {second_at}",
+        "a proxy fence for global memory between (1), in the generic proxy (ordinary accesses), and (2), in the async proxy (bulk copies)"
+        " of another CTA",
+        "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after {first_at} and"
+        " before the release; or behind the acquire, in the thread that issues {second_at}",
         "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
         " of another CTA stored through the generic proxy: the CTAs are ordered, but no proxy fence for global memory lies between",
     ),

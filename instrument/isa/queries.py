@@ -83,7 +83,7 @@ def chooses(instruction: InstructionLike) -> bool:
 
 def decides_with(instruction: InstructionLike) -> bool | None:
     """The value of one operand with which the other one decides, of a logical operation on two predicates; None of all others."""
-    return {("and", "pred"): True, ("or", "pred"): False}.get(instruction.parts[:2])
+    return {"and pred": True, "or pred": False}.get(" ".join(instruction.parts[:2]))
 
 
 def is_move(instruction: InstructionLike) -> bool:
