@@ -11,16 +11,19 @@ lifted: an address that is computed may lie anywhere. No line of the text moves.
 
 from __future__ import annotations
 
+import functools
+import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import chooses, computes, decides_with, lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import BasicBlock, Guard, Key, definitions, graph_of, guard_of, key_of, written
-from consan.instrument.ptx import Edits, Function, Instruction, Module, Register, Symbol, parse
+from consan.instrument.passes.flow import CONTROL, BasicBlock, Guard, Key, flow_of, graph_of, guard_of, key_of, written
+from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Register, Symbol, parse
 
 _ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds
 _SPACES = ("shared", "global")
+_NAME = re.compile(r"[%$\w]+")
 Need = Guard | None  # the condition under which a value is needed; None: never
 
 
@@ -28,7 +31,7 @@ def lowered(module: Module) -> Module:
     """The module with such loads under their conditions."""
     edits = Edits(module)
     for function in module.functions:
-        if function.body is not None and any(map(_may_be_lifted, function.instructions())):
+        if function.body is not None and _has_choice(function.body):
             _lower(function, edits)
     return parse(edits.apply(), module.name) if len(edits) else module
 
@@ -42,13 +45,23 @@ def _may_be_lifted(instruction: Instruction) -> bool:
     return access.space in _SPACES and not access.is_strong and isinstance(place, Symbol)
 
 
+def _has_choice(body: Block) -> bool:
+    """Whether a value that is made of such a load is chosen from, or decides, in the node of the load. Most functions end here."""
+    made = set[str]()
+    for statement in body.walk():
+        if isinstance(statement, Label) or (isinstance(statement, Instruction) and flow_of(statement) in CONTROL):
+            made.clear()
+        elif isinstance(statement, Instruction) and (_may_be_lifted(statement) or not made.isdisjoint(_NAME.findall(statement.text))):
+            if chooses(statement) or decides_with(statement) is not None:
+                return True
+            made.update(name for _, name in written(statement))
+    return False
+
+
 def _lower(function: Function, edits: Edits) -> None:
-    uses, made = defaultdict[Key, list[Instruction]](list), definitions(function)
-    for instruction in function.instructions():
-        for key in _read(instruction):
-            uses[key].append(instruction)
+    registers = _Mentions(function)
     for node in graph_of(function).nodes:
-        run = _Run(node, uses, made)
+        run = _Run(node, registers)
         moved = set[int]()
         for load in filter(_may_be_lifted, run.places):
             guard = run.needed(written(load))
@@ -72,13 +85,24 @@ def _read(instruction: Instruction) -> set[Key]:
     return found - set(written(instruction)) | ({guard.register} if guard is not None else set())
 
 
+class _Mentions:
+    """Who reads, and who writes, the few registers that are asked for: operands are read of the instructions that name one of them."""
+
+    def __init__(self, function: Function) -> None:
+        self._named = defaultdict[str, list[Instruction]](list)
+        for instruction in function.instructions():
+            for name in set(_NAME.findall(instruction.text)):
+                self._named[name].append(instruction)
+        self.uses = functools.cache(lambda key: [each for each in self._named[key[1]] if key in _read(each)])
+        self.made = functools.cache(lambda key: [each for each in self._named[key[1]] if key in written(each)])
+
+
 @dataclass
 class _Run:
     """The instructions of one node, in order. Registers that are written twice are left alone."""
 
     node: BasicBlock
-    uses: dict[Key, list[Instruction]]
-    made: dict[Key, list[Instruction]]
+    registers: _Mentions
     places: dict[Instruction, int] = field(init=False)
     known: dict[Key, Need] = field(default_factory=dict)
 
@@ -96,7 +120,7 @@ class _Run:
     def _need(self, key: Key) -> Need:
         if key not in self.known:
             self.known[key] = _ALWAYS  # of a value that depends on itself
-            needs = [self._by(each, key) for each in self.uses[key]] if len(self.made[key]) == 1 else [_ALWAYS]
+            needs = [self._by(each, key) for each in self.registers.uses(key)] if len(self.registers.made(key)) == 1 else [_ALWAYS]
             one = {each for each in needs if each is not None}
             self.known[key] = _ALWAYS if len(one) > 1 else one.pop() if one else None
         return self.known[key]
@@ -110,7 +134,7 @@ class _Run:
 
     def _is_before(self, key: Key, use: Instruction) -> bool:
         """Whether a register has its value before an instruction of this node, if it gets it in this node."""
-        return use in self.places and all(self.places.get(each, -1) < self.places[use] for each in self.made[key])
+        return use in self.places and all(self.places.get(each, -1) < self.places[use] for each in self.registers.made(key))
 
     def _chosen(self, use: Instruction, key: Key) -> Need:
         """The condition under which `selp`, or a logical operation, lets one of its operands decide."""
@@ -119,7 +143,7 @@ class _Run:
             return _ALWAYS
         place, value = operands.index(key), decides_with(use)
         other = operands[2] if chooses(use) else operands[1 - place] if value is not None else None
-        if other is None or other == key or len(self.made.get(other, ())) != 1 or not self._is_before(other, use):
+        if other is None or other == key or len(self.registers.made(other)) != 1 or not self._is_before(other, use):
             return _ALWAYS
         return Guard(other, place == 0 if value is None else value)
 
@@ -128,8 +152,8 @@ class _Run:
         found, pending = set[Instruction](), [condition]
         while pending:
             key = pending.pop()
-            late = [each for each in self.made.get(key, ()) if self.places.get(each, -1) >= self.places[load]]
-            if late and (len(self.made[key]) > 1 or late[0] is load or late[0].predicate is not None or not computes(late[0])):
+            late = [each for each in self.registers.made(key) if self.places.get(each, -1) >= self.places[load]]
+            if late and (len(self.registers.made(key)) > 1 or late[0] is load or late[0].predicate is not None or not computes(late[0])):
                 return None
             if late and late[0] not in found:
                 if any(key_of(load.scope, name) != key_of(late[0].scope, name) for each in late[0].operands for name in names(each)):
