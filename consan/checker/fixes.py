@@ -26,6 +26,7 @@ MORE_TRIES = 12  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 23  # lane events, of a launch
 MOST_SECONDS = 5.0  # of processor time
+MOST_LINES = 1 << 18  # of the logs of its distinct histories
 _IN_GLOBAL = (Kind.GLOBAL_RACE, Kind.SCOPE)
 
 
@@ -93,6 +94,8 @@ class _Search:
         """Whether a repair removes a finding. It is kept."""
         if any(self._removes(name, answer) for _, answer in self._good):
             return True
+        if self._questions.exhausted:
+            return False
         tries, base = MOST_TRIES, self._base
         repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, self._questions.places))
         for number, each in enumerate(repairs):

@@ -82,8 +82,8 @@ class Answer:
 @dataclass
 class Questions:
     """A recorded launch that is asked. `limit`: only the first CTAs (0: all). `most_events`, `most_seconds`: limits on the lane events, and
-    on the processor time, of all answers: threads that take turns at one word have few events that take long. `known`: findings that no
-    answer has, since the launch may have them.
+    on the processor time, of all answers: threads that take turns at one word have few events that take long. `most_lines`: the same, of
+    the lines of the logs. `known`: findings that no answer has, since the launch may have them.
     """
 
     launch: RecordedLaunch
@@ -91,8 +91,9 @@ class Questions:
     launched: LaunchedKernel
     limit: int = 0
     exhaustive: bool = False
-    most_events: int = 1 << 62
+    most_events: float = math.inf
     most_seconds: float = math.inf
+    most_lines: float = math.inf
     known: frozenset[Key] = frozenset()
     events: int = 0
     seconds: float = 0.0
@@ -115,7 +116,12 @@ class Questions:
     @property
     def exhausted(self) -> bool:
         """Whether no more may be asked."""
-        return self.events >= self.most_events or self.seconds >= self.most_seconds
+        return self.events >= self.most_events or self.seconds >= self.most_seconds or self._is_long
+
+    @functools.cached_property
+    def _is_long(self) -> bool:
+        """Whether the logs are too long to be read block by block, as those of threads that spin."""
+        return sum(history.log.shape[1] for history in self.each_history()) > self.most_lines
 
     def ask(self, change: Change) -> Answer:
         """Replay the launch with a change; without one, as it was."""

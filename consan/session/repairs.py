@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan.checker.changes import EventPlaces
 from consan.checker.collected import LaunchedKernel
 from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.fixes import MOST_EVENTS, MOST_SECONDS, Fix, verified_fixes
+from consan.checker.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
 from consan.checker.forms import RepairStep
 from consan.checker.questions import Questions
 from consan.checker.recorded_launch import RecordedLaunch
@@ -51,7 +51,9 @@ class Fixes:
             return {}
         seen.update(checked.keys)
         recorded = prepared.recorded
-        questions = Questions(launch, recorded, launched, limit=limit, most_events=MOST_EVENTS, most_seconds=MOST_SECONDS)
+        questions = Questions(
+            launch, recorded, launched, limit=limit, most_events=MOST_EVENTS, most_seconds=MOST_SECONDS, most_lines=MOST_LINES
+        )
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
