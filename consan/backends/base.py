@@ -82,7 +82,6 @@ class StreamWork(Protocol):
         """Whether the device has come to a mark. Raises `DeviceLost` after a fatal error."""
 
 
-@runtime_checkable
 class CallSource(Protocol):
     """The program's calls of the CUDA driver, and what the driver knows of the handles and addresses in them."""
 
@@ -103,6 +102,7 @@ class CallSource(Protocol):
         """The name of a kernel; empty where the driver does not tell."""
 
 
+@runtime_checkable
 class Backend(Protocol):
     """A device that runs PTX."""
 

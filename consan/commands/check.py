@@ -29,7 +29,6 @@ from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, 
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict import exit_status
-from consan.session.layouts import name_addresses
 from consan.session.opening import open_session
 from consan.suppressions import finish
 
@@ -194,6 +193,8 @@ class RequestedLaunch:
 
     def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> int:
         """Launch with arguments of random `data`; returns the status."""
+        from consan.session.layouts import name_addresses  # late: a wrong word on the command line needs no parser of PTX
+
         arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)

@@ -26,7 +26,7 @@ from consan.session.streams import LaunchOrder, Numbers, Stream, StreamPlace
 if TYPE_CHECKING:
     from consan.ranges import AccessForm
     from consan.session.prepared import Prepared
-    from consan.session.proofs import Footprint
+    from consan.session.proofs import LaunchBytes
     from consan.session.session import Session
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
@@ -98,7 +98,7 @@ class LaunchShape:
     grid: Dim3
     block: Dim3
     memory: Memory
-    footprint: Footprint | None = None  # the bytes that it touches, where its text and its parameters tell
+    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters tell
 
 
 @dataclass(frozen=True)

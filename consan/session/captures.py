@@ -35,7 +35,7 @@ class Capture:
 
 
 @dataclass(frozen=True)
-class Place:
+class WorkPlace:
     """Where work goes: a stream of the program, or one of a graph that is being captured."""
 
     handle: int
@@ -62,12 +62,12 @@ class Captures:
     executables: dict[int, Executable] = field(default_factory=dict)
     _captured: dict[int, Capture] = field(default_factory=dict)  # by the handles of their streams
 
-    def place(self, handle: int) -> Place:
+    def place(self, handle: int) -> WorkPlace:
         """Where work in a stream goes."""
         capture = self._captured.get(handle)
         if capture is None:
-            return Place(handle, self.program.beside, self.program.of(handle))
-        return Place(handle, capture.beside, capture.streams[handle], capture)
+            return WorkPlace(handle, self.program.beside, self.program.of(handle))
+        return WorkPlace(handle, capture.beside, capture.streams[handle], capture)
 
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
@@ -86,12 +86,12 @@ class Captures:
         if capture is not None and capture.whole and graph:
             self.graphs[graph] = capture.beside.nodes()
 
-    def record(self, event: int, place: Place) -> None:
+    def record(self, event: int, place: WorkPlace) -> None:
         """An event is recorded."""
         self.events[event] = place.capture, place.stream.record()
         self.program.marked = True
 
-    def wait(self, event: int, place: Place) -> None:
+    def wait(self, event: int, place: WorkPlace) -> None:
         """A stream waits for an event. One that waits for an event of a capture becomes part of that."""
         capture, reached = self._reached(event)
         if capture is None and place.capture is not None:
@@ -116,7 +116,7 @@ class Captures:
         """A graph can be launched."""
         self.executables[executable] = Executable(self.graphs.get(graph))
 
-    def launch(self, executable: int, place: Place) -> None:
+    def launch(self, executable: int, place: WorkPlace) -> None:
         """A graph is launched."""
         found = self.executables.get(executable) or Executable(None)
         if found.nodes is None or place.capture is not None:
@@ -128,7 +128,7 @@ class Captures:
         """Memory was given in the order of a stream."""
         self.program.allocations[address] = nbytes
 
-    def freed(self, address: int, place: Place) -> None:
+    def freed(self, address: int, place: WorkPlace) -> None:
         """Memory was freed in the order of a stream: what is there next is other memory, and the driver orders its use."""
         nbytes = self.program.allocations.pop(address, 0)
         if place.capture is None and nbytes:

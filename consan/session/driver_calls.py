@@ -19,7 +19,7 @@ from consan.session.program_streams import PER_THREAD, ProgramStream
 
 if TYPE_CHECKING:
     from consan.checker.beside import Rows
-    from consan.session.captures import Captures, Place
+    from consan.session.captures import Captures, WorkPlace
     from consan.session.session import Session
 
 __all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "SeenCall", "follow", "matters"]
@@ -100,7 +100,7 @@ class ProgramOrder:
         """A call was not understood."""
         self.streams.stops(why)
 
-    def place(self, call: SeenCall, at: int | None) -> Place:
+    def place(self, call: SeenCall, at: int | None) -> WorkPlace:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
         return self.captures.place(of_thread(call.thread) if handle == PER_THREAD or (call.per_thread and not handle) else handle)

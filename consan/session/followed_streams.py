@@ -10,7 +10,8 @@ whose global memory is recorded.
 Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
 launch, one of many) is compared with nothing, and each kernel that may run beside it has that as a reason.
 
-Not followed: host threads (what one of them waits for, all know), an order by memory that the host polls, and several GPUs (named).
+Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
+stream, too), an order by memory that the host polls, and several GPUs (named).
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ from consan.session.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
     from consan.session.beside import LaunchShape
-    from consan.session.captures import Place
+    from consan.session.captures import WorkPlace
     from consan.session.driver_calls import ProgramOrder
     from consan.session.prepared import Prepared
 
@@ -129,7 +130,7 @@ class FollowedStreams(ProgramStreams):
                 if not self._is_early(place, None):
                     place.beside.launched(self.session, prepared, shape, place.stream)
 
-    def did(self, name: str, place: Place, rows: Rows | None, *, here: bool) -> None:
+    def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
         with self.lock:
             if not self._is_early(place, rows):
@@ -151,7 +152,7 @@ class FollowedStreams(ProgramStreams):
             self.seen.stops(why)
             self.beside.timeline.host_waits(self.beside.timeline.everything)
 
-    def _is_early(self, place: Place, rows: Rows | None) -> bool:
+    def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
         """While there is one stream, one launch of which nothing is known stands for those that follow, up to the next event."""
         running = self.beside.timeline.running
         if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):

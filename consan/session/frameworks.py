@@ -32,7 +32,7 @@ from consan.session.layouts import AddressNames
 from consan.session.modules import Modules
 from consan.session.parameters import Asked, Parameters, unknown
 from consan.session.prepared import Prepared
-from consan.session.proofs import Footprint
+from consan.session.proofs import LaunchBytes
 from consan.session.selection import Selection
 from consan.session.sent import Shape
 from consan.session.watch import SessionWatch
@@ -122,7 +122,7 @@ class Frameworks:
                 shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
                 self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
 
-    def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> Footprint | None:
+    def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> LaunchBytes | None:
         """The bytes that a launch touches, if its text and its parameters tell."""
         proofs = self.judge.proofs
         args = launch.args() if proofs.may_prove(prepared, launch.entry) else None

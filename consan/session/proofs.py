@@ -30,7 +30,7 @@ _APART: Final[_Near] = ()
 
 
 @dataclass(frozen=True)
-class Footprint:
+class LaunchBytes:
     """The bytes that one launch touches: those that are added to its pointers."""
 
     touched: tuple[Touched, ...]
@@ -67,7 +67,7 @@ class Proofs:
             return 0
         return 0 if proof is None else proof.count
 
-    def touched(self, prepared: Prepared, entry: str, args: Sequence[bytes] | None, shape: LaunchExtents) -> Footprint | None:
+    def touched(self, prepared: Prepared, entry: str, args: Sequence[bytes] | None, shape: LaunchExtents) -> LaunchBytes | None:
         """The bytes that a launch touches. None: its text and its parameters do not tell."""
         if args is None or not PROVES:
             return None
@@ -88,7 +88,7 @@ class Proofs:
             key = kernel, shape, found.numbers(parameters)  # it may have found that it needs the number of a pointer
             self._touched[key] = touched
         touched = self._touched[key]
-        return None if touched is None else Footprint(touched, found.pointers(parameters))
+        return None if touched is None else LaunchBytes(touched, found.pointers(parameters))
 
     def may_prove(self, prepared: Prepared, entry: str) -> bool:
         """Whether a launch of a kernel may have a proof."""

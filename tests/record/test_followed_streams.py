@@ -70,15 +70,21 @@ def test_a_stream_with_the_handle_of_one_that_is_gone() -> None:
 
 
 def test_default_streams_of_threads_are_apart() -> None:
-    def launch(out: int) -> None:
-        framework.launch(ENTRY, 1, stream=2, out=out)
+    """While the first thread is there, the second one has another number."""
 
-    framework = Framework(calls=FakeCalls())
+    def launch() -> None:
+        framework.launch(ENTRY, 1, stream=2)
+        launched.set()
+        ends.wait(30)
+
+    framework, launched, ends = Framework(calls=FakeCalls()), threading.Event(), threading.Event()
     framework.calls.stream()
-    for out in (0, 4):
-        thread = threading.Thread(target=launch, args=(out,))
-        thread.start()
-        thread.join()
+    thread = threading.Thread(target=launch)
+    thread.start()
+    launched.wait(30)
+    framework.launch(ENTRY, 1, stream=2, out=4)
+    ends.set()
+    thread.join()
     assert kinds(framework) == ["global-race"]
 
 
@@ -114,7 +120,7 @@ def test_a_copy_to_pageable_memory_is_waited_for() -> None:
     assert kinds(two_launches(copy)) == []
 
 
-def test_a_kernel_of_whichnothing_is_known() -> None:
+def test_a_kernel_of_which_nothing_is_known() -> None:
     """A library's kernel in another stream: what runs beside it is not compared."""
     for edge in (False, True):
         framework = Framework(calls=FakeCalls())
@@ -139,7 +145,7 @@ def test_a_kernel_of_whichnothing_is_known() -> None:
         ("cuStreamWaitEvent", (1, 2, 1), "a node of a graph waits for an event"),
     ],
 )
-def testnothing_is_compared_where_an_edge_may_be_missing(name: str, values: tuple[int, ...], why: str) -> None:
+def test_nothing_is_compared_where_an_edge_may_be_missing(name: str, values: tuple[int, ...], why: str) -> None:
     framework = two_launches(lambda framework, first, second: framework.calls.call(name, *values))
     report = framework.report()
     assert not report.findings
@@ -162,7 +168,7 @@ def test_where_the_calls_are_not_seen() -> None:
     assert "launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI" in gap(framework.report())
 
 
-def test_calls_that_ordernothing_do_not_matter() -> None:
+def test_calls_that_order_nothing_do_not_matter() -> None:
     names = "cuStreamGetFlags cuStreamIsCapturing cuEventCreate cuEventElapsedTime cuGraphGetNodes cuMemAlloc cuModuleLoadData"
     calls = FakeCalls()
     Framework(calls=calls)

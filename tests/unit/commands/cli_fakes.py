@@ -39,7 +39,7 @@ class FakeBackend:
 class FakeModule(str):
     """A prepared module: its name."""
 
-    synchronises_grid = False
+    synchronises_grid, number = False, 0
 
 
 class FakeSession:
