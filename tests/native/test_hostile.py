@@ -36,7 +36,7 @@ pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 HEAD = struct.Struct("<IIQQQ")
 CALL = struct.Struct("<64s12QQQQQ")
 ATTRIBUTES = {16: 132, 75: 9, 76: 0, 81: 233_472, 97: 232_448}
-REQUESTS = [kind for kind in MessageKind if kind < MessageKind.LAUNCHED]
+REQUESTS = [kind for kind in MessageKind if kind < MessageKind.LAUNCHED or kind >= MessageKind.FOLLOW]
 TABLE = 1 << 18
 
 
@@ -304,9 +304,14 @@ class HostileServer:
             socket.send_fds(self.orders, [message(MessageKind.MAP, size)], [file.fileno()])
         return int(HEAD.unpack(exactly(self.orders, HEAD.size))[2])
 
-    def welcome(self) -> None:
-        """The program is told its table."""
+    def welcome(self, calls: bytes = b"") -> None:
+        """The program is told its table, and which calls it is to follow."""
         self.requests.sendall(message(MessageKind.ANSWER, self.mapped(TABLE, TABLE)))
+        assert self.asked(self.requests) == MessageKind.FOLLOW
+        self.requests.sendall(message(MessageKind.ANSWER, data=calls))
+        if calls:
+            assert self.asked(self.requests) == MessageKind.FOLLOWING
+            self.requests.sendall(message(MessageKind.ANSWER))
         assert self.asked(self.requests) == MessageKind.IMAGE
 
     def end(self) -> str:
@@ -325,6 +330,14 @@ def test_a_program_goes_on_with_its_own_image(name: str, case: Case, tmp_path: P
     answer, told = IMAGES[name]
     server.requests.sendall(answer)
     assert server.end().startswith(told) if told else server.end() in ("", GONE)
+
+
+@pytest.mark.parametrize("calls", [b"/no/such/library\0", b"no end of a text", b"libc.so.6\0" + b"\xff" * 60])
+def test_a_program_follows_no_calls_of_what_is_no_library_for_it(calls: bytes, case: Case, tmp_path: Path) -> None:
+    server = HostileServer(case, tmp_path)
+    server.welcome(calls)
+    server.requests.sendall(message(MessageKind.ANSWER))
+    assert server.end() in ("", GONE)
 
 
 @pytest.mark.parametrize("name", ORDERS)

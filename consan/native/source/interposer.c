@@ -369,7 +369,8 @@ static bool obey(int fd, const struct Head *head, const char *payload, int file)
     return head->kind == TEXT && text && (uintptr_t)text == head->a && tell(fd, ANSWER, 0, 0, text, strnlen(text, 4096));
 }
 
-static _Thread_local bool unseen;  // this thread makes calls for consan, or a launch that the server knows
+static _Thread_local bool unseen;    // this thread makes calls for consan, or a launch that the server knows
+static _Thread_local bool has_turn;  // for a launch of which the server knows no stream: that is told when the turn is another's
 
 static void *serve_orders(void *unused) {
     struct Head head;
@@ -416,6 +417,7 @@ static bool strange(void) {
 }
 
 static void finish(void);
+static bool followed_all;  // the server was asked which calls order streams
 static void follow(void);
 
 static bool start_orders(void) {
@@ -446,8 +448,7 @@ static bool connected(void) {
     if (head.a == 0 || head.a != (uintptr_t)atomic_load(&pages)) return strange();
     atomic_store(&table, (void *)(uintptr_t)head.a);
     state = CONNECTED;
-    follow();
-    return state == CONNECTED;
+    return true;
 }
 
 // After the driver's own handlers, which its initialisation has registered: so this one runs before them. A program may link machine code
@@ -462,6 +463,8 @@ static void register_finish(enum Kind kind) {
 // Send a request and read its answer, which is the caller's to free. False if there is no server.
 static bool ask_in_turn(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length, struct Head *head, char **answer) {
     if (!connected()) return false;
+    if (kind == IMAGE && !followed_all) follow();  // what only links or assembles has no streams
+    if (state != CONNECTED) return false;
     register_finish(kind);
     if (tell(requests, kind, a, b, data, length) && hear_answer(requests, head, answer)) return true;
     lose();
@@ -502,19 +505,32 @@ struct CallbackData {  // CUpti_CallbackData
 
 static void report(enum Kind kind, uint64_t a, uint64_t b, const void *data, uint64_t length);
 
+struct Seen {  // a call
+    uint32_t number, bytes;
+    uint64_t context;  // what is told begins here
+    char values[MOST_OF_CALL];
+};
+static _Thread_local struct Seen waiting;  // for the turn
+
+static void tell_call(struct Seen *seen) {
+    if (seen->number) report(CALLED, seen->number, (uint64_t)syscall(SYS_gettid), &seen->context, sizeof seen->context + seen->bytes);
+    seen->number = 0;
+}
+
 static void called(void *unused, int domain, uint32_t number, const struct CallbackData *data) {
-    struct { uint64_t context; char values[MOST_OF_CALL]; } found = {(uintptr_t)data->context, {0}};
     (void)unused, (void)domain;
     if (unseen || data->site != API_EXIT || (data->status && *data->status) || number >= MOST_CALLBACKS) return;
     struct Followed form = followed[number];
+    struct Seen seen = {number, form.bytes, (uintptr_t)data->context, {0}};
     uint64_t at = 0, value = 0;
-    if (form.bytes && data->parameters) memcpy(found.values, data->parameters, form.bytes);
+    if (form.bytes && data->parameters) memcpy(seen.values, data->parameters, form.bytes);
     if (form.pointer + sizeof at <= form.bytes) {
-        memcpy(&at, found.values + form.pointer, sizeof at);
+        memcpy(&at, seen.values + form.pointer, sizeof at);
         if (at) memcpy(&value, (const char *)(uintptr_t)at + form.behind, sizeof value);
-        memcpy(found.values + form.pointer, &value, sizeof value);
+        memcpy(seen.values + form.pointer, &value, sizeof value);
     }
-    report(CALLED, number, (uint64_t)syscall(SYS_gettid), &found, sizeof found.context + form.bytes);
+    if (has_turn) waiting = seen;
+    else tell_call(&seen);
 }
 
 // The text is the path of the library, and behind its zero the calls. Returns what CUPTI says.
@@ -538,6 +554,7 @@ static int subscribe(const char *text, uint64_t length) {
 static void follow(void) {
     struct Head head;
     char *text, *nothing;
+    followed_all = true;
     if (!tell(requests, FOLLOW, 0, 0, NULL, 0) || !hear_answer(requests, &head, &text)) return lose();
     if (head.length) {
         unseen = true;
@@ -584,7 +601,7 @@ static void in_child(void) {  // of a fork: the connection is the parent's
     if (orders >= 0 && own(orders)) close(orders);
     requests = orders = -1;
     state = NEW;
-    registered = false;
+    registered = followed_all = false;
     owner = 0;
     atomic_store(&table, NULL);
 }
@@ -897,6 +914,7 @@ static struct Started starting(Handle function, Handle stream, struct Shape shap
     atomic_store(&launch_extra, NULL);
     if (!started.recorded) pthread_mutex_unlock(&turn);
     unseen = started.recorded && stream != NO_LAUNCH;
+    has_turn = started.recorded && !unseen;
     return started;
 }
 
@@ -904,9 +922,10 @@ static Result launched(struct Started started, Result result) {
     struct Head head;
     char *answer;
     if (!started.recorded) return result;
-    unseen = false;
+    unseen = has_turn = false;
     if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
     pthread_mutex_unlock(&turn);
+    tell_call(&waiting);
     return result;
 }
 
