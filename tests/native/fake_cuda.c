@@ -141,6 +141,13 @@ static int context;
 static _Thread_local Handle current = &context;
 static int pushed;  // contexts that a thread has pushed and not popped
 
+void (*fakeTells)(const char *name, const void *parameters, int status, Handle context);  // set by CUPTI
+static Result told(Result result, const char *name, const void *parameters) {
+    if (fakeTells) fakeTells(name, parameters, result, current);
+    return result;
+}
+#define TOLD(name, result, ...) told(result, name, (const uint64_t[]){__VA_ARGS__})  // parameters of 8 bytes, or a last one of 4
+
 Result cuInit(unsigned flags) { return flags; }
 Result cuDriverGetVersion(int *version) { return *version = 13000, 0; }
 Result cuDeviceGetCount(int *count) { return *count = 1, 0; }
@@ -158,20 +165,24 @@ Result cuCtxSetCurrent(Handle given) { return current = given, 0; }
 Result cuCtxPushCurrent_v2(Handle given) { return pushed++, given ? 0 : 201; }
 Result cuCtxPopCurrent_v2(Handle *found) { return pushed--, *found = current, 0; }
 Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
-Result cuCtxSynchronize(void) { return 0; }
+Result cuCtxSynchronize(void) { return TOLD("cuCtxSynchronize", 0, 0); }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }
-Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
-Result cuStreamSynchronize(Handle stream) { return stream == NULL; }
-#define CAPTURED ((Handle)0x40)  // a stream whose launches go into a graph
-Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == CAPTURED, stream == NULL; }
+Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), TOLD("cuStreamCreate", 0, (uintptr_t)made, flags); }
+Result cuStreamGetFlags(Handle stream, unsigned *flags) { return *flags = 1, stream == NULL; }
+Result cuStreamSynchronize(Handle stream) { return TOLD("cuStreamSynchronize", stream == NULL, (uintptr_t)stream); }
+static Handle captured = (Handle)0x40;  // a stream whose launches go into a graph
+Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == captured, stream == NULL; }
+Result cuPointerGetAttribute(unsigned *value, int attribute, uint64_t address) { return *value = 2, attribute != 2 || !address; }
 Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
-Result cuEventRecord(Handle event, Handle stream) { return event == NULL || stream != NULL; }
+Result cuEventRecord(Handle event, Handle stream) { return TOLD("cuEventRecord", event == NULL, (uintptr_t)event, (uintptr_t)stream); }
 Result cuEventQuery(Handle event) { return event == NULL; }
-Result cuStreamWaitEvent(Handle stream, Handle event, unsigned flags) { return event == NULL || stream != NULL || flags; }
+Result cuStreamWaitEvent(Handle stream, Handle event, unsigned flags) {
+    return TOLD("cuStreamWaitEvent", event == NULL || flags, (uintptr_t)stream, (uintptr_t)event, flags);
+}
 Result cuGetErrorName(int code, const char **text) { return *text = "CUDA_ERROR_FAKE", code == 0; }
 Result cuGetErrorString(int code, const char **text) { return *text = "made up", code == 0; }
 Result cuMemAlloc_v2(uint64_t *made, size_t bytes) { return *made = (uintptr_t)calloc(1, bytes), 0; }
-Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) { return memcpy((void *)to, from, bytes), stream == CAPTURED; }
+Result cuMemcpyHtoDAsync_v2(uint64_t to, const void *from, size_t bytes, Handle stream) { return memcpy((void *)to, from, bytes), stream == captured; }
 Result cuMemFree_v2(uint64_t memory) { return free((void *)memory), 0; }
 Result cuMemGetInfo_v2(size_t *free, size_t *total) { return *free = 256ull << 20, *total = 512ull << 20, 0; }
 Result cuFuncGetAttribute(int *value, int attribute, Handle function) { return *value = 0, attribute < 0 || !function; }
@@ -180,7 +191,7 @@ Result cuMemcpyDtoHAsync_v2(void *to, uint64_t from, size_t bytes, Handle stream
 Result cuMemcpyDtoH_v2(void *to, uint64_t from, size_t bytes) { return memcpy(to, (void *)from, bytes), 0; }
 Result cuMemsetD8Async(uint64_t to, unsigned char value, size_t bytes, Handle stream) {
     if (value || bytes <= 1u << 17) memset((void *)to, value, bytes);  // larger memory is cleared only when it is new, and zero then
-    return stream == CAPTURED;
+    return stream == captured;
 }
 Result cuMemHostRegister_v2(void *host, size_t bytes, unsigned flags) { return !(host && bytes && flags == 3); }
 Result cuMemHostGetDevicePointer_v2(uint64_t *found, void *host, unsigned flags) { return *found = (uintptr_t)host, flags; }
@@ -220,13 +231,21 @@ Result cuLibraryGetKernel(Handle *made, Handle library, const char *name) { retu
 Result cuLibraryGetModule(Handle *made, Handle library) { return *made = library, 0; }
 Result cuKernelGetFunction(Handle *made, Handle kernel) { return *made = memcpy(malloc(sizeof(struct Kernel)), kernel, sizeof(struct Kernel)), 0; }
 
+static Handle graph_of_capture;
+Result fakeGraphAddNode(Handle graph, int type, Handle what);
+static Result capture(const char *call, Handle function) {
+    note("captured", call);
+    return graph_of_capture ? fakeGraphAddNode(graph_of_capture, 0, function) : 0;
+}
+
 #define PLAIN(name) \
     Result name(Handle function, unsigned a, unsigned b, unsigned c, unsigned d, unsigned e, unsigned f, unsigned shared, Handle stream, \
                 void **arguments, void **extra) { \
         if (writes_receipt(function)) return receipt((uint64_t **)arguments); \
         if (a * b * c != 4 || d * e * f != 256 || shared || !arguments == !extra) return 1; \
-        if (stream == CAPTURED) return note("captured", #name), 0; \
-        return launch(#name, function); \
+        const struct { Handle function; unsigned sizes[7]; Handle stream; void **given[2]; } all = { \
+            function, {a, b, c, d, e, f, shared}, stream, {arguments, extra}}; \
+        return told(stream == captured ? capture(#name, function) : launch(#name, function), #name, &all); \
     }
 PLAIN(cuLaunchKernel)
 PLAIN(cuLaunchKernel_ptsz)
@@ -242,7 +261,7 @@ Result cuLaunchCooperativeKernelMultiDevice(const Handle *list, unsigned count, 
 }
 Result cuLaunchKernelEx(const void *config, Handle function, void **arguments, void **extra) {
     if (!config || !arguments || extra) return 1;
-    if (((const Handle *)config)[4] == CAPTURED) return note("captured", "cuLaunchKernelEx"), 0;
+    if (((const Handle *)config)[4] == captured) return capture("cuLaunchKernelEx", function);
     const uint32_t *attribute = ((const void *const *)config)[5];
     char text[32];
     snprintf(text, sizeof text, "%u: %u %u %u", attribute[0], attribute[2], attribute[3], attribute[4]);
@@ -261,13 +280,23 @@ struct Graph {
     struct Node nodes[8];
 };
 Result cuGraphCreate(Handle *made, unsigned flags) { return *made = calloc(1, sizeof(struct Graph)), flags; }
+Result cuStreamBeginCapture_v2(Handle stream, int mode) {
+    captured = stream;
+    return TOLD("cuStreamBeginCapture_v2", cuGraphCreate(&graph_of_capture, 0), (uintptr_t)stream, mode);
+}
+Result cuStreamEndCapture(Handle stream, Handle *made) {
+    *made = graph_of_capture;
+    captured = graph_of_capture = NULL;
+    return TOLD("cuStreamEndCapture", 0, (uintptr_t)stream, (uintptr_t)made);
+}
 Result fakeGraphAddNode(Handle graph, int type, Handle what) {  // a shorter form
     struct Graph *whole = graph;
     whole->nodes[whole->count++] = (struct Node){type, what};
     return 0;
 }
 Result cuGraphAddKernelNode_v2(Handle *made, Handle graph, const Handle *before, size_t count, const Handle *about) {
-    return *made = NULL, before || count ? 1 : fakeGraphAddNode(graph, 0, *about);
+    *made = NULL;
+    return TOLD("cuGraphAddKernelNode_v2", before || count ? 1 : fakeGraphAddNode(graph, 0, *about), (uintptr_t)made, (uintptr_t)graph);
 }
 Result cuGraphAddNode(Handle *made, Handle graph, const Handle *before, size_t count, const Handle *about) {  // behind 16 bytes
     return *(const int *)about ? 1 : cuGraphAddKernelNode_v2(made, graph, before, count, about + 2);
@@ -286,13 +315,16 @@ Result cuGraphKernelNodeGetParams_v2(Handle node, Handle *about) {  // the funct
 }
 Result cuFuncGetName(const char **name, Handle function) { return *name = ((struct Kernel *)function)->name, 0; }
 Result cuKernelGetName(const char **name, Handle kernel) { return cuFuncGetName(name, kernel); }
-Result cuGraphInstantiateWithFlags(Handle *made, Handle graph, uint64_t flags) { return *made = memcpy(malloc(sizeof(struct Graph)), graph, sizeof(struct Graph)), flags; }
+Result cuGraphInstantiateWithFlags(Handle *made, Handle graph, uint64_t flags) {
+    *made = memcpy(malloc(sizeof(struct Graph)), graph, sizeof(struct Graph));
+    return TOLD("cuGraphInstantiateWithFlags", flags, (uintptr_t)made, (uintptr_t)graph);
+}
 static Result run_graph(const struct Graph *graph) {
     for (const struct Node *node = graph->nodes; node < graph->nodes + graph->count; node++)
         if (node->type == 4 ? run_graph(node->what) : node->type == 0 && launch("cuGraphLaunch", node->what)) return 1;
     return 0;
 }
-Result cuGraphLaunch(Handle graph, Handle stream) { return stream ? 1 : run_graph(graph); }
+Result cuGraphLaunch(Handle graph, Handle stream) { return TOLD("cuGraphLaunch", run_graph(graph), (uintptr_t)graph, (uintptr_t)stream); }
 Result cuGraphExecDestroy(Handle graph) { return free(graph), 0; }
 
 // Linkers: that of the driver, and nvJitLink, which is a library of its own. Their machine code is a head of ELF with a sum of what went in.
@@ -366,10 +398,11 @@ Result nvrtcGetPTXSize(Handle program, size_t *bytes) {
     X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleLoad) X(cuModuleGetFunction) X(cuModuleUnload) \
     X(cuLibraryLoadData) X(cuLibraryLoadFromFile) X(cuLibraryGetKernel) X(cuLibraryGetModule) X(cuKernelGetFunction) X(cuLibraryUnload) \
     X(cuLaunchKernel) X(cuLaunchKernelEx) X(cuLaunchCooperativeKernel) X(cuLaunchCooperativeKernelMultiDevice) X(cuCtxSetCurrent) X(cuInit) X(cuLinkComplete) X(cuLinkDestroy) \
-    X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy)
+    X(cuGraphCreate) X(fakeGraphAddNode) X(cuGraphAddNode) X(cuGraphLaunch) X(cuGraphExecDestroy) \
+    X(cuStreamCreate) X(cuEventCreate) X(cuEventRecord) X(cuStreamWaitEvent) X(cuCtxSynchronize) X(cuStreamSynchronize) X(cuStreamEndCapture)
 #define FORM(name) {#name, (void *)name},
 static const struct { const char *name; void *function; } forms[] = {
-    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2},
+    FORMS(FORM) {"cuDevicePrimaryCtxReset", (void *)cuDevicePrimaryCtxReset_v2}, {"cuGraphInstantiate", (void *)cuGraphInstantiateWithFlags}, {"cuModuleGetGlobal", (void *)cuModuleGetGlobal_v2}, {"cuGraphAddKernelNode", (void *)cuGraphAddKernelNode_v2}, {"cuLinkCreate", (void *)cuLinkCreate_v2}, {"cuStreamBeginCapture", (void *)cuStreamBeginCapture_v2},
     {"fakeGetFunction", (void *)cuModuleGetFunction}, {"cuLinkAddData", (void *)cuLinkAddData_v2}, {"cuLinkAddFile", (void *)cuLinkAddFile_v2}};
 
 Result cuGetProcAddress_v2(const char *name, void **found, int version, uint64_t flags, int *status) {

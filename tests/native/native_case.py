@@ -146,6 +146,7 @@ def build(folder: Path) -> Case:
     driver, source = folder / "libcuda.so.1", HERE / "program.c"
     subprocess.run([*cc, *flags, "-shared", "-fPIC", "-o", str(driver), str(HERE / "fake_cuda.c")], check=True)
     subprocess.run([*cc, *flags, "-o", str(folder / "program"), str(source), "-ldl", "-lpthread"], check=True)
+    subprocess.run([*cc, *flags, "-shared", "-fPIC", "-o", str(folder / "libcupti.so"), str(HERE / "fake_cupti.c"), "-ldl"], check=True)
     subprocess.run([*cc, *flags, "-shared", "-fPIC", "-o", str(folder / "plugin.so"), str(HERE / "plugin.c")], check=True)
     subprocess.run([*cc, *flags, "-DPTXAS", "-o", str(folder / "ptxas"), str(HERE / "plugin.c")], check=True)
     linked = ["-DLINKED", "-o", str(folder / "linked"), str(source), str(driver), "-ldl", "-lpthread"]

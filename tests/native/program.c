@@ -196,6 +196,31 @@ static void run_graph(Handle kernel, int conditional) {
     check(run(ready, NULL) || run(ready, NULL) || ((Result(*)())find("cuGraphExecDestroy"))(ready), "graph");
 }
 
+// Streams, an edge between them, and a graph that is captured: one step of a program. Returns whether it is one.
+static int stream_step(const char *step) {
+    static Handle streams[2], graph, ready, event;
+    int second = !strcmp(step, "stream2");
+    if (second || !strcmp(step, "stream1")) {
+        if (!streams[second]) check(((Result(*)())find("cuStreamCreate"))(&streams[second], 1), "stream");
+        stream = streams[second];
+    } else if (!strcmp(step, "edge")) {
+        check(((Result(*)())find("cuEventCreate"))(&event, 2) || ((Result(*)())find("cuEventRecord"))(event, streams[0]), "event");
+        if (!streams[1]) check(((Result(*)())find("cuStreamCreate"))(&streams[1], 1), "stream");
+        check(((Result(*)())find("cuStreamWaitEvent"))(streams[1], event, 0), "edge");
+    } else if (!strcmp(step, "synchronize")) {
+        check(((Result(*)())find("cuCtxSynchronize"))(), "synchronize");
+    } else if (!strcmp(step, "begin")) {
+        check(((Result(*)())find("cuStreamBeginCapture"))(stream, 0), "begin");
+    } else if (!strcmp(step, "end")) {
+        check(((Result(*)())find("cuStreamEndCapture"))(stream, &graph) || ((Result(*)())find("cuGraphInstantiate"))(&ready, graph, 0), "end");
+    } else if (!strcmp(step, "run")) {
+        check(((Result(*)())find("cuGraphLaunch"))(ready, stream), "run");
+    } else {
+        return 0;
+    }
+    return 1;
+}
+
 // Close all files, as daemons do, and open sockets in their place, to which nobody may write.
 static int mine[64];
 
@@ -243,6 +268,7 @@ int main(int count, char **given) {
     launch(launcher, kernel);
     for (int i = 5; i < count; i++) {
         if (*given[i] == '/') load(given[2], given[i]);
+        if (stream_step(given[i])) continue;
         if (!strcmp(given[i], "capture")) stream = (Handle)0x40;  // the made-up driver's
         if (!strcmp(given[i], "attribute")) attributes = 1;
         if (!strcmp(given[i], "overlap")) buffers[1] = buffers[0] + 1024;
