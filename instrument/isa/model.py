@@ -260,6 +260,14 @@ class Row:
         """The role of each operand of the instruction."""
         return align_roles(self._specs, instruction.operands, self.modifiers(instruction.parts))
 
+    def takes(self, instruction: InstructionLike) -> bool:
+        """Whether the instruction has the operands of the form."""
+        try:
+            self.roles(instruction)
+        except ValueError:
+            return False
+        return True
+
     def accesses(self, instruction: InstructionLike) -> tuple[MemoryAccess, ...]:
         """One access for each piece of memory that the instruction touches; barriers and fences give none."""
         modifiers = self.modifiers(instruction.parts)

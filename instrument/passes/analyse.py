@@ -70,11 +70,9 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
 
 def _check_operands(row: Row, instruction: Instruction) -> None:
     """Check what the passes rely on: the number of operands of the form, and addresses where it has addresses."""
-    try:
-        row.roles(instruction)
-    except ValueError:
+    if not row.takes(instruction):
         expected = row.notation or "no operands"
-        raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}") from None
+        raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}")
 
 
 def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:

@@ -38,7 +38,7 @@ def lowered(module: Module) -> Module:
 
 def _may_be_lifted(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    if row is None or row.family != "load" or instruction.predicate is not None:
+    if row is None or row.family != "load" or instruction.predicate is not None or not row.takes(instruction):
         return False
     access = row.event(instruction).first
     place = getattr(instruction.operands[1], "base", None)
