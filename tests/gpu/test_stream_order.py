@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 from programs import run
 
-pytestmark = pytest.mark.gpu
+pytestmark = [pytest.mark.gpu, pytest.mark.usefixtures("gpu")]
 
 CUPY = '''
 import cupy as cp
