@@ -171,7 +171,7 @@ class OuterRecorder:
         if kernel.reads if access.access == "read" else kernel.writes:
             side = SideKind.READ if access.access == "read" else SideKind.WRITE
             footprint.add(kernel, instruction, side, access.address, access.space, SideBytes.of(access.total_bytes))
-        unused = all(kernel.plan.names[name] < 2 for name in destinations(instruction))
+        unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
         flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))
         flags |= Flag.UNUSED * (access.access == "read" and unused)
@@ -183,6 +183,10 @@ class OuterRecorder:
                 a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
+
+    def _is_unused(self, instruction: Instruction) -> bool:
+        """Whether nothing reads what an instruction loads."""
+        return all(self._kernel.plan.names[name] < 2 for name in destinations(instruction))
 
     def _address(self, block: Words, instruction: Instruction, access: MemoryAccess) -> int:
         """The first of two words with an address."""
@@ -257,6 +261,7 @@ class OuterRecorder:
         words = event.row.modifiers(instruction.parts)
         shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
         flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
+        flags |= Flag.UNUSED * (draws and self._is_unused(instruction))
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
         return first

@@ -87,7 +87,7 @@ class Flag(enum.IntFlag):
 
     STRONG = 1
     WAITS = 2  # a barrier: the thread waits, it does not only arrive
-    UNUSED = 4  # nothing reads the loaded value
+    UNUSED = 4  # nothing reads the loaded value, or what a read-modify-write has read
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it

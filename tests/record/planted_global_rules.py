@@ -106,6 +106,7 @@ RULES = {
         "flag_seen_by_another_flag",
         True,
     ),
+    "G8: values that nothing reads": ("edges.hpp", "|| access.unused ||", "||", "sums_of_atomics", True),
     "G11: when a store is over": ("sides.hpp", "if (!read) outer.complete(number, unit, thread);", "", "bulk_store_read_too_early", False),
     "G11: from its issue on": (
         "outer.hpp",

@@ -49,7 +49,7 @@ class Edges {
     // A strong read, before the access.
     void observe(u32 number) {
         const FlagAccess &access = flags_[number];
-        if (!access.observes || access.from < 0) return;
+        if (!access.observes || access.unused || access.from < 0) return;
         Thread &own = threads_[access.unit][access.thread];
         const FlagAccess &write = flags_[access.from];
         bool hop = meet(write, access);

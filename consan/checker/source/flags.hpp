@@ -85,6 +85,7 @@ class Flags {
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
+        made.unused = event.flags & UNUSED && !(made.order & TAKES);
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }
