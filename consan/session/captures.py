@@ -38,7 +38,6 @@ class Capture:
 class WorkPlace:
     """Where work goes: a stream of the program, or one of a graph that is being captured."""
 
-    handle: int
     beside: Beside
     stream: Stream
     capture: Capture | None = None
@@ -66,18 +65,17 @@ class Captures:
         """Where work in a stream goes."""
         capture = self._captured.get(handle)
         if capture is None:
-            return WorkPlace(handle, self.program.beside, self.program.of(handle))
-        return WorkPlace(handle, capture.beside, capture.streams[handle], capture)
+            return WorkPlace(self.program.beside, self.program.of(handle))
+        return WorkPlace(capture.beside, capture.streams[handle], capture)
 
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
         self._join(handle, Capture())
 
     def _join(self, handle: int, capture: Capture) -> None:
-        edge = self.program.of(handle).edge
+        """The driver is asked nothing of the stream: a query may end its capture."""
         self._captured[handle] = capture
-        stream = capture.streams.setdefault(handle, Stream())
-        stream.edge = edge
+        capture.streams.setdefault(handle, Stream()).edge = self.program.edge_of(handle)
 
     def end(self, handle: int, graph: int) -> None:
         """A capture has ended in a graph."""
@@ -91,16 +89,16 @@ class Captures:
         self.events[event] = place.capture, place.stream.record()
         self.program.marked = True
 
-    def wait(self, event: int, place: WorkPlace) -> None:
+    def wait(self, event: int, handle: int) -> None:
         """A stream waits for an event. One that waits for an event of a capture becomes part of that."""
-        capture, reached = self._reached(event)
-        if capture is None and place.capture is not None:
-            place.capture.whole = False
+        (capture, reached), own = self._reached(event), self._captured.get(handle)
+        if capture is None and own is not None:
+            own.whole = False
         elif capture is not None and capture in self._captured.values():
-            self._join(place.handle, capture)
-            capture.streams[place.handle].wait(reached)
+            self._join(handle, capture)
+            capture.streams[handle].wait(reached)
         elif capture is None:
-            place.stream.wait(reached)
+            self.program.of(handle).wait(reached)
 
     def passed(self, event: int) -> None:
         """The host knows that an event is reached."""

@@ -100,18 +100,24 @@ class ProgramOrder:
         """A call was not understood."""
         self.streams.stops(why)
 
-    def place(self, call: SeenCall, at: int | None) -> WorkPlace:
+    @staticmethod
+    def handle(call: SeenCall, at: int | None) -> int:
         """The stream that is a parameter of a call, or the default stream."""
         handle = 0 if at is None else call.values[at]
-        return self.captures.place(of_thread(call.thread) if handle == PER_THREAD or (call.per_thread and not handle) else handle)
+        return of_thread(call.thread) if handle == PER_THREAD or (call.per_thread and not handle) else handle
 
-    def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> None:
+    def place(self, call: SeenCall, at: int | None) -> WorkPlace:
+        """Where the work of a call goes."""
+        return self.captures.place(self.handle(call, at))
+
+    def did(self, call: SeenCall, name: str, at: int | None, rows: Rows | None) -> WorkPlace:
         """The program has put something into a stream."""
-        self.streams.did(name, self.place(call, at), rows, here=not call.thread)
-
-    def host_waits(self, call: SeenCall, at: int | None) -> None:
-        """The host has waited for a stream."""
         place = self.place(call, at)
+        self.streams.did(name, place, rows, here=not call.thread)
+        return place
+
+    def host_waits(self, place: WorkPlace) -> None:
+        """The host has waited for a stream."""
         if isinstance(place.stream, ProgramStream):  # work in a capture is not waited for
             self.streams.host_waits(place.stream)
 
@@ -156,7 +162,7 @@ def _event_gone(order: ProgramOrder, call: SeenCall) -> None:
 def _waits(order: ProgramOrder, call: SeenCall) -> None:
     if call.values[2] & _EXTERNAL:
         order.streams.stops("a node of a graph waits for an event")
-    order.captures.wait(call.values[1], order.place(call, 0))
+    order.captures.wait(call.values[1], order.handle(call, 0))
 
 
 def _event_passed(order: ProgramOrder, call: SeenCall) -> None:
@@ -164,7 +170,7 @@ def _event_passed(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _stream_passed(order: ProgramOrder, call: SeenCall) -> None:
-    order.host_waits(call, 0)
+    order.host_waits(order.place(call, 0))
 
 
 def _all_passed(order: ProgramOrder, call: SeenCall) -> None:
@@ -177,7 +183,7 @@ def _free(order: ProgramOrder, call: SeenCall) -> None:
 
 
 def _host_function(order: ProgramOrder, call: SeenCall) -> None:
-    order.host_waits(call, 0)
+    order.host_waits(order.place(call, 0))
 
 
 @dataclass(frozen=True)
@@ -233,7 +239,7 @@ def _allocated(order: ProgramOrder, call: SeenCall) -> None:
 class _Copies:
     """A copy of `values[2]` bytes to `values[0]` from `values[1]`. `stream`: the number of that parameter; None: the default stream.
 
-    `host`: the number of the parameter that is an address of the host, if it is one for certain.
+    `to_host`: the call returns when the copy is over, if it is no call for a stream.
     """
 
     stream: int | None
@@ -242,10 +248,11 @@ class _Copies:
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Put the copy into its stream. The host waits for one to or from pageable memory."""
         to, source, nbytes = call.values[:3]
-        order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
-        pageable = not all(map(order.streams.is_registered, (to, source)))
-        if pageable or (self.stream is None and self.to_host):
-            order.host_waits(call, self.stream)
+        place = order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
+        if place.capture is not None:  # the driver is asked nothing meanwhile
+            return
+        if (self.stream is None and self.to_host) or not all(map(order.streams.is_registered, (to, source))):
+            order.host_waits(place)
 
 
 @dataclass(frozen=True)
@@ -270,9 +277,9 @@ class _Unknown:
 
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Put it into its stream."""
-        order.did(call, call.name, self.stream, None)
+        place = order.did(call, call.name, self.stream, None)
         if self.waits:
-            order.host_waits(call, self.stream)
+            order.host_waits(place)
 
 
 _Row = tuple[str, Meaning]  # the layout of the parameters (consan/backends/callbacks.py), and what follows

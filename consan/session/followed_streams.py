@@ -106,6 +106,11 @@ class FollowedStreams(ProgramStreams):
             found.edge = edge or found.edge
             return found
 
+    def edge_of(self, handle: int) -> str:
+        """How the program lets a stream wait for another one."""
+        known = self._known.get(handle)
+        return EDGE if known is None else known.edge
+
     def gone(self, handle: int) -> None:
         """A stream is destroyed: its handle may be given again. What it has begun goes on."""
         with self.lock:

@@ -78,7 +78,9 @@ static Result record(struct Module *module) {
     if (getenv("FAKE_CUDA_DIES")) raise(SIGKILL);
     FILE *file = fopen(path, "rb");
     uint64_t sizes[4], *places = module->places, lines = (uint32_t)places[LINES];
-    if (!file || !places[ARENA] || fread(sizes, 8, 4, file) != 4 || sizes[3] > lines) return 700;
+    if (!file || fread(sizes, 8, 4, file) != 4) return 700;
+    if (!sizes[0]) return fclose(file);  // the kernel records nothing
+    if (!places[ARENA] || sizes[3] > lines) return 700;
     void *const parts[] = {(void *)module->record[0], (void *)places[HASHES], (void *)places[ENDS]};
     for (int i = 0; i < 2; i++)
         if (sizes[i] && (*(char *)parts[i] || memcmp(parts[i], (char *)parts[i] + 1, sizes[i] - 1))) return 701;  // it was not cleared
@@ -168,9 +170,10 @@ Result cuCtxGetDevice(int *device) { return *device = 0, 0; }
 Result cuCtxSynchronize(void) { return TOLD("cuCtxSynchronize", 0, 0); }
 Result cuThreadExchangeStreamCaptureMode(int *mode) { return *mode = 0, 0; }
 Result cuStreamCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), TOLD("cuStreamCreate", 0, (uintptr_t)made, flags); }
-Result cuStreamGetFlags(Handle stream, unsigned *flags) { return *flags = 1, stream == NULL; }
 Result cuStreamSynchronize(Handle stream) { return TOLD("cuStreamSynchronize", stream == NULL, (uintptr_t)stream); }
 static Handle captured = (Handle)0x40;  // a stream whose launches go into a graph
+static int spoilt;  // the capture
+Result cuStreamGetFlags(Handle stream, unsigned *flags) { return *flags = 1, spoilt |= stream == captured; }
 Result cuStreamIsCapturing(Handle stream, int *status) { return *status = stream == captured, stream == NULL; }
 Result cuPointerGetAttribute(unsigned *value, int attribute, uint64_t address) { return *value = 2, attribute != 2 || !address; }
 Result cuEventCreate(Handle *made, unsigned flags) { return *made = malloc(flags + 1), 0; }
@@ -287,7 +290,7 @@ Result cuStreamBeginCapture_v2(Handle stream, int mode) {
 Result cuStreamEndCapture(Handle stream, Handle *made) {
     *made = graph_of_capture;
     captured = graph_of_capture = NULL;
-    return TOLD("cuStreamEndCapture", 0, (uintptr_t)stream, (uintptr_t)made);
+    return TOLD("cuStreamEndCapture", spoilt, (uintptr_t)stream, (uintptr_t)made);
 }
 Result fakeGraphAddNode(Handle graph, int type, Handle what) {  // a shorter form
     struct Graph *whole = graph;

@@ -115,7 +115,9 @@ def _sum(data: bytes) -> int:
 
 
 def _record(recorded: Recorded) -> bytes:
-    """What a launch of `sums` leaves: sizes, results, hashes, ends, and the logs of all warps."""
+    """What a launch of `sums` leaves: sizes, results, hashes, ends, and the logs of all warps. Zeros if it records nothing."""
+    if "sums" in recorded.silent:
+        return bytes(32)
     backend = VirtualBackend()
     handle = backend.load(recorded.ptx)
     launched = LaunchedKernel(0, 0, GRID, BLOCK, (1, 1, 1))

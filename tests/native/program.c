@@ -263,6 +263,7 @@ int main(int count, char **given) {
         return 0;
     }
 #endif
+    if (getenv("FAKE_EARLY_STREAMS")) stream_step("stream1"), stream_step("stream2"), stream = NULL;
     Handle module = load(given[2], given[3]), kernel = kernel_of(given[2], module);
     const char *launcher = count > 4 ? given[4] : "cuLaunchKernel";
     launch(launcher, kernel);

@@ -10,6 +10,7 @@ from native_case import STATUS, Case
 from consan.native import calls
 from consan.native.build import compiler
 from consan.reports.model import Report
+from consan.toolchain.nvrtc import compile_ptx
 
 pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
 TWO = ("stream1", "again", "{}", "stream2", "again")
@@ -22,8 +23,9 @@ def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     yield
 
 
-def run(case: Case, *steps: str, how: str = "asked", **more: str) -> Report:
-    status, report, handed = case.run(how, "cuModuleLoadData", case.image("clean"), "cuLaunchKernel", "synchronize", *steps, FAKE_CUDA_RING="", **more)
+def run(case: Case, *steps: str, how: str = "asked", image: str = "", **more: str) -> Report:
+    words = (how, "cuModuleLoadData", image or case.image("clean"), "cuLaunchKernel", "synchronize", *steps)
+    status, report, handed = case.run(*words, FAKE_CUDA_RING="", **more)
     assert (status, report.incomplete) == (STATUS, ()), (report.incomplete, handed)
     return report
 
@@ -38,3 +40,23 @@ def test_launches_of_two_streams(steps: tuple[str, ...], edge: str, case: Case) 
     report = run(case, *(step.format(edge) for step in steps))
     assert {finding.situation for finding in report.findings} == ({"no-stream-edge"} if edge == "none" else set()), gap(report)
     assert "compared" not in gap(report)
+
+
+SILENT = 'extern "C" __global__ void sums(const float *x, float *out) { int at = blockIdx.x * 256 + threadIdx.x; out[at] = x[at] + 1; }'
+
+
+@pytest.fixture(scope="module")
+def silent(tmp_path_factory: pytest.TempPathFactory) -> str:
+    """A kernel that records nothing."""
+    path = tmp_path_factory.mktemp("silent") / "silent.ptx"
+    path.write_text(compile_ptx(SILENT).ptx)
+    return str(path)
+
+
+@pytest.mark.parametrize("early", ["", "1"], ids=["", "made before the first image"])
+@pytest.mark.parametrize("edge", ["none", "edge"])
+@pytest.mark.parametrize("steps", [TWO, GRAPH], ids=["launches", "a graph"])
+def test_streams_of_which_nobody_saw_the_beginning(steps: tuple[str, ...], edge: str, early: str, silent: str, case: Case) -> None:
+    """The driver is not asked about a stream that is being captured."""
+    report = run(case, *(step.format(edge) for step in steps), image=silent, **({"FAKE_EARLY_STREAMS": early} if early else {}))
+    assert {finding.situation for finding in report.findings} == ({"no-stream-edge"} if edge == "none" else set()), gap(report)
