@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 from native_case import STATUS, Case
 
@@ -18,9 +16,8 @@ GRAPH = ("stream1", "begin", "again", "end", "run", "{}", "stream2", "again")
 
 
 @pytest.fixture(autouse=True)
-def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def _cupti(case: Case, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(calls, "libraries", lambda: iter([str(case.folder / "libcupti.so")]))
-    yield
 
 
 def run(case: Case, *steps: str, how: str = "asked", image: str = "", **more: str) -> Report:
@@ -60,3 +57,26 @@ def test_streams_of_which_nobody_saw_the_beginning(steps: tuple[str, ...], edge:
     """The driver is not asked about a stream that is being captured."""
     report = run(case, *(step.format(edge) for step in steps), image=silent, **({"FAKE_EARLY_STREAMS": early} if early else {}))
     assert {finding.situation for finding in report.findings} == ({"no-stream-edge"} if edge == "none" else set()), gap(report)
+
+
+UNKNOWN = "it was not compared with what may run beside it in another stream: all accesses of {} are not known"
+
+
+def test_the_default_stream_of_a_thread(case: Case) -> None:
+    """consan cannot wait for a launch in it: it has the turn until the launch is made, and tells of it behind that."""
+    for waits in (False, True):
+        report = run(case, "again", *["synchronize"] * waits, "stream2", "again", how="threads")
+        assert not report.findings
+        assert (UNKNOWN.format("sums") in gap(report)) is not waits, gap(report)
+
+
+def test_a_graph_that_is_made_node_by_node(case: Case) -> None:
+    report = run(case, "stream1", "graph", "stream2", "again")
+    assert not report.findings
+    assert UNKNOWN.format("a graph that was not captured, or was changed,") in gap(report), gap(report)
+
+
+def test_a_profiler_that_has_cupti(case: Case) -> None:
+    report = run(case, "stream1", "again", "stream2", "again", FAKE_CUPTI_TAKEN="1")
+    assert not report.findings
+    assert "launches of different streams are not compared on a GPU: a profiler has subscribed to CUPTI" in gap(report), gap(report)
