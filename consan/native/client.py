@@ -8,25 +8,23 @@ from __future__ import annotations
 
 import argparse
 import contextlib
-import mmap
 import re
 import socket
 import threading
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Final
 
-import numpy as np
-
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
 from consan.native.calls import RemoteCalls
+from consan.native.counts import CountedLaunches
 from consan.native.images import Links
 from consan.native.launches import REFUSED, NotStarted, RecordedModules, prepare
-from consan.native.remote import ENDED, ClientBackend, Orders, primary_context, shared_pages
-from consan.native.wire import LAUNCH, Broken, Malformed, Message, MessageKind, receive, send
-from consan.reports.model import Report, Uninstrumented, plural
+from consan.native.orders import ENDED, Orders, primary_context
+from consan.native.remote import ClientBackend
+from consan.native.wire import Broken, Malformed, Message, MessageKind, receive, send
+from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict import assemble, verdict_of
 from consan.session.device import Device
 from consan.session.opening import open_session
@@ -40,12 +38,10 @@ _ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
 _CLUSTERS: Final = re.compile(r"%cluster_|barrier\.cluster|\bmapa\b|multicast::cluster")
 _LARGEST_CLUSTER: Final = 8  # CTAs that every GPU with clusters can run
 _STILL: Final = 15.0  # seconds after which the interposer is told that its request is being worked on
-_MOST_TABLE: Final = 1 << 24  # bytes
 _MACHINE_CODE: Final = (
     "machine code was loaded that no linker or ptxas of this run has made: "
     "empty the program's cache, so that ptxas makes it anew, or give the driver PTX"
 )
-_UNKNOWN: Final = "a kernel that consan has not seen being looked up"
 
 
 @dataclass(frozen=True)
@@ -70,16 +66,10 @@ class Client:
         self._calls = RemoteCalls()
         self._context = 0
         self._prepared: list[Prepared] = []
-        self._owners: set[int] = set()  # handles of modules that are instrumented
-        self._recorded = RecordedModules(self._ask)  # those of them whose launches are recorded
-        self._entries: set[str] = set()  # names of their kernels
-        self._known: dict[int, tuple[int, str]] = {}  # handle -> the handle it was looked up from, and a kernel's name
-        self._seen: Counter[int] = Counter()  # launches that are counted already, by handle
-        self._launched: Counter[str] = Counter()  # of instrumented kernels, since the last report
-        self._listed: Counter[str] = Counter()  # of others
+        self._counts = CountedLaunches()
+        self._recorded = RecordedModules(self._ask)  # those modules whose launches are recorded
         self._reasons: dict[str, None] = {}  # why the next report is incomplete
         self._notes: dict[str, None] = {}
-        self._table: mmap.mmap | None = None
         self._speaking = threading.Lock()
         self._working = False
         self._ended = threading.Event()
@@ -100,7 +90,7 @@ class Client:
         """Answer the interposer until its process ends."""
         threading.Thread(target=self._reassure, daemon=True).start()
         try:
-            self._share_table(table_bytes)
+            send(self._requests, Message(MessageKind.ANSWER, self._counts.share_table(self._orders, table_bytes)))
             while True:
                 message, self._working = receive(self._requests), True
                 answer = self._answer(message)
@@ -158,12 +148,6 @@ class Client:
         if self._session is not None:
             self._session.device.lost = True
 
-    def _share_table(self, size: int) -> None:
-        if not 0 < size <= _MOST_TABLE or size % LAUNCH.size:
-            raise Malformed("no size of a table")
-        self._table, address = shared_pages(self._orders, size)
-        send(self._requests, Message(MessageKind.ANSWER, address))
-
     # -- requests ----------------------------------------------------------------------------------------------------------------
 
     def _image(self, message: Message) -> Message:
@@ -215,7 +199,7 @@ class Client:
         if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
             return None
         prepared = prepare(session, ptx, label or name, cluster_of(ptx))
-        self._entries.update(_ENTRY.findall(ptx))
+        self._counts.entries.update(_ENTRY.findall(ptx))
         return prepared
 
     def _loaded(self, message: Message) -> Message:
@@ -226,7 +210,7 @@ class Client:
             backend = session.backend
             assert isinstance(backend, ClientBackend)
             session.attach(prepared, lambda name, data: backend.write(backend.global_of(handle, name, library=bool(library)), data))
-            self._owners.add(handle)
+            self._counts.owners.add(handle)
             if prepared.recorded is not None:
                 self._recorded.add(prepared, handle, library=bool(library))
         return Message(MessageKind.ANSWER)
@@ -252,20 +236,12 @@ class Client:
 
     def _unloaded(self, message: Message) -> Message:
         """The driver may give the handles to another module: their launches are counted now."""
-        self._count()
-        gone = {message.a}
-        while more := {handle for handle, (parent, _) in self._known.items() if parent in gone} - gone:
-            gone |= more
-        self._recorded.forget(gone)
-        for handle in gone:
-            self._owners.discard(handle)
-            self._known.pop(handle, None)
+        self._recorded.forget(self._counts.unloaded(message.a))
         return Message(MessageKind.ANSWER)
 
     def _found(self, message: Message) -> Message:
-        """A handle was looked up from another one (`b`), or is in a graph (0) and may be known already."""
-        if message.b or not self._known.get(message.a, (0, ""))[0]:
-            self._known[message.a] = message.b, " ".join(message.data.decode(errors="replace").split())  # for one line of a report
+        """A handle was looked up from another one (`b`), or is in a graph (0)."""
+        self._counts.found(message.a, message.b, " ".join(message.data.decode(errors="replace").split()))  # for one line of a report
         return Message(MessageKind.ANSWER)
 
     def _collect(self, message: Message) -> Message:
@@ -277,7 +253,7 @@ class Client:
             if message.a and self._session is not None:
                 self._leave_context(self._session)
                 self._session = None
-                self._owners.clear()
+                self._counts.owners.clear()
                 self._recorded.forget()
         return Message(MessageKind.ANSWER)
 
@@ -292,10 +268,8 @@ class Client:
         """A kernel is about to be launched; it may need a log."""
         if self._session is None:
             return Message(MessageKind.ANSWER)
-        if self._whose(message.a)[0] == _UNKNOWN:
-            assert isinstance(self._session.backend, ClientBackend)
-            self._known[message.a] = self._known.get(message.a, (0, ""))[0], self._session.backend.name_of(message.a)
-        name, owners = self._whose(message.a)
+        assert isinstance(self._session.backend, ClientBackend)
+        name, owners = self._counts.whose_or_asked(message.a, self._session.backend.name_of)
         try:
             return self._recorded.launch(self._session, message, name, owners)
         except NotStarted as why:
@@ -306,32 +280,11 @@ class Client:
         """A call that may order streams, or what of them is to be told."""
         return self._calls.answer(message, wanted=self._options.global_memory != "off")
 
-    def _count(self) -> None:
-        """Add the launches since the last count to those of their kernels."""
-        if self._table is None:
-            return
-        table = np.frombuffer(self._table, np.uint64).reshape(-1, 2)
-        for handle, total in table[table[:, 1] > 0].tolist():
-            new, self._seen[handle] = total - self._seen[handle], total
-            if new and handle:
-                name, owners = self._whose(handle)
-                hooked = bool(self._owners & owners) or (0 in owners and name in self._entries)
-                (self._launched if hooked else self._listed)[name] += new
-
-    def _whose(self, handle: int) -> tuple[str, set[int]]:
-        """A kernel's name, and the handles that it was looked up from: a function from a kernel, a kernel from a library."""
-        name, chain = "", set[int]()
-        while handle in self._known and handle not in chain:
-            chain.add(handle)
-            handle, own = self._known[handle]
-            name = name or own
-        return name or _UNKNOWN, chain | {handle}
-
     # -- reports -----------------------------------------------------------------------------------------------------------------
 
     def _close(self) -> None:
         """The process has ended. If it has not said so, its memory is gone, and only the ring of findings is left."""
-        self._count()
+        self._counts.count()
         if self._session is not None and self._prepared:
             ended = f"process {self.pid} ended, or closed consan's connection, before consan had read its counts"
             self._lose(f"{ended}: findings may be missing, and counts are lower bounds")
@@ -344,46 +297,32 @@ class Client:
 
     def _take(self) -> None:
         """Make a report of what has run since the last one."""
-        self._count()
-        idle = not (self._launched or self._listed or self._reasons)
+        self._counts.count()
+        idle = not (self._counts.launched or self._counts.listed or self._reasons)
         if idle and (self.outcomes or self._session is None):
             return
         report = self._report()
-        gaps = (*self._reasons, *self._unchecked(report))
+        counted = self._session is not None and not self._session.device.lost
+        gaps = (*self._reasons, *(self._counts.unchecked(report) if counted else ()))
         reasons = (*report.incomplete, *gaps)
         report = replace(report, incomplete=reasons, verdict=verdict_of(report.findings, reasons))
         places = self._session.places(report) if self._session is not None else ()
         self.outcomes.append(ProcessReport(self.pid, report, frozenset(places)))
-        self._launched.clear()
-        self._listed.clear()
+        self._counts.forget()
         self._reasons.clear()
 
     def _report(self) -> Report:
         if self._session is None:
-            listed = [Uninstrumented(name, count) for name, count in self._listed.items()]
+            listed = [Uninstrumented(name, count) for name, count in self._counts.listed.items()]
             return assemble(device=GPU, uninstrumented=listed, notes=tuple(self._notes))
-        for name, count in self._listed.items():
+        for name, count in self._counts.listed.items():
             self._session.uninstrumented(name, count)
         for note in self._notes:
             self._session.note(note)
-        if self._listed and self._options.kernel_name is None:
+        if self._counts.listed and self._options.kernel_name is None:
             self._session.note(how_to_build(self._session.backend.arch))
         taken = None if self._session.device.lost else self._session.take()
         return taken or self._session.report()
-
-    def _unchecked(self, report: Report) -> list[str]:
-        """Launches that the hooks have not counted: those in another context, where a module has no control block."""
-        if self._session is None or self._session.device.lost:
-            return []
-        counted = Counter[str]()
-        for kernel in report.kernels:  # one with hooks and one that is recorded may have the same name
-            counted[kernel.name] += kernel.launches
-        missing = {name: count - counted[name] for name, count in self._launched.items()}
-        return [
-            f"{plural(count, 'launch', 'launches')} of {name} ran unchecked: in another context or on another device"
-            for name, count in missing.items()
-            if count > 0
-        ]
 
 
 def _told(error: Exception) -> str:

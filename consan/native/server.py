@@ -17,7 +17,7 @@ from consan._errors import EnvironmentFailure
 from consan.native.build import interposer
 from consan.native.client import Client, ProcessReport
 from consan.native.images import Links
-from consan.native.remote import Orders
+from consan.native.orders import Orders
 from consan.native.wire import Broken, MessageKind, receive
 
 _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects

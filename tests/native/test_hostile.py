@@ -25,7 +25,7 @@ from native_case import FATBINS, STATUS, Case, environment, options
 from consan.native.build import compiled, compiler, interposer
 from consan.native.client import Client
 from consan.native.images import Links
-from consan.native.remote import Orders
+from consan.native.orders import Orders
 from consan.native.server import Server
 from consan.native.wire import LONGEST, MAGIC, NO_LAUNCH, SHAPE, MessageKind
 from consan.options import AUTO, RECORD
