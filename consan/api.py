@@ -10,6 +10,7 @@ Bad input raises `UsageError`: a bad argument, a source that does not compile, a
 from __future__ import annotations
 
 import contextlib
+import copy
 import math
 import operator
 import os
@@ -36,6 +37,7 @@ from consan.reports.combine import combine
 from consan.reports.model import Report
 from consan.session.beside import Beside, Copied, LaunchShape, Memory
 from consan.session.layouts import name_addresses
+from consan.session.prepared import Prepared
 from consan.session.session import Session
 from consan.session.streams import Stream
 from consan.suppressions import finish
@@ -45,6 +47,7 @@ from consan.tensormap.description import NBYTES
 __all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
+AGAIN = 60.0  # seconds at most, on the virtual machine, for a launch whose record a fault has taken
 _LEAST_ADDRESS = 1 << 32  # of device memory
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _TEXT = re.compile(r"\n|\{|\b__global__\b|^\s*\.version\b")  # what hardly any path has
@@ -172,22 +175,51 @@ def launch(
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
     recording: dict[str, Any] = {"exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
     session = Session(device=device, seed=seed, timeout=timeout, engine=engine, global_memory=global_memory, **checking, **recording)
-    with session.turn():
-        prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(_dim3(cluster)))
-        with placed(session) as placement:
-            values = placement.parameters(_arguments(kernel.function, args), "argument")
-            session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
-            placement.owns_all &= not any(map(_may_point, args))
-            session.recording.keeps = stream is not None
-            session.launch(
-                prepared, kernel.entry, _dim3(grid), _dim3(block), values, shared=smem, cluster=_dim3(cluster), cooperative=cooperative,
-                restore=placement.restore,
-            )  # fmt: skip
-            shape = LaunchShape(kernel.entry, _dim3(grid), _dim3(block), _memory(placement))
-            checking_block.beside.launched(session, prepared, shape, stream, programmatic=programmatic)
-            report = finish(session.report())
+    made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
+
+    def compare(prepared: Prepared, placement: Placement) -> None:
+        shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement))
+        checking_block.beside.launched(session, prepared, shape, stream, programmatic=programmatic)
+
+    session.recording.keeps = stream is not None
+    report, known = made.on(session, args, compare)
+    if session.record_lost and known:
+        limit = min(timeout or AGAIN, AGAIN)
+        machine = Session(device="cpu", seed=seed, timeout=limit, engine=engine, global_memory=global_memory, **checking, **recording)
+        machine.note(f"{kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
+        report = combine([report, made.on(machine, copy.deepcopy(list(args)))[0]])
     checking_block.take(report)
     return report
+
+
+@dataclass(frozen=True)
+class _Made:
+    """A launch but for its arguments and the session that it is made in."""
+
+    kernel: Kernel
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    smem: int
+    cooperative: bool
+
+    def on(
+        self, session: Session, args: Sequence[Any], compare: Callable[[Prepared, Placement], None] = lambda prepared, placement: None
+    ) -> tuple[Report, bool]:
+        """The report, and whether all memory that the arguments refer to is known here."""
+        kernel = self.kernel
+        with session.turn():
+            prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(self.cluster))
+            with placed(session) as placement:
+                values = placement.parameters(_arguments(kernel.function, args), "argument")
+                session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
+                placement.owns_all &= not any(map(_may_point, args))
+                session.launch(
+                    prepared, kernel.entry, self.grid, self.block, values, shared=self.smem, cluster=self.cluster,
+                    cooperative=self.cooperative, restore=placement.restore,
+                )  # fmt: skip
+                compare(prepared, placement)
+                return finish(session.report()), placement.owns_all
 
 
 def _check_kernel(kernel: Kernel, smem: int) -> None:

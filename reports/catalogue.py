@@ -159,6 +159,16 @@ _BARRIER_MISUSE = CatalogueEntry(
             "name in the mask at {first_at} only lanes that execute it, or move it out of the branch",
             "{came} reach {point} at {first_at}, whose mask names more lanes; {others}",
         ),
+        "barrier-number": Situation(
+            "one of the 16 barriers of a CTA: 0 to 15",
+            "give the barrier at {first_at} a number from 0 to 15",
+            "the {first_role} at {first_at} names {barrier}, which no CTA has",
+        ),
+        "thread-count": Situation(
+            "a thread count that is a multiple of 32, and not zero: whole warps arrive",
+            "round the thread count at {first_at} up to a multiple of 32, and let every warp that it counts arrive",
+            "the {first_role} at {first_at} gives {barrier} a thread count that is no multiple of 32",
+        ),
         "not-in-mask": Situation(
             "the executing lane in the mask of bar.warp.sync: without it the behaviour is undefined",
             "name all lanes that execute {first_at} in its mask, or let only lanes of the mask come there",

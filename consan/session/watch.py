@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from consan.session.started import Started
 
 LONGEST, LONGEST_ONCE = 3.0, 30.0  # seconds that a recorded launch may take that can be repeated, or cannot, unless the user names a time
+_CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (chips end a launch so where more threads arrive at an mbarrier than its count says)"}
 LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
 
 
@@ -141,7 +142,8 @@ class SessionWatch:
     def device_lost(self, entry: str, error: DeviceLost) -> None:
         """Tell that a kernel has broken the device."""
         self._device.lost = True
-        self.reasons[f"{entry} ended with {error.name}: the launches after it did not run, and counts are lower bounds"] = None
+        how = f"{error.name}{_CAUSES.get(error.name, '')}"
+        self.reasons[f"{entry} ended with {how}: the launches after it did not run, and counts are lower bounds"] = None
 
     def forget(self) -> None:
         """Start afresh after a report."""

@@ -91,6 +91,8 @@ class Reason(enum.IntEnum):
     MAP_NOT_RELEASED = 38
     MAP_CHANGED = 39  # a tensor map is changed while a copy that uses it is in flight (R-B7)
     NOT_IN_MASK = 43  # a lane executes bar.warp.sync with a mask that lacks it
+    BARRIER_NUMBER = 44  # a CTA has barriers 0 to 15
+    THREAD_COUNT = 45  # of a barrier: zero, or no multiple of 32
     ALLOC_COLUMNS = 64  # tensor memory, from here on: not a power of two from 32 to 512 (R-A1)
     ALLOC_GROWS = 65  # R-A2
     ALLOC_RELINQUISHED = 66  # R-A3

@@ -272,7 +272,7 @@ class KernelRewrite:
         self._events(instruction, work, node)
         flow = flow_of(instruction)
         if flow in _BREAKS or mbarriers.is_wait(work):
-            self.pending += self.closed(node)
+            self.pending += self.closed(node) + self._stop() * mbarriers.is_wait(work)  # it may never return true
         if flow in CONTROL:
             self.pending += expansion.decision(self, instruction, node) + self._entered(node)
         if not self._replaced(instruction, node) and flow in _DEPARTURES:

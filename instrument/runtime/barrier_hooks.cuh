@@ -18,6 +18,7 @@ HOOK u64 __consan_barrier_before(u64 slot, u64 state, u32 me, u32 id, u32 count,
 #endif
         return state;
     }
+    if (count != ALL_MIXED && (id > 15 || !count || count % 32)) report_named(slot, state, me, site, id, id > 15 ? REASON_BARRIER_NUMBER : REASON_THREAD_COUNT, site, me);
     // The generation cannot advance before this warp has been counted, so the value read here is the warp's own generation.
     u32 generation = high_word(load64(FIELD(slot, Slot, named) + 8 * named_place(slot, me, id)));
     u32 needed = count == ALL_MIXED ? all_threads(slot, id) : warp_rounded(count);

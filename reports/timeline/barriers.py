@@ -24,6 +24,8 @@ _STATES: Final = {
     "divergent": "lanes of a warp are missing",
     "counts-disagree": "two thread counts meet",
     "shared-id": "two rounds can mix",
+    "barrier-number": "there is none with this number",
+    "thread-count": "waits for a part of a warp",
 }
 
 

@@ -9,11 +9,13 @@ import re
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import twin_file
 from leaving_support import SHADOW, SOURCE, Background, launched, slow_clock
 
 import consan
+from consan import api
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker import launch
@@ -129,6 +131,28 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
     told = " ".join(capsys.readouterr().out.split())
     assert "checked again with called hooks (--engine inline) in a new process" in told
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in told
+
+
+@pytest.mark.parametrize("known", [True, False], ids=["arrays", "an address"])
+def test_a_fault_in_the_api_is_looked_at_by_the_virtual_machine(known: bool, backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    """More arrivals than the count end a launch on a chip, and take its record."""
+
+    def lost(timeout: float | None = None) -> bool:
+        raise DeviceLost("made up", code=719, name="CUDA_ERROR_LAUNCH_FAILED")
+
+    def opened(device: str, **options: Any) -> Session:
+        return Session(**({"on": Device(backend, arena_bytes=SHADOW)} if device == "gpu" else {"device": device}), **options)
+
+    monkeypatch.setattr(backend, "synchronize", lost)
+    monkeypatch.setattr(api, "Session", opened)
+    out = np.zeros(96, np.uint32)
+    words = out if known else int(backend.alloc(out.nbytes)).to_bytes(8, "little")
+    report = consan.launch(consan.Kernel(SOURCE, "waits"), 1, 96, [words, -31], device="gpu", engine="record")
+    assert any("CUDA_ERROR_LAUNCH_FAILED (chips end a launch so where more" in why for why in report.incomplete)
+    assert (out == 0).all()  # nothing came back
+    assert report.verdict == ("violations" if known else "incomplete")
+    assert ("barrier-misuse" in {finding.kind for finding in report.findings}) == known
+    assert any("checked again on the virtual machine" in note for note in report.notes) == known
 
 
 def test_a_kernel_that_no_loop_can_hold_up_has_no_looks() -> None:

@@ -30,6 +30,8 @@ RULES = {
     "barriers: order": ("barriers.hpp", "clocks_.acquire(round.waiting, joined);", "", "warp_specialised_ring", False),
     "barriers: arrivals get nothing": ("replay.cpp", "(event.flags & WAITS) != 0}", "true}", "named_barrier_arrive_is_no_wait", True),
     "barriers: counts": ("barriers.hpp", "needed(round.count) != needed(arrival.count)", "false", "named_barrier_counts_disagree", True),
+    "barriers: numbers": ("barriers.hpp", "if (id >= MOST_BARRIERS) return BARRIER_NUMBER;", "", "named_barrier_no_such_number", True),
+    "barriers: parts of warps": ("barriers.hpp", "(count % LANES || !count) ? THREAD_COUNT", "false ? THREAD_COUNT", "named_barrier_part_of_a_warp", True),
     "barriers: last round": ("barriers.hpp", "return misuse(arrival, SHARED_ID", "if (false) misuse(arrival, SHARED_ID", "named_barrier_shared_id", True),
     "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, clocks_.join(pasts));", "", "reduction_no_syncwarp", False),
     "warp barriers: members": ("replay.cpp", "return misuse(thread, (u32)event.site, NOT_IN_MASK), true;", "return true;", "warp_sync_not_in_mask", True),

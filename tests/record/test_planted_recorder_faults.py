@@ -10,7 +10,7 @@ import pytest
 from record_support import file_of, found, kernel, twin_file
 
 import consan
-from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensormaps, tensors
+from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensormaps, tensors, text
 from consan.instrument.record.templates import Event, Flag
 
 Change = Callable[[Any], Any]
@@ -57,6 +57,7 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),
     "scopes": (mbarriers, "flags_of", _without_scope, "cluster_arrive_cta_scope", True),
     "relaxed arrivals": (clusters, "is_relaxed", _instead(False), "mbarrier_relaxed_arrive", True),
+    "the end of a log before a wait": (text, "stop", _instead(""), "mbarrier_32_arrivals_hang", True),
     "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
     "barriers of clusters": (rewrite, "_HANDLERS", _with("cluster-barrier", lambda kernel, work: None), "cluster_reduction", False),
     "clusters that kernels require": (clusters, "required", _instead((1, 1, 1)), "cluster_reduction", False),

@@ -20,6 +20,7 @@ COLLECTORS, PROXIES, CLOCKS, MBARRIERS = "tensor_collectors.hpp", "proxies.hpp",
 RULES = {
     "completion": (ORDER, "        if (issuers_.complete(old.ticket, now.thread)) return true;\n", "", "load_not_waited", False),
     "sums committed too early": (ORDER, "? EARLIER_COMMIT : NO_BARRIER;", "? NO_BARRIER : NO_BARRIER;", "sum_committed_too_early", True),
+    "operations that come before their operands": (ORDER, "now.writes && read_unwritten(item)", "false", "store_overtaken", True),
     "commits that tell": (ORDER, " && !issuers_.told(old.ticket, now.thread) ?", " ?", "columns_not_released", True),
     "stores": (MEMORY, "event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),

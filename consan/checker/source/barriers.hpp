@@ -21,6 +21,12 @@ class Barriers {
         for (u32 warp = 0; warp < living_.size(); ++warp) living_[warp] = std::min(threads_ - warp * LANES, LANES);
     }
 
+    // R-BAR2: what no barrier is, and which count is none.
+    static Reason out_of_range(u32 id, u32 count) {
+        if (id >= MOST_BARRIERS) return BARRIER_NUMBER;
+        return count != NOTHING && (count % LANES || !count) ? THREAD_COUNT : NO_REASON;
+    }
+
     // A thread touches shared memory.
     void touch(u32 thread) { last_access_[thread - first_] = clocks_.time(thread); }
 

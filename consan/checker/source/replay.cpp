@@ -283,6 +283,7 @@ class Replay {
                 barriers(thread).arrive({thread, id, WARPGROUP_THREADS, (u32)event.site, true}, released);
                 return false;
             }
+            if (Reason why = Barriers::out_of_range(log.a(), log.b())) return misuse(thread, (u32)event.site, why, log.a()), true;
             if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
             {
                 u32 forgets = barriers(thread).forgets();
@@ -339,8 +340,9 @@ class Replay {
         if (repeats_.products()) asynchronous_.state(now.state, witness), now.commits = asynchronous_.commits();
     }
 
-    void misuse(u32 thread, u32 site, Reason reason) {
+    void misuse(u32 thread, u32 site, Reason reason, u32 barrier = 0) {
         Record found{};
+        found.number = barrier;
         found.kind = BARRIER_MISUSE;
         found.reason = reason;
         found.site = site;

@@ -199,13 +199,20 @@ class TensorOrder {
     //
     // A thread that has waited for the operations on its cells, and not used them since, is overtaken by the next operation. But if that one adds to
     // what the earlier ones have left, and its commit tells the thread nothing, the other commit came too early: EARLIER_COMMIT, a missing wait.
+    // A thread that writes what the operation has read before anybody wrote it is overtaken, too.
     Reason why_race(const Item &item, const TensorAccess &now) const {
         const TensorAccess &old = item.access;
         if (issued_before(old, now)) return NO_REASON;
         if (!old.pipelined() || now.pipelined()) return NO_BARRIER;
         if (now.kind == TENSOR_DEALLOC) return NO_REASON;
+        if (now.writes && read_unwritten(item)) return NO_BARRIER;
         if (!knows_earlier(item, now) || released(item, now)) return NO_REASON;
         return old.reads && old.writes && !overwritten(item, now) && !issuers_.told(old.ticket, now.thread) ? EARLIER_COMMIT : NO_BARRIER;
+    }
+
+    // Whether an operation has read cells that nothing had written: a write of them that comes behind it is late, whatever waits for the operation.
+    bool read_unwritten(const Item &item) const {
+        return std::any_of(unwritten_.begin(), unwritten_.end(), [&](const Read &read) { return read.access.site == item.access.site && read.access.thread == item.access.thread && read.piece.meets(item.piece); });
     }
 
     // Whether a thread knows that an earlier operation on the cells is complete.
