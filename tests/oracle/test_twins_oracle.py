@@ -20,6 +20,8 @@ CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean
 NOT_SEEN = {
     "acquired_by_other_lane": "the oracle says warning (R-W1): test_global_programs.py",
     "released_by_other_lane": "the same",
+    "named_barrier_no_such_number": "a barrier that does not exist: undefined",
+    "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",

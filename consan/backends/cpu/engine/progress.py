@@ -5,7 +5,9 @@ only on its own registers and that memory, and in a collective on its warp's reg
 at the same place with the same registers, each repeats the steps in between for ever, or comes to wait at a barrier, under any
 schedule. The code and state of hooks are ignored: they change nothing that the kernel computes.
 
-Never proven: loops that read a clock or the active mask, count, recurse, or store anything. If all threads
+A loop that counts, or reads a clock, is as good as one that repeats itself if only memory can end it (patience.py).
+
+Never proven: other loops that read a clock or the active mask, count, recurse, or store anything. If all threads
 poll in such loops, and none changes memory for `IDLE_SECONDS`, the launch is given up without a verdict.
 
 The scheduler reports each turn of a group in a loop (`turn`). Everything else costs time only during a look, and looks
@@ -23,7 +25,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
-from consan.backends.cpu.decode.program import call_parts, is_aligned, is_collective
+from consan.backends.cpu.decode.patience import PatientLoop, PatientLoops
+from consan.backends.cpu.decode.program import FunctionCode, call_parts, is_aligned, is_collective
 from consan.instrument.isa import has_action, lookup, polls
 from consan.instrument.isa.families import BARRIERS, FENCES
 from consan.instrument.ptx import Instruction
@@ -113,6 +116,7 @@ class WaveProgress:
         self.hung = self.idled = False
         self.turns, self.next, self.between = 0, FIRST_LOOK, FIRST_LOOK
         self.looking = self.watching = False
+        self.loops: dict[FunctionCode, PatientLoops] = {}
 
     @property
     def over(self) -> bool:
@@ -153,6 +157,7 @@ class WaveProgress:
         self.changed = False
         self.states: set[bytes] = set()
         self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
+        self.inside: dict[tuple[int, bytes], PatientLoop] = {}  # by place and lanes: groups seen in a loop that only memory ends
         self.wave.watched, self.wave.changed = True, False
         self.scheduler.run_block = self._run_block
 
@@ -175,6 +180,7 @@ class WaveProgress:
         """Look once more, at the polled memory."""
         self.watching, self.again = True, self.still + MOST_BETWEEN
         self.states.clear()
+        self.inside.clear()
         self.cycled[...] = self.touched[...] = False
         self.polls.clear()
 
@@ -187,6 +193,7 @@ class WaveProgress:
             effects, sel = effects_of(block), group.sel
             self.changed |= effects.changes
             self.moved[sel] = self.touched[sel] = True
+            self._leave(block, group.lanes)
             if effects.polls:
                 self.polled[sel] = True
             if effects.erratic:
@@ -208,6 +215,8 @@ class WaveProgress:
     def _record(self, group: LaneGroup) -> None:
         """Record the place and registers of the group's threads. A repeated state means a completed turn."""
         lanes = group.lanes
+        if self.moved[lanes].all() and self._goes_round(group):
+            self.cycled[lanes] = True
         if not self.moved[lanes].all() or self.erratic[lanes].any() or (self.together[lanes].any() and not self._whole_warps(lanes)):
             return
         self.moved[lanes] = False
@@ -216,6 +225,36 @@ class WaveProgress:
             self.cycled[lanes] = True
         elif len(self.states) < MOST_STATES:
             self.states.add(state)
+
+    def _goes_round(self, group: LaneGroup) -> bool:
+        """Whether a group has completed a round of a loop that only memory ends, and was in it all the time."""
+        loop = self._loop_at(group.block) if group.block.function.own else None
+        if loop is None:
+            return False
+        key = group.block.position, group.lanes.tobytes()
+        if self.inside.get(key) is loop:
+            return True
+        self.inside[key] = loop
+        return False
+
+    def _leave(self, block: BoundBlock, lanes: npt.NDArray[np.intp]) -> None:
+        """Forget the lanes that run a block outside of their loop."""
+        if not self.inside:
+            return
+        start = block.function.code.instructions[block.code.start].start
+        gone = [
+            key
+            for key, loop in self.inside.items()
+            if start not in loop.starts and np.isin(np.frombuffer(key[1], lanes.dtype), lanes).any()
+        ]
+        for key in gone:
+            del self.inside[key]
+
+    def _loop_at(self, block: BoundBlock) -> PatientLoop | None:
+        code = block.function.code
+        if block.code.start == block.code.end:
+            return None
+        return self.loops.setdefault(code, PatientLoops(code.function)).at(code.instructions[block.code.start].start)
 
     def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
         here = self.wave.warp_masks(lanes)

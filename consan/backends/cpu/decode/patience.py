@@ -1,0 +1,135 @@
+"""Loops that a thread leaves only if memory changes, whatever a clock says and however it counts: polls with a back-off, as libcu++ waits.
+
+While no memory changes, a round of such a loop is as good as any other: each passes all branches that leave the loop, and what they depend
+on is read anew in each round, or is not written in the loop. It changes no memory, and its other branches stay inside.
+
+Not such a loop: one with a time limit (a way out that depends on a clock), with atomics, collectives, stores, or calls but those of hooks.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa.families import FENCES
+from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, read, written
+from consan.instrument.ptx import Function, Instruction
+
+from .operands import is_clock, is_of_hooks
+from .program import is_aligned, is_collective
+from .reach import HOOKS
+
+_QUIET = FENCES | {*("arithmetic", "control", "load", "address", "cluster-address", "special")}
+
+
+@dataclass(frozen=True)
+class PatientLoop:
+    """The starts of its instructions."""
+
+    starts: frozenset[int]
+
+
+class PatientLoops:
+    """Those of one function, found when they are asked for."""
+
+    def __init__(self, function: Function) -> None:
+        self._graph: Graph = graph_of(function)
+        self._before: list[list[int]] = [[] for _ in self._graph.nodes]
+        for number, node in enumerate(self._graph.nodes):
+            for each in node.successors:
+                self._before[each].append(number)
+        self._nodes = {step.instruction.start: number for number, node in enumerate(self._graph.nodes) for step in node.steps}
+        self._known: dict[int, PatientLoop | None] = {}
+
+    def at(self, start: int) -> PatientLoop | None:
+        """The one in which an instruction stands."""
+        node = self._nodes[start]
+        if node not in self._known:
+            self._known[node] = self._find(node)
+        return self._known[node]
+
+    def _find(self, node: int) -> PatientLoop | None:
+        for body in sorted((body for body in self._bodies if node in body), key=len)[:1]:
+            if self._waits(body):
+                return PatientLoop(frozenset(step.instruction.start for each in body for step in self._graph.nodes[each].steps))
+        return None
+
+    @functools.cached_property
+    def _bodies(self) -> list[frozenset[int]]:
+        """The natural loops: a head by which each path enters, and what leads back to it."""
+        heads: dict[int, set[int]] = {}
+        for tail, node in enumerate(self._graph.nodes):
+            for head in node.successors:
+                if head <= tail:
+                    heads.setdefault(head, {head}).update(self._reaching(tail, head))
+        return [frozenset(body) for head, body in heads.items() if self._is_entered_at(head, body)]
+
+    def _reaching(self, tail: int, head: int) -> set[int]:
+        pending, seen = [tail], {head}
+        while pending:
+            node = pending.pop()
+            if node not in seen:
+                seen.add(node)
+                pending += self._before[node]
+        return seen
+
+    def _is_entered_at(self, head: int, body: set[int]) -> bool:
+        return all(before in body for node in body - {head} for before in self._before[node])
+
+    def _waits(self, body: frozenset[int]) -> bool:
+        inside = [step.instruction for node in body for step in self._graph.nodes[node].steps]
+        if not all(map(_is_quiet, inside)):
+            return False
+        steady = _steady(inside)
+        leaving = [node for node in body if not body.issuperset(self._graph.nodes[node].successors)]
+        return bool(leaving) and all(self._is_sure(body, node, steady) for node in leaving)
+
+    def _is_sure(self, body: frozenset[int], node: int, steady: Callable[[Key], bool]) -> bool:
+        """Whether each round passes a way out, which depends on memory only."""
+        guard = self._graph.nodes[node].guard
+        return guard is not None and steady(guard.register) and not self._has_round(body - {node})
+
+    def _has_round(self, body: frozenset[int]) -> bool:
+        """Whether a path leads from a node of these back to it."""
+        left = set(body)
+        while ends := {node for node in left if left.isdisjoint(self._graph.nodes[node].successors)}:
+            left -= ends
+        return bool(left)
+
+
+def _is_quiet(instruction: Instruction) -> bool:
+    """Whether an instruction changes nothing but registers, is of its own thread, and goes on in its function."""
+    flow = flow_of(instruction)
+    if HOOKS in instruction.text and (flow == "call" or is_of_hooks(instruction)):
+        return True
+    row = lookup(instruction.parts)
+    if row is None or flow in ENDS | {"call", "table"} or is_collective(instruction) or is_aligned(instruction):
+        return False
+    return bool(flow) or row.family in _QUIET or (row.family == "mbarrier" and row.action in ("test_wait", "try_wait"))
+
+
+def _steady(inside: list[Instruction]) -> Callable[[Key], bool]:
+    """Tells of a register whether it has the same value in each round while no memory changes."""
+    writers: dict[Key, list[Instruction]] = {}
+    for instruction in inside:
+        for key in written(instruction):
+            writers.setdefault(key, []).append(instruction)
+    known: set[Key] = set()
+
+    def is_steady(key: Key) -> bool:
+        return key in known or key not in writers
+
+    def follows(key: Key) -> bool:
+        (instruction,) = writers[key]
+        needs = (key_of(instruction.scope, name) for name in read(instruction))
+        return instruction.predicate is None and not any(map(is_clock, instruction.operands)) and all(map(is_steady, needs))
+
+    while new := {key for key in _single(writers) if key not in known and follows(key)}:
+        known |= new
+    return is_steady
+
+
+def _single(writers: dict[Key, list[Instruction]]) -> Iterator[Key]:
+    return (key for key, instructions in writers.items() if len(instructions) == 1)
