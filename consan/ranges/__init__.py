@@ -13,8 +13,9 @@ all copies but cp.async.
 """
 
 from consan.ranges.footprint import Touched, footprint
+from consan.ranges.forms import AccessForm, NotProven
 from consan.ranges.proof import Proof, prove, proven
-from consan.ranges.slices import AccessForm, NotProven, Slice
+from consan.ranges.slices import Slice
 from consan.ranges.walk import LaunchExtents
 
 __all__ = ["AccessForm", "LaunchExtents", "NotProven", "Proof", "Slice", "Touched", "footprint", "prove", "proven"]

@@ -12,10 +12,12 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
+from consan.ranges.accesses import SpreadAccess
+from consan.ranges.forms import AccessForm, NotProven
 from consan.ranges.meetings import united
 from consan.ranges.proof import paths_of
-from consan.ranges.slices import AccessForm, NotProven, Slice
-from consan.ranges.walk import LaunchExtents, SpreadAccess
+from consan.ranges.slices import Slice
+from consan.ranges.walk import LaunchExtents
 
 Numbers = npt.NDArray[np.int64]
 MOST_RUNS: Final = 1 << 20  # of bytes, of one access in all CTAs

@@ -4,6 +4,8 @@ Accesses whose addresses follow from the CTA in the same way are a group: within
 all CTAs have the same runs of bytes, at other places. The runs of all CTAs that are written must be apart, and no read may reach into one,
 but where a thread reads what only it writes. Two groups that meet are no proof, even where one thread is in both.
 
+Reductions of elements of one size may meet, and nothing else may meet them.
+
 Accesses of different pointers are not compared here: `extents` has the range of bytes of each, and who knows the pointers compares them.
 """
 
@@ -16,7 +18,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from consan.ranges.walk import Path, SpreadAccess
+from consan.ranges.accesses import SpreadAccess
+from consan.ranges.walk import Path
 
 Numbers = npt.NDArray[np.int64]
 _MOST_ITEMS = 1 << 22  # accesses of single threads in a group, and runs of all CTAs
@@ -38,16 +41,17 @@ class _Items:
 
     @classmethod
     def of(cls, accesses: Sequence[SpreadAccess]) -> _Items:
-        """Those of some accesses, each once, in the order of their bytes."""
+        """Those of some accesses in the order of their bytes: each once, but for those that repeat."""
         if sum(len(access.threads) for access in accesses) > _MOST_ITEMS:
             raise _Many
         begin = np.concatenate([np.broadcast_to(each.of_thread + each.of_cta[0], each.threads.shape) for each in accesses])
         nbytes = np.repeat([each.nbytes for each in accesses], [len(each.threads) for each in accesses])
         thread = np.concatenate([each.threads for each in accesses])
+        repeats = np.repeat([each.repeats for each in accesses], [len(each.threads) for each in accesses])
         order = np.lexsort((thread, nbytes, begin)) if (begin[1:] <= begin[:-1]).any() else np.arange(len(begin))
-        begin, nbytes, thread = begin[order], nbytes[order], thread[order]
+        begin, nbytes, thread, repeats = begin[order], nbytes[order], thread[order], repeats[order]
         new = np.ones(len(begin), np.bool_)
-        new[1:] = (begin[1:] != begin[:-1]) | (nbytes[1:] != nbytes[:-1]) | (thread[1:] != thread[:-1])
+        new[1:] = (begin[1:] != begin[:-1]) | (nbytes[1:] != nbytes[:-1]) | (thread[1:] != thread[:-1]) | repeats[1:]
         return cls(begin, nbytes, thread) if new.all() else cls(begin[new], nbytes[new], thread[new])
 
     def runs(self) -> tuple[Numbers, Numbers]:
@@ -150,10 +154,13 @@ def _groups(paths: Iterable[Path], written: set[int | None]) -> Iterator[_Group]
 
 
 def _meet(groups: list[_Group]) -> str:
-    written = list[tuple[Numbers, Numbers]]()
+    written, reduced = list[tuple[Numbers, Numbers]](), dict[int, list[tuple[Numbers, Numbers]]]()
     reads, single = list[tuple[_Group, _Items]](), list[tuple[_Group, SpreadAccess]]()
     for group in groups:
-        writes = [access for access in group.accesses if access.writes]
+        writes = [access for access in group.accesses if access.writes and not access.element]
+        for element in {access.element for access in group.accesses} - {0}:
+            items = _Items.of([access for access in group.accesses if access.element == element])
+            reduced.setdefault(element, []).append(group.ranges(items))
         own = [access for access in group.accesses if not access.writes and access.own]
         others = [access for access in group.accesses if not access.writes and not access.own]
         if writes:
@@ -165,16 +172,22 @@ def _meet(groups: list[_Group]) -> str:
         else:
             others += own
         single += [(group, access) for access in others]
+    written += (united(*_in_order(each)) for each in reduced.values())
     if not written:
         return ""
-    begin, end = (np.concatenate(column) for column in zip(*written, strict=True))
-    order = np.argsort(begin, kind="stable")
-    begin, end = begin[order], end[order]
+    begin, end = _in_order(written)
     if (begin[1:] < end[:-1]).any():
         return "CTAs write the same bytes"
     near = ((group, _Items.of([access])) for group, access in single if _overlap_one(*_hull(access, {}), begin, end))
     reached = any(_reach(group, items, begin, end) for group, items in itertools.chain(reads, near))
     return "a thread reads what another one writes" if reached else ""
+
+
+def _in_order(ranges: Sequence[tuple[Numbers, Numbers]]) -> tuple[Numbers, Numbers]:
+    """Ranges in the order of their first bytes."""
+    begin, end = (np.concatenate(column) for column in zip(*ranges, strict=True))
+    order = np.argsort(begin, kind="stable")
+    return begin[order], end[order]
 
 
 def _reach(group: _Group, items: _Items, begin: Numbers, end: Numbers) -> bool:

@@ -14,7 +14,7 @@ from consan.instrument.isa import MemoryAccess, Row, lookup
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.passes.flow import Key, definitions, key_of, read
 from consan.instrument.ptx import Address, Function, Instruction, Register, Symbol, Vector
-from consan.ranges.slices import ParameterWord
+from consan.ranges.forms import ParameterWord
 
 _COMPUTES: Final = ("arithmetic", "address")
 _POINTER: Final = 8  # bytes

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from consan.ranges.forms import NotProven
 from consan.ranges.meetings import PointerExtent, extents, meet
-from consan.ranges.slices import NotProven, Slice
+from consan.ranges.slices import Slice
 from consan.ranges.values import Valued
 from consan.ranges.walk import LaunchExtents, Path, Places, accesses_of
 

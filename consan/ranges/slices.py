@@ -6,94 +6,24 @@ Of the parameters, what is read as one word of 64 bits, and only so, may be a po
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
 from typing import Final
 
 from consan.backends.cpu.decode.operands import flatten
-from consan.instrument.isa import MemoryAccess, Row, flow_of, is_exact, lookup
+from consan.instrument.isa import MemoryAccess, Row, elects, flow_of, is_exact, lookup, takes_from_lane
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
-from consan.instrument.passes.flow import CONTROL, Graph, Guard, Key, PathStep, definitions, graph_of, key_of, read, written
+from consan.instrument.passes.flow import CONTROL, BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
+from consan.instrument.record.ways import post_dominators
+from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
+from consan.ranges.deciding import deciding, reached, read_later, regions
+from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
 _ORDINARY: Final = frozenset({"load", "store", "atomic", "reduction"})
 _UNSEEN: Final = frozenset({"texture", "surface", "multimem", "call"})  # families that reach memory in ways that are not followed
 _WIDE: Final = 64
-
-
-class NotProven(Exception):  # noqa: N818
-    """There is no proof: why. `never`: nor for any other launch of the kernel."""
-
-    def __init__(self, why: str, *, never: bool = False) -> None:
-        super().__init__(why)
-        self.never = never
-
-
-@dataclass(frozen=True, order=True, slots=True)
-class ParameterWord:
-    """A word of the parameters: the number of the parameter, and its bytes."""
-
-    parameter: int
-    begin: int
-    end: int
-
-    def overlaps(self, other: ParameterWord) -> bool:
-        """Whether they share bytes."""
-        return self.parameter == other.parameter and self.begin < other.end and other.begin < self.end
-
-
-@dataclass(frozen=True, slots=True)
-class Opposite:
-    """A predicate that is negated."""
-
-    register: Key
-
-
-Source = Key | SpreadValue | str | Opposite | None
-"""Where a value is: a register, a number, the name of a special register, a negated predicate; None: it is not known."""
-
-
-@dataclass(frozen=True, slots=True)
-class AccessForm:
-    """An access of an instruction, at a line of the PTX. `own`: a thread may meet its own writes. `strong`: other threads may, as well."""
-
-    base: Source
-    offset: int
-    nbytes: int
-    writes: bool
-    own: bool
-    line: int
-    opcode: str
-    strong: bool
-
-
-@dataclass(frozen=True, slots=True)
-class ParameterForm:
-    """A register that a load from the parameters writes."""
-
-    register: Key
-    place: ParameterWord
-    signed: bool
-    bits: int
-
-
-@dataclass(frozen=True, slots=True)
-class SliceStep:
-    """An instruction. `amount`: the bytes that a copy reads; `operation`: of `sources`, if its results can be known."""
-
-    guard: Guard | None
-    accesses: tuple[AccessForm, ...]
-    amount: Source
-    written: tuple[Key, ...]
-    loads: tuple[ParameterForm, ...]
-    operation: SpreadOperation | None
-    sources: tuple[Source, ...]
-
-    def widths(self) -> Iterator[tuple[Key, int]]:
-        """The bits of the registers that have values."""
-        yield from ((load.register, load.bits) for load in self.loads)
-        yield from zip(self.written, () if self.operation is None else self.operation.bits, strict=self.operation is not None)
+_ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
 
 
 class Slice:
@@ -106,21 +36,52 @@ class Slice:
         self.parameters = tuple((parameter.name, parameter.nbytes) for parameter in function.params)
         for instruction in function.instructions():
             _check(instruction)
-        graph: Graph = graph_of(function)
+        graph = graph_of(function)
         self.nodes, self._made = graph.nodes, definitions(function)
+        self.after = post_dominators(graph)
+        self._places = {name: number for number, (name, _) in enumerate(self.parameters)}
+        self._maps = ParameterMaps(self._made, self.parameters)
         outer = [each for each in function.instructions() if _outer(each)]
-        if any(map(_brings, self._sources(outer))):
+        if any(map(self._brings, self._sources(outer))):
             raise NotProven("an address follows from loaded values", never=True)
-        ends = [each for each in function.instructions() if flow_of(each) in CONTROL]
-        wanted = {key for each in (*outer, *ends) for key in _keys(each)}
-        wanted |= {key for each in self._sources((*outer, *ends)) for key in _keys(each)}
-        places = {name: number for number, (name, _) in enumerate(self.parameters)}
-        self.steps = [[_step(each, places) for each in node.steps if self._matters(each.instruction, wanted)] for node in graph.nodes]
+        self.deciding = deciding(regions(graph, self.after), lambda branches: self._busy(branches, outer)[0])
+        wanted = self._busy(self.deciding, outer)[1]
+        self.steps = [[self._step(each) for each in node.steps if self._matters(each.instruction, wanted)] for node in graph.nodes]
+        self.later = read_later(graph, *zip(*map(self._reads, range(len(graph.nodes))), strict=True))
         loads = [load for steps in self.steps for step in steps for load in step.loads]
-        self.words = tuple(dict.fromkeys(load.place for load in loads))
+        boxes = [access.box for steps in self.steps for step in steps for access in step.accesses if access.box is not None]
+        read_words = (*(load.place for load in loads), *(word for box in boxes for word in (box.address, box.rest)))
+        self.words = tuple(dict.fromkeys(read_words))
         self.widths = {key: bits for steps in self.steps for step in steps for key, bits in step.widths()}
+        self.repeated = self._repeated(graph)
         self._narrow = {load.place for load in loads if load.bits != _WIDE}
         self.bases = {each: number for number, each in enumerate(self.words) if self._may_be_base(each)}
+
+    def _busy(self, branches: Iterable[int], outer: Sequence[Instruction]) -> tuple[set[int], set[Key]]:
+        """The nodes with something that matters, if some branches do, and the registers that do."""
+        seeds = [*outer, *(self.nodes[each].steps[-1].instruction for each in branches)]
+        wanted = {key for each in (*seeds, *self._sources(seeds)) for key in _keys(each)}
+        return {number for number, node in enumerate(self.nodes) if self._is_busy(node, wanted)}, wanted
+
+    def _is_busy(self, node: BasicBlock, wanted: set[Key]) -> bool:
+        return any(self._matters(step.instruction, wanted) for step in node.steps)
+
+    def _repeated(self, graph: Graph) -> set[int]:
+        """The nodes in a loop with a copy that writes: it is another write each time."""
+        onward = [reached(graph, node.successors, None) for node in graph.nodes]
+        copies = {number for number, steps in enumerate(self.steps) if any(step.repeats for step in steps)}
+        return {number for number, nodes in enumerate(onward) for copy in nodes & copies if number in onward[copy]}
+
+    def _reads(self, number: int) -> tuple[set[Key], set[Key]]:
+        """The registers that a node reads before it writes them, and those that it writes in any case."""
+        uses, makes = set[Key](), set[Key]()
+        for step in self.steps[number]:
+            uses |= set(step.reads()) - makes
+            makes |= set(step.written) if step.guard is None else set()
+        guard = self.nodes[number].guard
+        if guard is not None and number in self.deciding:
+            uses |= {guard.register} - makes
+        return uses, makes
 
     def _may_be_base(self, place: ParameterWord) -> bool:
         """Whether a word may be a pointer, of which nothing but the whole is read."""
@@ -151,22 +112,65 @@ class Slice:
                 pending += (source for each in self._made.get(key, ()) for source in _keys(each))
         return found
 
+    def _brings(self, instruction: Instruction) -> bool:
+        """Whether an instruction brings a value from memory, or from other threads that may have another one."""
+        return _brings(instruction) and not elects(instruction) and not self._shares(instruction)
+
+    def _shares(self, instruction: Instruction) -> bool:
+        """Whether an instruction brings all lanes of a warp a value that follows from the numbers of the thread and the CTA alone."""
+        if not takes_from_lane(instruction) or not _of_all_lanes(instruction) or len(written(instruction)) != 1:
+            return False
+        made = self._sources([instruction])
+        keys = [key for each in (instruction, *made) for key in _keys(each)]
+        return all(len(self._made.get(key, ())) == 1 for key in keys) and not any(each.predicate or _brings(each) for each in made)
+
+    def _step(self, step: PathStep) -> SliceStep:
+        instruction, row = step.instruction, lookup(step.instruction.parts)
+        assert row is not None
+        own = row.family in _ORDINARY and "nc" not in row.modifiers(instruction.parts)
+        accesses = tuple(self._form(instruction, each, own) for each in _outer(instruction))
+        amount = _amount(instruction)
+        loads = tuple(_parameters(instruction, row, self._places)) if row.family == "load" else ()
+        operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
+        taken = None if amount is None else _source(instruction, amount)
+        collective = "elect" if elects(instruction) and _of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
+        if collective == "shfl":
+            sources = (_source(instruction, instruction.operands[1]),)
+        return SliceStep(step.guard, accesses, taken, written(instruction), loads, operation, sources, collective)
+
+    def _form(self, instruction: Instruction, access: MemoryAccess, own: bool) -> AccessForm:
+        base, offset = _base(access)
+        source = None if base is None else _source(instruction, base)
+        if isinstance(base, Register) and register_bits(base.name, instruction.scope) != _WIDE:
+            source = None
+        asynchronous, reduces = access.proxy == "async", access.proxy == "async" and access.access == "rmw"
+        return AccessForm(
+            *(source, offset, access.total_bytes, access.access != "read", own, instruction.line, instruction.opcode, access.is_strong),
+            asynchronous,
+            None if access.size is None else _source(instruction, access.size),
+            self._maps.box(instruction, access, lambda operand: _source(instruction, operand)),
+            reduces,
+            element_bytes(instruction) if reduces else 0,
+        )
+
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:
         return flow_of(instruction) not in CONTROL and (bool(_outer(instruction)) or not wanted.isdisjoint(written(instruction)))
 
 
 def _check(instruction: Instruction) -> None:
     row = lookup(instruction.parts)
-    if row is None or row.family in _UNSEEN or row.flow in ("table", "break"):
+    if row is None or row.family in _UNSEEN or row.flow == "break":
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
     try:
         outer = _outer(instruction)
         read(instruction), written(instruction)
     except ValueError:
         raise NotProven(f"the operands of {instruction.opcode} do not fit", never=True) from None
-    followed = row.family in _ORDINARY or (row.family == "cp.async" and row.action == "async")
+    followed = row.family in _ORDINARY or (row.family == "cp.async" and row.action == "async") or row.name in BULK_COPIES
     if outer and not followed:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
+    if row.name in TENSOR_COPIES:
+        check_mode(instruction, row)
 
 
 def _base(access: MemoryAccess) -> tuple[Operand | None, int]:
@@ -175,6 +179,13 @@ def _base(access: MemoryAccess) -> tuple[Operand | None, int]:
         return (None, 0) if access.address is None else address_parts(access.address)
     except Unsupported:
         return None, 0
+
+
+def _of_all_lanes(instruction: Instruction) -> bool:
+    """Whether all lanes of a warp execute a collective instruction, and take from lane 0 if they take (ISA "shfl.sync", "elect.sync")."""
+    mask, first = instruction.operands[-1], instruction.operands[2:3] if takes_from_lane(instruction) else ()
+    lanes = isinstance(mask, Immediate) and mask.value in _ALL_LANES
+    return lanes and all(isinstance(each, Immediate) and each.value == 0 for each in first)
 
 
 def _amount(instruction: Instruction) -> Operand | None:
@@ -205,37 +216,12 @@ def _keys(instruction: Instruction) -> Iterator[Key]:
     names = read(instruction)
     if outer := _outer(instruction):
         bases = [_base(access)[0] for access in outer]
-        names = tuple(base.name for base in (*bases, _amount(instruction)) if isinstance(base, (Register, Symbol)))
+        others = [_amount(instruction), *(each.size for each in outer), *(each for access in outer for each in coordinates(access))]
+        names = tuple(base.name for base in (*bases, *others) if isinstance(base, (Register, Symbol)))
     guard = instruction.predicate
     for name in (*names, *((guard.register,) if guard is not None else ())):
         if instruction.scope.is_register(name):
             yield key_of(instruction.scope, name)
-
-
-def word_of(place: ParameterWord, parameters: Sequence[bytes]) -> bytes:
-    """The bytes of a word of the parameters."""
-    return parameters[place.parameter][place.begin : place.end]
-
-
-def _step(step: PathStep, places: dict[str, int]) -> SliceStep:
-    instruction, row = step.instruction, lookup(step.instruction.parts)
-    assert row is not None
-    own = row.family in _ORDINARY and "nc" not in row.modifiers(instruction.parts)
-    accesses = tuple(_form(instruction, each, own) for each in _outer(instruction))
-    amount = _amount(instruction)
-    loads = tuple(_parameters(instruction, row, places)) if row.family == "load" else ()
-    operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
-    taken = None if amount is None else _source(instruction, amount)
-    return SliceStep(step.guard, accesses, taken, written(instruction), loads, operation, sources)
-
-
-def _form(instruction: Instruction, access: MemoryAccess, own: bool) -> AccessForm:
-    base, offset = _base(access)
-    source = None if base is None else _source(instruction, base)
-    if isinstance(base, Register) and register_bits(base.name, instruction.scope) != _WIDE:
-        source = None
-    writes, strong = access.access != "read", access.is_strong
-    return AccessForm(source, offset, access.total_bytes, writes, own, instruction.line, instruction.opcode, strong)
 
 
 def _operation(instruction: Instruction, row: Row) -> tuple[SpreadOperation | None, tuple[Source, ...]]:

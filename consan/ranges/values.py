@@ -84,6 +84,11 @@ class SpreadValue:
             return self if self.of_thread.size == 1 else SpreadValue(self.of_cta, self.of_thread[mask], self.base).collapsed()
         return self if self.of_cta.size == 1 else SpreadValue(self.of_cta[mask], self.of_thread, self.base).collapsed()
 
+    def equals(self, other: SpreadValue) -> bool:
+        """Whether the parts are the same."""
+        parts = (self.of_cta, other.of_cta), (self.of_thread, other.of_thread)
+        return self is other or (self.base == other.base and all(np.array_equal(one, another) for one, another in parts))
+
     def on(self, base: int | None) -> SpreadValue:
         """The same parts, added to a pointer or to none."""
         return SpreadValue(self.of_cta, self.of_thread, base)

@@ -16,19 +16,21 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.passes.flow import Guard, Key
+from consan.instrument.passes.flow import BasicBlock, Key
+from consan.ranges.accesses import Operands, SpreadAccess, TakingThreads, accesses, of_all_lanes
+from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
 from consan.ranges.operations import divide
 from consan.ranges.rounds import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
-from consan.ranges.slices import AccessForm, NotProven, Opposite, ParameterForm, Slice, SliceStep, Source, word_of
-from consan.ranges.values import Fork, Signed, SpreadValue, Unknown, exact, of_part
+from consan.ranges.slices import Slice
+from consan.ranges.values import Fork, SpreadValue, Unknown, of_part
 
 Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
 MOST_STEPS: Final = 20_000  # of all paths of a launch
 MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
 _PLACES_OF_A_STEP: Final = 256  # that many at a time count as a step more
+_MOST_STATES: Final = 8  # of a path at a branch in a loop that loaded values decide
 ROUNDS = True  # tests go round by round
-_WIDE: Final = 64
 
 
 @dataclass(frozen=True)
@@ -37,34 +39,6 @@ class LaunchExtents:
 
     grid: Dim3
     block: Dim3
-
-
-@dataclass(frozen=True)
-class SpreadAccess:
-    """An access of some threads of each CTA of a path: the sum of both parts is the address, or what is added to the pointer `base`.
-
-    `own`: a thread may meet its own writes. `rounds`: of a loop; the CTAs have as many numbers each, if they have more than one for all.
-    `form`: the access in the text; `certain`: the threads make it.
-    """
-
-    threads: Numbers
-    of_cta: Signed
-    of_thread: Signed
-    nbytes: int
-    writes: bool
-    own: bool
-    base: int | None = None
-    rounds: int = 1
-    form: AccessForm | None = None
-    certain: bool = True
-
-    def of_ctas(self, places: npt.NDArray[np.intp]) -> Iterator[SpreadAccess]:
-        """The access in some of the CTAs, for each round."""
-        if self.of_cta.size == 1:
-            yield replace(self, rounds=1)
-            return
-        for numbers in self.of_cta.reshape(-1, self.rounds)[places].T:
-            yield replace(self, of_cta=numbers, rounds=1)
 
 
 @dataclass(frozen=True)
@@ -82,9 +56,9 @@ class Stretch:
 
 @dataclass
 class Path:
-    """Threads that take one way, and where they are. A register that is missing has an unknown value.
+    """TakingThreads that take one way, and where they are. A register that is missing has an unknown value.
 
-    `earlier`: what its CTAs accessed before the way divided.
+    `earlier`: what its CTAs accessed before the way divided. `leads`: its threads are taken as leaders of their warps, or as the others.
     """
 
     ctas: Numbers  # in order
@@ -96,11 +70,12 @@ class Path:
     earlier: tuple[Stretch, ...] = ()
     heads: dict[int, LoopHead] = field(default_factory=dict)
     certain: bool = True  # its threads take this way
+    leads: bool | None = None
 
     @property
     def count(self) -> int:
         """Accesses of single threads."""
-        return len(self.ctas) * sum(len(access.threads) * access.rounds for each in self.stretches for access in each.accesses)
+        return len(self.ctas) * sum(access.number * access.rounds for each in self.stretches for access in each.accesses)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -122,6 +97,11 @@ class Path:
             else:
                 yield replace(self, ctas=self.ctas[mask], registers=registers, accesses=[], earlier=earlier, heads={})
 
+    def led(self) -> Iterator[Path]:
+        """The path of the leaders of its warps, and that of the others: each with all lanes."""
+        yield replace(self, leads=True, registers=dict(self.registers), accesses=[], earlier=self.stretches, heads={})
+        yield replace(self, leads=False, registers=dict(self.registers), accesses=[], earlier=(), heads={})
+
     def both(self, node: int) -> Path:
         """The same threads at another node: nobody knows which of them go there."""
         return replace(self, node=node, step=0, registers=dict(self.registers), accesses=[], earlier=(), heads={}, certain=False)
@@ -137,10 +117,15 @@ def accesses_of(kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents
         return _Walk(kernel, parameters, shape, places).ended()
 
 
+class _Election(Exception):  # noqa: N818
+    """A path comes to where the lanes of its warps elect a leader."""
+
+
 class _Walk:
     def __init__(self, kernel: Slice, parameters: Sequence[bytes], shape: LaunchExtents, places: Places) -> None:
         self._kernel, self._parameters, self._shape, self._places = kernel, parameters, shape, places
         self._left = MOST_STEPS
+        self._seen: dict[tuple[int, bool | None, bytes, bytes], list[Registers]] = {}
 
     def ended(self) -> list[Path]:
         grid, block = self._shape.grid, self._shape.block
@@ -153,6 +138,8 @@ class _Walk:
                     found.append(path)
             except Fork as fork:
                 pending += path.parts(fork)
+            except _Election:
+                pending += path.led()
         return found
 
     def _advance(self, path: Path, pending: list[Path]) -> bool:
@@ -176,7 +163,10 @@ class _Walk:
             self._count_steps(1)
             self._execute(path, steps[path.step])
             path.step += 1
-        return self._ways(path, node.guard, node.taken, node.falls)
+        if path.node not in self._kernel.deciding and len(node.successors) > 1:
+            after = self._kernel.after[path.node]
+            return () if after is None else (after,)
+        return self._ways(path, node)
 
     def _count_steps(self, steps: int) -> None:
         self._left -= steps
@@ -206,29 +196,39 @@ class _Walk:
     def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
         """Go through rounds of a loop, all at once. None: they do not all go one way, back to its begin."""
         given = KnownRegisters(registers, path.registers.keys() - registers.keys())
-        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain)
+        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain, leads=path.leads)
         try:
             while len(ways := self._pass(rounds)) == 1 and ways[0] != path.node:
                 rounds.node, rounds.step = ways[0], 0
-        except (Fork, Lost, NotProven):
+        except (Fork, Lost, NotProven, _Election):
             return None
         if len(ways) != 1:
             return None
         accesses[:] = [replace(each, rounds=count) for each in rounds.accesses]
         return rounds.registers
 
-    def _ways(self, path: Path, guard: Guard | None, taken: tuple[int, ...], falls: int | None) -> tuple[int, ...]:
-        """The nodes to go to. None: the kernel ends."""
-        if guard is None:
-            return taken or (() if falls is None else (falls,))
-        value = path.registers.get(guard.register)
-        if value is None:
-            if any(each <= path.node for each in taken):
-                raise NotProven("how often a loop runs follows from loaded values", never=True)
-            return (*taken, *(() if falls is None else (falls,)))  # what ends here has told its accesses
+    def _ways(self, path: Path, node: BasicBlock) -> tuple[int, ...]:
+        """The nodes to go to. None: the kernel ends, or it goes on as it did on another path."""
+        value = None if node.guard is None else path.registers.get(node.guard.register)
+        if node.guard is None or value is None:
+            path.certain = path.certain and node.guard is None
+            return node.successors if len(node.successors) < 2 or self._is_new(path, node) else ()
         divide(value)
-        goes = bool(value.whole(1)[0]) is guard.value
-        return taken if goes else () if falls is None else (falls,)
+        goes = bool(value.whole(1)[0]) is node.guard.value
+        return node.taken if goes else () if node.falls is None else (node.falls,)
+
+    def _is_new(self, path: Path, node: BasicBlock) -> bool:
+        """Whether a path has not yet been at a branch that loaded values decide with what it still reads. Raises `NotProven`."""
+        states = self._seen.setdefault((path.node, path.leads, path.ctas.tobytes(), path.threads.tobytes()), [])
+        state = {key: value for key in self._kernel.later[path.node] if (value := path.registers.get(key)) is not None}
+        if any(_are_same(state, each) for each in states):
+            if path.node in self._kernel.repeated:
+                raise NotProven("how often a copy writes follows from loaded values", never=True)
+            return False
+        states.append(state)
+        if len(states) > _MOST_STATES and any(each <= path.node for each in node.taken):
+            raise NotProven("how often a loop runs follows from loaded values", never=True)
+        return True
 
     def _execute(self, path: Path, step: SliceStep) -> None:
         guard = step.guard
@@ -245,7 +245,7 @@ class _Walk:
             if (reads := self._reads(path, step)) is not None:
                 threads = reads if threads is None else threads & reads
             certain = certain and (step.amount is None or self._value(path, step.amount) is not None)
-            path.accesses += [self._access(path, access, threads, certain=certain) for access in step.accesses]
+            path.accesses += (each for access in step.accesses for each in self._accesses(path, access, threads, certain=certain))
         found = [] if guard is not None and held is None else self._results(path, step)
         for key in step.written:
             path.registers.pop(key, None)
@@ -261,22 +261,15 @@ class _Walk:
             raise Fork([reads, ~reads])
         return None if reads.all() else np.broadcast_to(reads, path.threads.shape)
 
-    def _access(self, path: Path, access: AccessForm, mask: npt.NDArray[np.bool_] | None, *, certain: bool) -> SpreadAccess:
-        value = self._value(path, access.base)
-        if value is None:
-            raise NotProven("an address is no sum of parts")
-        try:
-            of_cta, of_thread = exact(value.on(None), _WIDE, signed=True)
-        except Unknown:
-            raise NotProven("an address wraps") from None
-        threads = path.threads
-        if mask is not None:
-            threads, of_thread = threads[mask], of_thread if of_thread.size == 1 else of_thread[mask]
-        address = of_cta + access.offset
-        return SpreadAccess(threads, address, of_thread, access.nbytes, access.writes, access.own, value.base, form=access, certain=certain)
+    def _accesses(self, path: Path, form: AccessForm, mask: npt.NDArray[np.bool_] | None, *, certain: bool) -> list[SpreadAccess]:
+        places = np.arange(len(path.threads)) if mask is None else np.flatnonzero(mask)
+        operands = Operands(functools.partial(self._value, path), self._parameters, self._pointer)
+        return accesses(form, TakingThreads(path.threads, places, path.leads), operands, certain=certain)
 
     def _results(self, path: Path, step: SliceStep) -> list[tuple[Key, SpreadValue]]:
         """The values that an instruction writes, as far as they are known."""
+        if step.collective:
+            return list(self._collective(path, step))
         if step.operation is None:
             return [pair for load in step.loads for pair in self._parameter(load)]
         sources = list[SpreadValue]()
@@ -289,6 +282,17 @@ class _Walk:
             return list(zip(step.written, step.operation.results(sources, len(path.ctas)), strict=True))
         except Unknown:
             return []
+
+    def _collective(self, path: Path, step: SliceStep) -> Iterator[tuple[Key, SpreadValue]]:
+        """What a warp elects, or what it takes from a lane: where all lanes have one value, that is it."""
+        if step.collective == "elect":
+            if path.leads is None:
+                raise _Election
+            yield step.written[-1], SpreadValue.same(int(path.leads))
+            return
+        value = self._value(path, step.sources[0])
+        if value is not None and of_all_lanes(path.threads, value.of_thread, math.prod(self._shape.block)):
+            yield step.written[0], value
 
     def _value(self, path: Path, source: Source) -> SpreadValue | None:
         if isinstance(source, tuple):
@@ -317,15 +321,26 @@ class _Walk:
 
     def _parameter(self, load: ParameterForm) -> Iterator[tuple[Key, SpreadValue]]:
         """The number that a load from the parameters brings, or the pointer."""
-        base = self._kernel.bases.get(load.place)
-        if base is not None:
-            place, distance = self._places.get(base, (base, 0))
-            yield load.register, SpreadValue.same(distance).on(place)
+        if load.place in self._kernel.bases:
+            yield load.register, self._pointer(load.place)
             return
         piece = word_of(load.place, self._parameters)
         if len(piece) == load.place.end - load.place.begin:
             number = int.from_bytes(piece, "little", signed=load.signed) & (1 << load.bits) - 1
             yield load.register, SpreadValue.same(number)
+
+    def _pointer(self, word: ParameterWord) -> SpreadValue:
+        """A word of the parameters: the pointer, or its number."""
+        base = self._kernel.bases.get(word)
+        if base is None:
+            return SpreadValue.same(int.from_bytes(word_of(word, self._parameters), "little"))
+        place, distance = self._places.get(base, (base, 0))
+        return SpreadValue.same(distance).on(place)
+
+
+def _are_same(one: Registers, other: Registers) -> bool:
+    """Whether registers have the same values."""
+    return one.keys() == other.keys() and all(value.equals(other[key]) for key, value in one.items())
 
 
 _SPECIAL: Final = frozenset({"tid", "ntid", "ctaid", "nctaid"})

@@ -16,8 +16,8 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
+from consan.ranges.forms import ParameterWord, word_of
 from consan.ranges.pointed import pointed_words
-from consan.ranges.slices import ParameterWord, word_of
 from consan.reports.declarations import SourceTexts
 from consan.reports.names import function_name
 from consan.reports.places import LIBRARY, rank

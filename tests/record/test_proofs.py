@@ -12,7 +12,7 @@ import pytest
 
 import consan
 from consan import ranges
-from consan.ranges import meetings, operations, proof, slices, values, walk
+from consan.ranges import accesses, meetings, operations, proof, slices, values, walk
 from consan.session import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
@@ -84,8 +84,8 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "constant loads": (slices, '"nc" not in row.modifiers(instruction.parts)', "True", "data[at] = __ldg(data + at) + 1;"),
     "comparisons": (values, "ctas + threads.max()", "ctas + threads.min()", f"{OWN} if (at >= 100) data[0] = at;"),
     "where they hold": (values, "where(most <= 0, below,", "where(most <= 0, not below,", f"{OWN} if (at < 64) data[0] = at;"),
-    "ways": (walk, "[0]) is guard.value\n", "[0]) is not guard.value\n", f"{OWN} if (threadIdx.x) data[blockIdx.x] = at;"),
-    "ways by values": (walk, "return (*taken, *(() if", "return (*taken, *(() if 1 or", f"{OWN} if (data[1024 + at] > 0) data[0] = at;"),
+    "ways": (walk, "[0]) is node.guard.value\n", "[0]) is not node.guard.value\n", f"{OWN} if (threadIdx.x) data[blockIdx.x] = at;"),
+    "ways by values": (walk, "return node.successors if", "return node.successors[:1] if", f"{OWN} if (data[1024 + at] > 0) data[0] = at;"),
     "bits in common": (values, "if seen & own:", "if False:", "data[blockIdx.x * 33 | threadIdx.x] = at;"),
 }
 
@@ -101,9 +101,10 @@ def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: s
     assert source.count(old) == 1
     broken = ModuleType(module.__name__)
     exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
-    for user in (ranges, proof, slices, walk, operations, meetings, proofs):
+    known = dict(vars(module))
+    for user in (ranges, proof, slices, accesses, walk, operations, meetings, proofs):
         for name, value in list(vars(user).items()):
-            if value is not None and vars(module).get(name) is value and name in vars(broken):
+            if value is not None and known.get(name) is value and name in vars(broken):
                 monkeypatch.setattr(user, name, vars(broken)[name])
 
 

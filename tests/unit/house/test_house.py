@@ -36,7 +36,7 @@ ROOMS = {
     MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
     "consan.backends": (ERRORS, "consan.tensormap", "consan.toolchain", MACHINE),
     "consan.checker": (ERRORS, "consan.instrument", "consan.toolchain"),
-    "consan.ranges": ("consan.instrument", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
+    "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     "consan.session": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.suggest"),
         *("consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),

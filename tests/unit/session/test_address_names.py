@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.backends.cpu.state.faults import Fault, LaunchStats
-from consan.ranges.slices import ParameterWord
+from consan.ranges.forms import ParameterWord
 from consan.reports.model import Access, Finding
 from consan.reports.variables import Argument, Layout, address_name
 from consan.session.endings import findings_of, not_recorded
