@@ -137,7 +137,7 @@ def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
     if not sites.arrivals:
         return Told(sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does")
     counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
-    if counting and not lack.came:
+    if counting and not lack.came and len(counting) == len(sites.arrivals):  # libcu++ has an ordinary arrival behind it
         why = "without .noinc the instruction first raises the pending count by its own arrival"
         return Told(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
     if lack.came and not lack.phase:

@@ -160,14 +160,14 @@ extern "C" __global__ void fine(unsigned rounds, unsigned* out) {
     out[blockIdx.x * 96 + t] = seen;
 }
 
-// A thread spins on memory that nobody writes while the others wait for it. Nothing is proven of it on a GPU, nor where it counts.
+// A thread spins on memory that nobody writes while the others wait for it. Nothing is proven of it on a GPU, nor where it may end by itself.
 extern "C" __global__ void spins(volatile unsigned* flag, unsigned* out, int counts) {
     __shared__ u64 b;
     const unsigned t = threadIdx.x;
     if (t == 0) init(&b, 1);
     __syncthreads();
     unsigned looks = 0;
-    if (t < 32) { if (t == 0) { while (*flag == 0) { looks += counts; } arrive(&b); } }   /*@spin*/
+    if (t < 32) { if (t == 0) { while (*flag == 0 && looks < 0xFFFFFFF0u) { looks += counts; } arrive(&b); } }   /*@spin*/
     else if (t < 64) LOOP(&b, 0);
     else BARRIER(1, 96);
     out[t] = 1 + (looks >> 31);

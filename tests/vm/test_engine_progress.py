@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 from engine_support import Device, cuda
 
 from consan.backends.cpu import LaunchStats
+from consan.backends.cpu.decode import patience
 from consan.backends.cpu.engine import progress, scheduler
 from consan.backends.cpu.engine.polling import source_name
 
@@ -23,10 +26,14 @@ HANGS = {
     "local": HEAD + "volatile int seen[4]; do seen[t & 3] = flag[0]; while (!seen[t & 3]); }",
     "three loops": HEAD
     + "if (t < 32) while (flag[0] == 0) {} else if (t < 48) while (flag[1] == 0) {} else while (flag[2] == 0) {} out[t] = 1; }",
+    "counts": HEAD + "int n = 0; while (flag[0] == 0) ++n; out[t] = n; }",
+    "counts and waits by the clock": HEAD  # as libcu++ polls
+    + "int n = 0; long long start = clock64(); while (flag[0] == 0) { if (n < 16) { ++n; continue; } long long past = clock64() - start; "
+    + "if (past > 64000) __nanosleep(1000); else __nanosleep(past / 4 + 1); } out[t] = n; }",
     "a call": "__device__ __noinline__ int look(volatile int* p) { return *p; }" + HEAD + "while (look(in) == 0) {} out[t] = 1; }",
 }
 OPEN = {
-    "counts": HEAD + "int n = 0; while (flag[0] == 0) ++n; out[t] = n; }",
+    "counts": HEAD + "int n = 0; while (flag[0] == 0 && n < 2000000000) ++n; out[t] = n; }",
     "clock": HEAD + "while (flag[0] == 0) if (clock64() == 1) return; out[t] = 1; }",
     "stores": HEAD + "while (flag[0] == 0) *(volatile int*)&out[t] = 1; }",
     "counts in memory": HEAD + "while (flag[0] == 0) atomicAdd(&out[t], 1); }",
@@ -40,6 +47,10 @@ FINE = {
     + "bool done = false; while (!done) if (atomicCAS(in, 0, 1) == 0) { out[t] += 1; __threadfence(); atomicExch(in, 0); done = true; } }",
     "a long loop": HEAD + "int s = t; for (int i = 0; i < 60000; ++i) s = s * 1103515245 + 12345; out[t] = s; }",
     "a clock": HEAD + "long long start = clock64(); while (clock64() - start < 300000000) {} out[t] = 1; }",
+    "polls that return, in a loop that counts": HEAD
+    + "int n = 0; for (int i = 0; i < 20000; ++i) do n += clock64() & 1; while (flag[0] != 0); out[t] = n; }",
+    "a way out that one round in many passes": HEAD
+    + "int n = 0; while (flag[0] == 0) { if (++n % 4096 == 0) { if (flag[1] == 0) break; } } out[t] = n; }",
     "a bounded spin": HEAD + "int n = 0; while (flag[0] == 0 && n < 20000) ++n; out[t] = n; }",
 }
 
@@ -82,6 +93,18 @@ def test_of_other_loops_nothing_is_proven(name: str) -> None:
 @pytest.mark.parametrize("name", FINE)
 def test_kernels_that_end_are_left_alone(name: str, seed: int) -> None:
     assert ending(FINE[name], seed, timeout=None).completed
+
+
+def test_faults_planted_in_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Each condition of a loop that only memory ends keeps a kernel that ends from being taken for one that hangs."""
+    faults: dict[str, tuple[object, str, Any]] = {
+        "a way out that one round in many passes": (patience.PatientLoops, "_has_round", lambda self, body: False),
+        "a bounded spin": (patience, "_steady", lambda inside: lambda key: True),
+    }
+    for name, (owner, attribute, broken) in faults.items():
+        with monkeypatch.context() as patch:
+            patch.setattr(owner, attribute, broken)
+            assert ending(FINE[name], 0).deadlocked, name
 
 
 @pytest.mark.parametrize("name", ["counts", "clock"])

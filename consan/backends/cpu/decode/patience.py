@@ -8,9 +8,7 @@ Not such a loop: one with a time limit (a way out that depends on a clock), with
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 
 from consan.instrument.isa import flow_of, lookup
 from consan.instrument.isa.families import FENCES
@@ -24,13 +22,6 @@ from .reach import HOOKS
 _QUIET = FENCES | {*("arithmetic", "control", "load", "address", "cluster-address", "special")}
 
 
-@dataclass(frozen=True)
-class PatientLoop:
-    """The starts of its instructions."""
-
-    starts: frozenset[int]
-
-
 class PatientLoops:
     """Those of one function, found when they are asked for."""
 
@@ -41,30 +32,20 @@ class PatientLoops:
             for each in node.successors:
                 self._before[each].append(number)
         self._nodes = {step.instruction.start: number for number, node in enumerate(self._graph.nodes) for step in node.steps}
-        self._known: dict[int, PatientLoop | None] = {}
+        self._known: dict[int, bool] = {}
 
-    def at(self, start: int) -> PatientLoop | None:
-        """The one in which an instruction stands."""
+    def begins_at(self, start: int) -> bool:
+        """Whether an instruction is the first of one."""
         node = self._nodes[start]
         if node not in self._known:
-            self._known[node] = self._find(node)
-        return self._known[node]
+            body = self._body_of(node)
+            self._known[node] = bool(body) and self._is_entered_at(node, body) and self._waits(body)
+        return self._known[node] and self._graph.nodes[node].steps[0].instruction.start == start
 
-    def _find(self, node: int) -> PatientLoop | None:
-        for body in sorted((body for body in self._bodies if node in body), key=len)[:1]:
-            if self._waits(body):
-                return PatientLoop(frozenset(step.instruction.start for each in body for step in self._graph.nodes[each].steps))
-        return None
-
-    @functools.cached_property
-    def _bodies(self) -> list[frozenset[int]]:
-        """The natural loops: a head by which each path enters, and what leads back to it."""
-        heads: dict[int, set[int]] = {}
-        for tail, node in enumerate(self._graph.nodes):
-            for head in node.successors:
-                if head <= tail:
-                    heads.setdefault(head, {head}).update(self._reaching(tail, head))
-        return [frozenset(body) for head, body in heads.items() if self._is_entered_at(head, body)]
+    def _body_of(self, head: int) -> frozenset[int]:
+        """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
+        tails = [tail for tail in self._before[head] if tail >= head]
+        return frozenset().union(*(self._reaching(tail, head) for tail in tails))
 
     def _reaching(self, tail: int, head: int) -> set[int]:
         pending, seen = [tail], {head}
@@ -75,7 +56,7 @@ class PatientLoops:
                 pending += self._before[node]
         return seen
 
-    def _is_entered_at(self, head: int, body: set[int]) -> bool:
+    def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:
         return all(before in body for node in body - {head} for before in self._before[node])
 
     def _waits(self, body: frozenset[int]) -> bool:

@@ -25,7 +25,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
-from consan.backends.cpu.decode.patience import PatientLoop, PatientLoops
+from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.program import FunctionCode, call_parts, is_aligned, is_collective
 from consan.instrument.isa import has_action, lookup, polls
 from consan.instrument.isa.families import BARRIERS, FENCES
@@ -157,7 +157,7 @@ class WaveProgress:
         self.changed = False
         self.states: set[bytes] = set()
         self.moved, self.touched, self.cycled, self.erratic, self.together, self.polled = (np.zeros(lanes, np.bool_) for _ in range(6))
-        self.inside: dict[tuple[int, bytes], PatientLoop] = {}  # by place and lanes: groups seen in a loop that only memory ends
+        self.heads: set[tuple[int, bytes]] = set()  # of loops that only memory ends, with the lanes that have come there
         self.wave.watched, self.wave.changed = True, False
         self.scheduler.run_block = self._run_block
 
@@ -180,7 +180,7 @@ class WaveProgress:
         """Look once more, at the polled memory."""
         self.watching, self.again = True, self.still + MOST_BETWEEN
         self.states.clear()
-        self.inside.clear()
+        self.heads.clear()
         self.cycled[...] = self.touched[...] = False
         self.polls.clear()
 
@@ -193,7 +193,6 @@ class WaveProgress:
             effects, sel = effects_of(block), group.sel
             self.changed |= effects.changes
             self.moved[sel] = self.touched[sel] = True
-            self._leave(block, group.lanes)
             if effects.polls:
                 self.polled[sel] = True
             if effects.erratic:
@@ -227,34 +226,21 @@ class WaveProgress:
             self.states.add(state)
 
     def _goes_round(self, group: LaneGroup) -> bool:
-        """Whether a group has completed a round of a loop that only memory ends, and was in it all the time."""
-        loop = self._loop_at(group.block) if group.block.function.own else None
-        if loop is None:
+        """Whether a group has come twice to the head of a loop that only memory ends: then it has completed a round during the look."""
+        if not group.block.function.own or not self._is_patient(group.block):
             return False
         key = group.block.position, group.lanes.tobytes()
-        if self.inside.get(key) is loop:
+        if key in self.heads:
             return True
-        self.inside[key] = loop
+        self.heads.add(key)
         return False
 
-    def _leave(self, block: BoundBlock, lanes: npt.NDArray[np.intp]) -> None:
-        """Forget the lanes that run a block outside of their loop."""
-        if not self.inside:
-            return
-        start = block.function.code.instructions[block.code.start].start
-        gone = [
-            key
-            for key, loop in self.inside.items()
-            if start not in loop.starts and np.isin(np.frombuffer(key[1], lanes.dtype), lanes).any()
-        ]
-        for key in gone:
-            del self.inside[key]
-
-    def _loop_at(self, block: BoundBlock) -> PatientLoop | None:
+    def _is_patient(self, block: BoundBlock) -> bool:
+        """Whether a block is the head of such a loop."""
         code = block.function.code
-        if block.code.start == block.code.end:
-            return None
-        return self.loops.setdefault(code, PatientLoops(code.function)).at(code.instructions[block.code.start].start)
+        if code not in self.loops:
+            self.loops[code] = PatientLoops(code.function)
+        return block.size > 0 and self.loops[code].begins_at(code.instructions[block.code.start].start)
 
     def _whole_warps(self, lanes: npt.NDArray[np.intp]) -> bool:
         here = self.wave.warp_masks(lanes)
