@@ -176,7 +176,7 @@ def accesses(form: AccessForm, threads: TakingThreads, operands: Operands, *, ce
     certain = certain and (threads.leads is None or told is not threads)
     element = (box.element or form.element) if form.reduces else 0
     bytes_ = numbers, of_cta, of_thread, box.nbytes
-    return [SpreadAccess(*bytes_, form.writes, form.own, base.base, 1, form, certain, threads.count, element)]
+    return [SpreadAccess(*bytes_, form.writes, form.own, base.base, 1, form, certain, threads.count * len(box.rows), element)]
 
 
 def _parts(form: AccessForm, operands: Operands) -> tuple[SpreadValue, list[Part]]:
