@@ -122,7 +122,8 @@ class Slice:
             return False
         made = self._sources([instruction])
         keys = [key for each in (instruction, *made) for key in _keys(each)]
-        return all(len(self._made.get(key, ())) == 1 for key in keys) and not any(each.predicate or _brings(each) for each in made)
+        alike = all(len({(each.parts, each.operands, each.scope) for each in self._made.get(key, ())}) == 1 for key in keys)
+        return alike and not any(each.predicate or _brings(each) for each in made)
 
     def _step(self, step: PathStep) -> SliceStep:
         instruction, row = step.instruction, lookup(step.instruction.parts)

@@ -44,7 +44,6 @@ def _check(info: TensorMapInfo, parts: list[Any], ctas: Any, threads: Any) -> in
     try:
         box = box_of(info, given)
     except Fork as fork:
-        assert len(fork.sets) > 1
         every = threads if fork.of_threads else ctas
         rest = [every[mask] for mask in fork.sets]
         return sum(_check(info, parts, *((ctas, each) if fork.of_threads else (each, threads))) for each in rest)
