@@ -208,4 +208,4 @@ def test_a_race_names_the_array_and_the_element(how: str, tmp_path: Path) -> Non
     _, report = run(tmp_path, NAMED[how])
     race = next(finding for finding in report["findings"] if finding["kind"] == "global-race")
     names = [access["name"] for access in race["accesses"] if access["role"] != "culprit"]
-    assert all(re.fullmatch(r"element \d+ of argument \d \(out\)", name) for name in names), names
+    assert all(re.fullmatch(r"elements? \d+(\.\.\d+)? of argument \d \(out\)", name) for name in names), names
