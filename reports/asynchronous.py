@@ -53,6 +53,13 @@ _LOAD_WAITS = {
         " with {cta_barrier} after it",
         IN_FLIGHT,
     ),
+    "refilled": Situation(
+        "a successful wait for the mbarrier of this copy before the {second_role}; or, if it uses bytes of an earlier copy, an arrival"
+        " after it that lets this one overwrite them",
+        "if {second_at} uses what this copy brings, wait for the phase of its mbarrier before {second_at}; if it uses bytes of an earlier"
+        " copy, move the arrival that lets the copy at {first_at} overwrite them after {second_at}",
+        IN_FLIGHT,
+    ),
     "refilled:bulk load": Situation(
         "a successful wait for {group} before this {second_role}; or, if it uses bytes of an earlier phase, an arrival after it that"
         " lets the copy overwrite them",

@@ -140,8 +140,9 @@ _BARRIER_MISUSE = CatalogueEntry(
         ),
         "shared-id": Situation(
             "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
-            "let the threads of {second_at} wait for those of {first_at} before they arrive again: at another named barrier, which both"
-            " pass after the last use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
+            "if all these threads are to meet in one round, let the thread count of {barrier} name all of them; else let the threads of"
+            " {second_at} wait for those of {first_at} before they arrive again: at another named barrier, which both pass after the last"
+            " use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
             "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other depends on timing",
         ),
         "counts-disagree": Situation(

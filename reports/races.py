@@ -140,6 +140,13 @@ DATA_RACE: Final = CatalogueEntry(
             "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
             "warning",
         ),
+        "other-lane-released": Situation(
+            "{warp_barrier_ptx} before the arrival or release by another lane of the warp: it publishes what its own lane did",
+            "put {warp_barrier} after {first_at} and before that arrival or release, or let all lanes of the warp arrive",
+            "the {first_role} at {first_at} is by another lane than the one whose release orders {second_at}, and nothing orders the two"
+            " lanes",
+            "warning",
+        ),
         "no-warp-sync": Situation(
             _WARP_BARRIER,
             "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",

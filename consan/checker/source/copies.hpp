@@ -73,7 +73,7 @@ class Copies {
                     continue;
                 }
                 if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
-                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason);
+                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason ? reason : refilled(item, access, cell) ? REFILLED : NO_REASON);
                     found.hazard = access.writes ? WAW : RAW;
                     found.offset = access.offset;
                     found.bytes = access.bytes;
@@ -192,6 +192,7 @@ class Copies {
         u32 next, thread, group, site, number;
         u8 mask;
         u32 issued;  // the moment of its thread
+        u32 before = 0;  // the number of its thread's last copy into the bytes at this site, plus 1
     };
 
     // The first wait of a thread that covers a group.
@@ -223,6 +224,7 @@ class Copies {
             Item &item = items_[at];
             if (item.thread != access.thread || item.site != access.site || item.mask != mask) continue;
             item.group = group;
+            item.before = item.number + 1;
             item.number = threads_[access.thread].issued;
             item.issued = clocks_.time(access.thread);
             return;
@@ -235,6 +237,17 @@ class Copies {
     bool refills(const Item &item, const Access &access, u32 cell) const {
         if (access.writes || access.operation || !settled_[cell] || item.thread == access.thread) return false;
         return !clocks_.before(item.thread, item.issued, access.thread);
+    }
+
+    // The same of a thread that knows by an mbarrier that an earlier copy is complete: it lacks a wait, or has released the bytes too early.
+    bool refilled(const Item &item, const Access &access, u32 cell) const {
+        if (access.writes || item.thread == access.thread) return false;
+        for (u32 at = heads_[cell]; at; at = items_[at].next) {
+            const Item &each = items_[at];
+            u32 numbers = &each == &item ? each.before : each.number + 1;
+            if (each.mask & item.mask && numbers && observed(nullptr, each.thread, numbers - 1, access.thread)) return true;
+        }
+        return false;
     }
 
     Record overtaken(const Item &item, const Access &access) const {

@@ -110,7 +110,7 @@ class Races {
         found.kind = DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
-        found.reason = !ordered ? NO_BARRIER : !warp && clocks_.lanes_take(now.thread) ? OTHER_LANES : NO_WARP_SYNC;
+        found.reason = !ordered ? NO_BARRIER : warp || !clocks_.lanes_take(now.thread) ? NO_WARP_SYNC : lane_knows(item, now.thread) ? OTHER_LANES : OTHER_LANE_RELEASED;
         found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         found.site = now.site;
         found.other_site = old.site;
@@ -121,6 +121,14 @@ class Races {
         found.bytes = now.bytes;
         if (found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread)) overwrites(found);
         return found;
+    }
+
+    // Whether a lane of a thread's warp is behind an access.
+    bool lane_knows(const Item &item, u32 thread) const {
+        u32 first = thread / LANES * LANES, end = std::min(first + LANES, clocks_.threads());
+        for (u32 lane = first; lane < end; ++lane)
+            if (clocks_.before(item.access.thread, item.time, lane)) return true;
+        return false;
     }
 
     // The reader knows the value before this one: the write comes too early, not the read.
