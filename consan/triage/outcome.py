@@ -45,12 +45,13 @@ class Request:
 
 @dataclass(frozen=True)
 class DecisionPlace:
-    """A decision's place: in the source, and in the PTX before instrumentation."""
+    """A decision's place: in the source, and in the PTX before instrumentation. `call`: the kernel's line that calls its function."""
 
     file: str = ""
     line: int = 0
     ptx_line: int = 0
     ptx: str = ""
+    call: str = ""
 
 
 @dataclass(frozen=True)

@@ -6,13 +6,14 @@ Places are given as lines of the module before instrumentation.
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.state.schedule import Schedule, for_seed
-from consan.reports.places import shown_at
+from consan.reports.places import located
 from consan.triage.outcome import DecisionPlace, DecisionWords, Request
 from consan.triage.subject import hash_ptx
 
@@ -103,6 +104,8 @@ def _original(instrumented: Instrumented, lines: Sequence[int]) -> DecisionPlace
 
 
 def _shown(place: Any) -> DecisionPlace:
-    """The user's line, as reports show it."""
-    shown = shown_at(place)
-    return DecisionPlace(shown["file"], shown["line"], place.ptx_line, place.ptx)
+    """The user's line, as reports show it, and the line of the kernel that calls its function."""
+    shown = located(place)
+    calls = [f"{os.path.basename(frame.file)}:{frame.line}" for frame in shown["inlined"][-1:]]
+    here = f"{os.path.basename(shown['file'])}:{shown['line']}"
+    return DecisionPlace(shown["file"], shown["line"], place.ptx_line, place.ptx, next((call for call in calls if call != here), ""))

@@ -61,10 +61,11 @@ def _until(decision: Decision, told: DecisionWords) -> str:
 
 
 def place_of(place: DecisionPlace | None) -> str:
-    """file.cu:43, or a line of the PTX."""
+    """`file.cu:24 (called at file.cu:43)`, or a line of the PTX."""
     if place is None:
         return "a place in the shadow runtime"
-    return f"{os.path.basename(place.file)}:{place.line}" if place.file else f"PTX line {place.ptx_line}"
+    called = f" (called at {place.call})" if place.call else ""
+    return f"{os.path.basename(place.file)}:{place.line}{called}" if place.file else f"PTX line {place.ptx_line}"
 
 
 def opcode(place: DecisionPlace | None) -> str:

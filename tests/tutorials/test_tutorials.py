@@ -108,7 +108,7 @@ def test_triage_walks_to_the_missing_wait(tmp_path: Path) -> None:
     assert document["runs"]["with_errors"]["runs"] == document["runs"]["ok"] == 40
     schedule = json.loads((folder / "flaky.schedule.json").read_text())
     (decision,) = schedule["decisions"]
-    copied = (folder / "exercise.cu").read_text().splitlines()[decision["where"]["line"] - 1]
+    copied = (folder / "exercise.cu").read_text().splitlines()[int(decision["where"]["call"].partition(":")[2]) - 1]
     assert "multicast(scales, scale, &ready)" in copied
     assert (decision["kind"], decision["receiver"][1:]) == ("land", [0, 0])
     assert decision["words"].split(" for ")[0] in (folder / "README.md").read_text(), "the README quotes it"
