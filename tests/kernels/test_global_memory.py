@@ -17,7 +17,7 @@ from consan.session import rewritten
 HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))
 CLEAN = sorted((HERE / "global" / "clean").glob("*.cu"))
-BY_LUCK = {"ring_one_slot_too_many"}  # seed 0 shows it, and most others do
+BY_LUCK = {"looked_at_once", "ring_one_slot_too_many"}  # seed 0 shows it, and most others do
 
 
 @functools.cache

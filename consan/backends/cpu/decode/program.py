@@ -209,6 +209,16 @@ class FunctionCode:
             where = where.parent
         raise KeyError(label)
 
+    def repeats(self, block: CodeBlock) -> bool:
+        """Whether a block lies in a loop."""
+        return any(first is not None and first <= block.index <= last for first, last in self._loops)
+
+    @cached_property
+    def _loops(self) -> list[tuple[int | None, int]]:
+        """The blocks that branches lead to, and those that the branches end."""
+        ends = [(block.index, self.instructions[block.end - 1]) for block in self.blocks if block.ends]
+        return [(self.block_at(last.scope, last.operands[-1].text), index) for index, last in ends if flow_of(last) == "branch"]
+
     def table(self, scope: Block, label: str) -> Directive:
         """The `.branchtargets` or `.callprototype` that a label names."""
         where: Block | None = scope

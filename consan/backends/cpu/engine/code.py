@@ -52,7 +52,7 @@ class BoundBlock:
     """A basic block on a wave. `end` decides what a group does next; the rest is straight-line steps."""
 
     __slots__ = (
-        *("bound", "code", "effects", "end", "fulls", "function", "looks", "members", "polls", "position", "publishes"),
+        *("bound", "code", "effects", "end", "fulls", "function", "glances", "looks", "members", "polls", "position", "publishes"),
         *("sees", "size", "steps", "together"),
     )
 
@@ -65,7 +65,8 @@ class BoundBlock:
         self.polls = 0  # MAY_WAIT, WRITES
         self.publishes = False  # another CTA may wait for what it writes
         self.sees = False  # it may be the last block of a loop that waits for another CTA
-        self.looks = False  # it reads what others write, and orders them behind it
+        self.looks = False  # it reads what others write, and orders them behind it; or it glances at that
+        self.glances = False  # it reads what others write, and does not wait for it
         self.effects: Effects | None = None  # filled in by progress.py
         self.steps: list[Step] = []
         self.fulls: list[Any] = []
@@ -110,6 +111,8 @@ class BoundBlock:
         outer = access.is_strong and access.space in ("global", "generic")
         self.sees |= outer and polls(instruction)
         if row.family not in _WRITES:
+            if outer and not self.function.code.repeats(self.code):
+                self.looks = self.glances = True
             return
         if _only_reads(row, instruction):
             self.looks |= outer

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.cpu.state.groups import LaneGroup, ReadyQueue
 from consan.backends.cpu.state.wave import Wave
 
@@ -15,7 +16,9 @@ HESITANT = 6  # others go first, and a group that leaves its poll lets all other
 PROMPT = HESITANT + 5  # others go first, and a group that leaves its poll goes on
 AHEAD = PROMPT + 2  # the writer goes on; behind so many writes, the first group that has to wait begins a new turn
 PARTED = 64  # of so many writes by several CTAs at once, one of these CTAs comes later
-LOOKED = 2  # of so many looks by an atomic that changes nothing, one lets others go first
+LOOKED = 2  # of so many looks by an atomic that changes nothing, one lets others go first; so does the last of several CTAs that glance
+GLANCED = 64  # CTAs that come later to what they glance at
+LATE = 3  # turns
 
 
 @dataclass
@@ -27,6 +30,7 @@ class Turns:
     published: int = 0  # in this turn
     parted: int = 0
     looked: int = 0
+    glanced: int = 0
 
     def waits(self, group: LaneGroup) -> None:
         """A group polls, and sees nothing new: others go first."""
@@ -61,18 +65,39 @@ class Turns:
         group.set_lanes(group.lanes[ctas != last])
         return True
 
-    def looks_later(self, group: LaneGroup) -> bool:
+    def looks_later(self, group: LaneGroup, block: BoundBlock) -> bool:
         """Whether a group that looks at what others write, by an atomic, lets other CTAs go first: they may write between its looks."""
+        if block.glances:
+            return self._glances_later(group)
         self.looked += 1
         later = self.looked % LOOKED == 0 and self._prefer_others(group)
         if later:
             self.ready.push(group)
         return later
 
+    def _glances_later(self, group: LaneGroup) -> bool:
+        """The same, if it looks once, without waiting. Of several CTAs, the last one comes later, and sees what the others do not."""
+        if group.late or self.glanced >= GLANCED:
+            group.late = False
+            return False
+        self.glanced += 1
+        ctas = self.wave.cta_of[group.lanes]
+        last = ctas == ctas[-1]
+        if last.all() and self.glanced % LOOKED:
+            return False
+        late = LaneGroup(group.lanes[last], group.stack, group.block, group.round + LATE)
+        late.late = True
+        self.ready.push(late)
+        if not last.all():
+            group.set_lanes(group.lanes[~last])
+        return bool(last.all())
+
     def _prefer_others(self, group: LaneGroup) -> bool:
         """Let other CTAs go first. Returns whether any do."""
         low, high = self._ctas(group)
-        others = [other for other in self.ready.groups() for first, last in [self._ctas(other)] if last < low or high < first]
+        others = [
+            other for other in self.ready.groups() for first, last in [self._ctas(other)] if (last < low or high < first) and not other.late
+        ]
         for other in others:
             self.ready.prefer(other, group.round - 1)
         return bool(others)

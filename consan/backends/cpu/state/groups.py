@@ -48,13 +48,14 @@ class Activation:
 class LaneGroup:
     """Lanes that run together."""
 
-    __slots__ = ("_lanes", "_mask", "_sel", "block", "count", "polls", "round", "spins", "stack")
+    __slots__ = ("_lanes", "_mask", "_sel", "block", "count", "late", "polls", "round", "spins", "stack")
 
     def __init__(self, lanes: Lanes, stack: Activation, block: BoundBlock, turn: int = 0) -> None:
         self.stack = stack
         self.block = block
         self.round = turn
         self.spins = 0
+        self.late = False  # others go first until it has come back to its block
         self.polls = 0  # MAY_WAIT, WRITES: of the blocks since it last let others run
         self.set_lanes(lanes)
 
