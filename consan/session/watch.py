@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from consan.session.started import Started
 
 LONGEST, LONGEST_ONCE = 3.0, 30.0  # seconds that a recorded launch may take that can be repeated, or cannot, unless the user names a time
-_CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (chips end a launch so where more threads arrive at an mbarrier than its count says)"}
+_CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (one cause: more arrivals at an mbarrier than its count)"}
 LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
 
 

@@ -148,7 +148,7 @@ def test_a_fault_in_the_api_is_looked_at_by_the_virtual_machine(known: bool, bac
     out = np.zeros(96, np.uint32)
     words = out if known else int(backend.alloc(out.nbytes)).to_bytes(8, "little")
     report = consan.launch(consan.Kernel(SOURCE, "waits"), 1, 96, [words, -31], device="gpu", engine="record")
-    assert any("CUDA_ERROR_LAUNCH_FAILED (chips end a launch so where more" in why for why in report.incomplete)
+    assert any("CUDA_ERROR_LAUNCH_FAILED (one cause: more arrivals" in why for why in report.incomplete)
     assert (out == 0).all()  # nothing came back
     assert report.verdict == ("violations" if known else "incomplete")
     assert ("barrier-misuse" in {finding.kind for finding in report.findings}) == known
