@@ -32,7 +32,7 @@ from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
-_SIZES = (4, 16)
+_SIZES = (4, 16, 64)
 _MOST_AHEAD = 4  # kernels of a module
 _SIDES = (Event.GLOBAL_WRITE, Event.GLOBAL_READ)
 _NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)

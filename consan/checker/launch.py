@@ -37,6 +37,7 @@ _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a 
 _MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
 _HASH_BYTES = 8
+_SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
 _PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
 
 
@@ -293,6 +294,11 @@ class Launch:
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""
+        whole = self._short_logs(ctas)
+        if whole is not None:
+            log = np.zeros((len(whole), self.lines + self.words + 3, LANES), "<u4")
+            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], whole[:, -1]
+            return log
         logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
@@ -311,14 +317,28 @@ class Launch:
         most = int(counts.max(initial=0))
         if most > self.lines:
             raise NotExpanded
-        found = np.zeros((len(ctas) * self.warps, most + 1, LANES), "<u4")
-        for at, log in enumerate(found if self.compact.stores else ()):
-            place, warp = divmod(at, self.warps)
-            count = int(counts[place])
-            start = self._places["log"] + (ctas[place] * self.warps + warp) * self.lines * LINE_BYTES
-            log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
-            log[-1] = self.compact.counts and self.loops and count >= self.lines - self.words - 1  # it ran out of room
+        used = counts.repeat(self.warps)
+        found = np.zeros((len(used), most + 1, LANES), "<u4")
+        if not self.compact.stores:
+            return found
+        whole = self._short_logs(ctas)
+        if whole is not None:
+            found[:, :most] = np.where((np.arange(most) < used[:, None])[..., None], whole[:, :most], 0)
+        else:
+            warps = [cta * self.warps + warp for cta in ctas for warp in range(self.warps)]
+            for log, count, warp in zip(found, used.tolist(), warps, strict=True):
+                start = self._places["log"] + warp * self.lines * LINE_BYTES
+                log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
+        if self.compact.counts and self.loops:
+            found[used >= self.lines - self.words - 1, -1] = 1  # they ran out of room
         return found
+
+    def _short_logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32] | None:
+        """The logs of the warps of some CTAs with all of their lines: each read costs more than these. None: they are long."""
+        nbytes = self.lines * LINE_BYTES
+        if nbytes > _SHORT:
+            return None
+        return np.frombuffer(self._of_ctas("log", ctas, self.warps * nbytes), "<u4").reshape(-1, self.lines, LANES)
 
     def _counts(self, ctas: Sequence[int], compact: Compact) -> npt.NDArray[np.uint32]:
         """The most lines that a thread of each CTA may have used."""
@@ -341,10 +361,15 @@ class Launch:
         return np.where(ended[:, None], 0, found).astype("<u4")
 
     def _of_threads(self, name: str, ctas: Sequence[int], nbytes: int) -> bytes:
-        """What each thread of some CTAs has stored; CTAs that follow each other are read at once."""
-        size, bounds = self.threads * nbytes, [0, *(np.flatnonzero(np.diff(ctas) != 1) + 1).tolist(), len(ctas)]
-        parts = ((ctas[begin], end - begin) for begin, end in itertools.pairwise(bounds) if end > begin)
-        return b"".join(self._read(self._places[name] + first * size, count * size) for first, count in parts)
+        """What each thread of some CTAs has stored."""
+        return self._of_ctas(name, ctas, self.threads * nbytes)
+
+    def _of_ctas(self, name: str, ctas: Sequence[int], size: int) -> bytes:
+        """The memory of some CTAs; those that follow each other are read at once."""
+        once, places = np.unique(np.asarray(ctas, np.int64), return_inverse=True)
+        runs = np.split(once, np.flatnonzero(np.diff(once) != 1) + 1)
+        data = b"".join(self._read(self._places[name] + int(run[0]) * size, len(run) * size) for run in runs if len(run))
+        return data if np.array_equal(once, ctas) else np.frombuffer(data, np.uint8).reshape(len(once), size)[places].tobytes()
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""

@@ -152,7 +152,8 @@ class Known:
 
 Histories = dict[tuple[object, ...], Known]
 _MOST_KNOWN = 1 << 14
-_AT_ONCE = 16  # histories that are read at once
+_AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
+_SHORT_LOG = 1 << 20  # bytes
 
 
 def check(
@@ -362,9 +363,10 @@ class _Checker:
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories = list[History]()
-        for first in range(0, grouped.units, _AT_ONCE):
-            histories += self.launch.histories(range(first, min(first + _AT_ONCE, grouped.units)))
+        histories, nbytes = list[History](), 0
+        while (first := len(histories)) < grouped.units:
+            short = 0 < nbytes < first * _SHORT_LOG
+            histories += self.launch.histories(range(first, min(first + (_MANY_AT_ONCE if short else _AT_ONCE), grouped.units)))
             nbytes = sum(history.log.nbytes for history in histories)
             if nbytes > self._most_bytes or histories[-1].shared_bytes > MOST_SHARED:
                 return self._too_large(grouped.units, whole=whole)
