@@ -104,11 +104,43 @@ _ALONE: Final[dict[str, _Spellings]] = {
     "named_barrier": _row("bar.sync 1, 128", "bar.sync 1, 128; cutlass::arch::NamedBarrier::sync(128, 1)", *["bar.sync 1, 128"] * 4),
     "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add"),
     "gpu_fence": _row(
-        "__threadfence()", "__threadfence()", "fence.acq_rel.gpu", "cuda.threadfence() (fence.acq_rel.gpu)", *["fence.acq_rel.gpu"] * 2
+        "__threadfence()",
+        "__threadfence()",
+        "fence.acq_rel.gpu",
+        "cuda.threadfence() (fence.acq_rel.gpu)",
+        "fence.acq_rel.gpu (through tl.inline_asm_elementwise)",
+        "fence.acq_rel.gpu",
     ),
-    "gpu_scope": _row(*[".gpu (cuda::thread_scope_device; an atomic function without _block)"] * 2, *[".gpu"] * 4),
+    "cta_fence": _row(
+        "__threadfence_block()",
+        "__threadfence_block()",
+        "fence.acq_rel.cta",
+        "cuda.threadfence_block() (fence.acq_rel.cta)",
+        *["fence.acq_rel.cta"] * 2,
+    ),
+    "flag_release": _row(
+        *["cuda::atomic_ref with cuda::memory_order_release"] * 2,
+        *["atom.release"] * 2,
+        'tl.atomic_xchg or tl.atomic_add with sem="release"',
+        "st.release or atom.release",
+    ),
+    "flag_acquire": _row(
+        *["cuda::atomic_ref with cuda::memory_order_acquire"] * 2,
+        *["atom.acquire"] * 2,
+        'tl.atomic_add or tl.atomic_cas with sem="acquire"',
+        "ld.acquire or atom.acquire",
+    ),
+    "plain_load": _row(
+        *["use a plain load: without __ldg, and without const __restrict__ on the pointer"] * 2, *["use a plain load (ld.global)"] * 4
+    ),
+    "gpu_scope": _row(
+        *[".gpu (cuda::thread_scope_device; an atomic function without _block)"] * 2, *[".gpu"] * 2, '.gpu (scope="gpu")', ".gpu"
+    ),
     "strong_access": _row(
-        *["an atomic operation, volatile or cuda::atomic_ref"] * 2, *["an atomic operation, .volatile or .relaxed.gpu"] * 4
+        *["an atomic operation, volatile or cuda::atomic_ref"] * 2,
+        *["an atomic operation, .volatile or .relaxed.gpu"] * 2,
+        "tl.atomic_xchg, tl.atomic_add or tl.load(..., volatile=True)",
+        "an atomic operation, .volatile or .relaxed.gpu",
     ),
     "one_thread": _row(
         "if (threadIdx.x == 0), elect.sync",
@@ -149,8 +181,8 @@ _BEHIND: Final[dict[str, _Spellings]] = {
     "mbarrier_wait": _row("cuda::ptx::mbarrier_try_wait_parity", "producer_acquire, consumer_wait", "mbarrier.wait"),
 }
 _READ_FORM: Final = _row(
-    "; cuda::ptx::cp_async_bulk_wait_group_read is the .read form",
-    "; cute::tma_store_wait is the .read form",
+    "; cuda::ptx::cp_async_bulk_wait_group, not cuda::ptx::cp_async_bulk_wait_group_read",
+    "; cute::tma_store_wait is the .read form and does not serve",
 )
 
 # Advice for users who do not write the missing instruction themselves.

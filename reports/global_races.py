@@ -6,19 +6,18 @@ from typing import Final
 
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 
-_FLAG = "the flag that is written at {flag_write_at} and read at {flag_read_at}"
-_RELEASE = "{gpu_fence} after {first_at} and before the flag is written at {flag_write_at} (or a release there)"
-_ACQUIRE = "{gpu_fence} after the flag is read at {flag_read_at} and before {second_at} (or an acquire there)"
+_FLAG = "the flag {flag_at} comes between the {first_role} at {first_at} and the {second_role} at {second_at}"
+_NOT_PUBLISHED = _FLAG + ", but no fence or release publishes the {first_role} before the flag is written"
+_NOT_ACQUIRED = _FLAG + ", but no fence or acquire follows the read of the flag: the {second_role} may be performed before it"
+_RELEASE = " after {first_at} and before the flag is written at {flag_write_at}; or make that write a release ({flag_release})"
+_ACQUIRE = " after the flag is read at {flag_read_at} and before {second_at}; or make that read an acquire ({flag_acquire})"
 
 _BETWEEN_CTAS = "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only"
 
-_AFTER_RELEASE = (
-    "an order between {first_at} and {second_at}: the last release that the {second_role} is behind, at {fence_at}, came before the"
-    " {first_role}"
-)
+_AFTER_RELEASE = "a release after the {first_role} at {first_at}, which the other CTA acquires before the {second_role} at {second_at}"
 _RELEASED_BEFORE = (
-    "the {first_role} at {first_at} comes after its CTA's release at {fence_at}, and the {second_role} at {second_at} is behind that"
-    " release only"
+    "the CTA of the {first_role} at {first_at} releases at {fence_at} before that {first_role}; the {second_role} at {second_at} has"
+    " acquired this release and no later one"
 )
 _LOST_UPDATES: Final = Situation(
     "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
@@ -28,14 +27,14 @@ _LOST_UPDATES: Final = Situation(
 
 READ_ONLY: Final = {
     "not-coherent": Situation(
-        "memory that the launch does not write: a load with .nc needs that",
-        "load with a plain load, or write in another launch",
-        "one of {first_at} and {second_at} loads with .nc bytes that the other writes in the same launch",
+        "memory that nothing writes during the launch: only that may be read with .nc",
+        "{plain_load}, or write in another launch",
+        "one launch writes and loads with .nc the same bytes, at {first_at} and {second_at}",
     ),
     "written-later": Situation(
-        "memory that the launch does not write: a load with .nc needs that",
-        "load with a plain load, or write in another launch",
-        "the {second_role} at {second_at} comes after the load with .nc at {first_at}, but in the same launch",
+        "memory that nothing writes during the launch: only that may be read with .nc",
+        "{plain_load}, or write in another launch",
+        "the {second_role} at {second_at} changes, in the same launch, what the load with .nc at {first_at} has read",
         "warning",
     ),
 }
@@ -45,14 +44,13 @@ FLAG_SIDES: Final = ("no-release", "no-acquire")
 WITHIN_A_CTA: Final = {
     "no-release": Situation(
         "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
-        "put " + _RELEASE,
-        "the {second_role} at {second_at} comes after " + _FLAG + ", but nothing publishes the {first_role} at {first_at} before the flag"
-        " is written",
+        "put {cta_fence}" + _RELEASE,
+        _NOT_PUBLISHED,
     ),
     "no-acquire": Situation(
         "the acquire side: a fence or an acquire between the read of the flag at {flag_read_at} and {second_at}",
-        "put " + _ACQUIRE,
-        "the {second_role} at {second_at} comes after " + _FLAG + ", but nothing keeps it from using older data than the flag",
+        "put {cta_fence}" + _ACQUIRE,
+        _NOT_ACQUIRED,
     ),
 }
 
@@ -97,9 +95,8 @@ GLOBAL_RACE: Final = CatalogueEntry(
     {
         "no-synchronisation": Situation(
             _BETWEEN_CTAS,
-            "if the read is to see the value from before, write to another buffer than is read; if it is to see what the other CTA has"
-            " written, split the kernel in two, with the write in the first and the read in the second, or launch it cooperatively and"
-            " put a barrier of the grid between them, or release and acquire a flag at .gpu scope",
+            "if the read wants the old value, write to another buffer; if it wants what the other CTA writes, read it in a second kernel,"
+            " or put a barrier of the grid between the two (cooperative launch), or release and acquire a flag at .gpu scope",
         ),
         "no-synchronisation/WAW": Situation(
             _BETWEEN_CTAS,
@@ -116,7 +113,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         "weak-access": Situation(
             "a strong access at {weak_at}: only strong accesses of both threads make a flag, a counter or a lock",
             "if the bytes are a flag or a lock, access them at {weak_at} too with {strong_access}, and put {gpu_fence} between that and the"
-            " data; if the {weak_role} sets a first value, or takes the last one, do that in a launch of its own",
+            " data; if the {weak_role} only sets the first value or fetches the last one, do that in a launch of its own",
             "the {strong_role} at {strong_at} is a strong operation, the {weak_role} of the same bytes at {weak_at} is a plain one, and"
             " nothing orders them",
         ),
@@ -141,30 +138,31 @@ GLOBAL_RACE: Final = CatalogueEntry(
         "released-by-other": Situation(
             "a barrier of the CTA between the {first_role} at {first_at} and the release at {fence_at}, which another thread executes",
             "put {cta_barrier} after {first_at} and before the release at {fence_at}",
-            "the {second_role} at {second_at} is behind the release at {fence_at} by one thread of the other CTA, and nothing orders the"
-            " {first_role} at {first_at} by another of its threads before that release",
+            "one thread of a CTA releases at {fence_at}, another does the {first_role} at {first_at}, and nothing orders the two; the"
+            " {second_role} at {second_at} in another CTA has acquired that release only",
         ),
         "no-release": Situation(
             "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",
-            "put " + _RELEASE,
-            "the {second_role} at {second_at} comes after its CTA has read " + _FLAG + ", but nothing publishes the {first_role} at"
-            " {first_at} before the flag is written",
+            "put {gpu_fence}" + _RELEASE,
+            _NOT_PUBLISHED,
         ),
         "no-acquire": Situation(
             "the acquire side: a fence or an acquire at .gpu scope between the read of the flag at {flag_read_at} and {second_at}",
-            "put " + _ACQUIRE,
-            "the {second_role} at {second_at} comes after its CTA has read " + _FLAG + ", but nothing keeps it from using older data than"
-            " the flag",
+            "put {gpu_fence}" + _ACQUIRE,
+            _NOT_ACQUIRED,
         ),
         "other-threads": Situation(
             "a barrier of the CTA between the thread that has acquired the flag and the {second_role} at {second_at}",
             "put {cta_barrier} after the flag has been read, before {second_at}",
-            "the {first_role} at {first_at} is ordered before another thread of the CTA than the one of the {second_role} at {second_at}",
+            "one thread of a CTA has acquired what the other CTA has written at {first_at}, another thread does the {second_role} at"
+            " {second_at}, and nothing orders the two",
         ),
         "no-warp-sync": Situation(
             "{warp_barrier} between the lane that releases or acquires the flag and the others of its warp",
-            "put {warp_barrier} between the access and the flag: after {first_at}, or before {second_at}",
-            "another lane of a warp has released or acquired the flag between {first_at} and {second_at}",
+            "put {warp_barrier} between the access and the flag: after {first_at} and before the release, or after the acquire and before"
+            " {second_at}",
+            "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the access releases or acquires"
+            " it, and nothing orders the two lanes",
             "warning",
         ),
         **READ_ONLY,
@@ -191,29 +189,30 @@ SCOPES: Final = {
     "access-scope": Situation(
         ".gpu scope on both accesses: the scope at {narrow_at} excludes the other CTA",
         "widen the scope at {narrow_at} to {gpu_scope}",
-        "CTAs access the same bytes at {first_at} and {second_at}, and the scope of the access at {narrow_at} does not include the other",
+        "CTAs access the same bytes at {both_at}, and the scope of the access at {narrow_at} does not include the other CTA",
     ),
     "fence-scope": Situation(
-        "a fence at .gpu scope between {first_at} and {second_at}: that at {fence_at} has a scope that excludes the other CTA",
+        "a fence at .gpu scope between {first_at} and {second_at}: the scope of the fence at {fence_at} excludes the other CTA",
         "write {gpu_fence} in place of the fence at {fence_at}",
-        "the fence at {fence_at} orders the {first_role} at {first_at} for threads of its own CTA or cluster only; the {second_role} at"
-        " {second_at} is in another one",
+        "the fence at {fence_at} orders the {first_role} at {first_at} only for threads of its own CTA or cluster, and the {second_role} at"
+        " {second_at} is outside of it",
     ),
     "release-scope": Situation(
-        "a release at .gpu scope before the flag is written at {flag_write_at}: the scope of that at {fence_at} excludes the other CTA",
+        "a release at .gpu scope before the flag is written at {flag_write_at}: the scope at {fence_at} excludes the other CTA",
         "widen the scope at {fence_at} to {gpu_scope}, or put {gpu_fence} there",
-        "the {first_role} at {first_at} is published at {fence_at} only to threads of its own CTA; the {second_role} at {second_at} is in"
-        " another one",
+        "the release at {fence_at} publishes the {first_role} at {first_at} only to threads of its own CTA, and the {second_role} at"
+        " {second_at} is in another CTA",
     ),
     "acquire-scope": Situation(
         "an acquire at .gpu scope after the flag is read at {flag_read_at}: the scope of the present one excludes the other CTA",
         "widen the scope of what acquires after {flag_read_at} to {gpu_scope}, or put {gpu_fence} there",
-        "the {second_role} at {second_at} acquires what its own CTA has published; the {first_role} at {first_at} is in another one",
+        "the acquire before the {second_role} at {second_at} covers only what its own CTA has published, and the {first_role} at {first_at}"
+        " is in another CTA",
     ),
     "flag-scope": Situation(
-        "a flag at .gpu scope: the accesses at {flag_write_at} and {flag_read_at} must both include the other CTA",
-        "widen the scope of both to {gpu_scope}",
-        "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the scope of the flag between them"
-        " does not include both",
+        "a flag at .gpu scope: its scope at {flag_places} must include the other CTA",
+        "widen the scope at {flag_places} to {gpu_scope}",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} are in different CTAs, but the scope of the flag {flag_at}"
+        " between them does not include both",
     ),
 }

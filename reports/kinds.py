@@ -46,14 +46,15 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
         policy=chosen.policy,
         message=frameworks.tidy((chosen.message or kind.message).format_map(words)),
         missing=frameworks.tidy(chosen.missing.format_map(words)),
-        fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(chosen, kind, framework),
+        fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(finding, chosen, framework),
         situation=f"{name}@{shape}" if f"{name}@{shape}" in kind.situations else name,
     )
 
 
-def _advice(chosen: Situation, kind: CatalogueEntry, framework: str) -> str:
-    """The framework's advice; none for a note."""
-    return "" if chosen.severity == "note" else frameworks.advice(framework, kind.id)
+def _advice(finding: Finding, chosen: Situation, framework: str) -> str:
+    """The framework's advice; none for a note. Flags and order in global memory are the user's, whatever the compiler places."""
+    users = finding.kind in ("data-race", "scope") and bool(finding.accesses) and _first(finding).space == "global"
+    return "" if users or chosen.severity == "note" else frameworks.advice(framework, finding.kind)
 
 
 def refined(finding: Finding, situation: str | None) -> str:
@@ -223,6 +224,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "others": "others do not",
     }
     base = {**unknown, "bytes": _bytes_phrase(finding), **words, **given}
+    base |= _flag_words(base["flag_write_at"], base["flag_read_at"])
     wait = WAITS.get(operation, WAITS["cp.async"])
     spelled = frameworks.words_of(framework, operation)
     if operation in SIGNALLED:
@@ -235,6 +237,13 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
         **base,
     }
+
+
+def _flag_words(written: str, read: str) -> dict[str, str]:
+    """A flag's two places, or the one place of an atomic operation that does both."""
+    if written == read:
+        return {"flag_at": f"that is updated at {written}", "flag_places": written}
+    return {"flag_at": f"that is written at {written} and read at {read}", "flag_places": f"{written} and {read}"}
 
 
 _INIT_IN_CLUSTER: Final = " (for other CTAs of a cluster: fence.mbarrier_init.release.cluster and a cluster barrier)"

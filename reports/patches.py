@@ -9,7 +9,7 @@ from typing import Final
 
 from consan.reports.model import FixStep, VerifiedFix
 
-_CALL: Final = re.compile(r"__sync(threads|warp)\(\)$")
+_CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence)\(\)$")
 
 
 def statement(step: FixStep) -> str:

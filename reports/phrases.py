@@ -310,5 +310,5 @@ def _ran(report: Report) -> str:
     sync = sum(kernel.sync_sites for kernel in report.kernels)
     return (
         f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')} on {report.device}; "
-        f"{memory:,} memory and {sync:,} synchronisation instructions watched"
+        f"{memory:,} shared-memory and {sync:,} synchronisation instructions watched"
     )

@@ -15,6 +15,7 @@ from consan.reports.model import FixStep, VerifiedFix, plural
 _SPELLED: Final = (
     (re.compile(r"bar\.sync 0$"), "cta_barrier", ""),
     (re.compile(r"bar\.warp\.sync 0xffffffff$"), "warp_barrier", ""),
+    (re.compile(r"fence\.(?:sc|acq_rel)\.gpu$"), "gpu_fence", ""),
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )
@@ -59,7 +60,7 @@ def spelling(framework: str, instruction: str) -> str:
         if found := pattern.match(instruction):
             leave = found[1] if found.groups() else ""
             name = words_of(framework, operation)[word].replace("{leave}", leave).partition(" (")[0]
-            return "" if instruction.startswith(name) else name
+            return "" if name.startswith(instruction.partition(".")[0]) else name
     return ""
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import json
+from collections.abc import Iterator
 from typing import Any
 
 import jsonschema
@@ -20,6 +21,21 @@ VALIDATOR = jsonschema.Draft202012Validator(json_format.schema())
 
 def test_the_schema_is_a_schema() -> None:
     jsonschema.Draft202012Validator.check_schema(json_format.schema())
+
+
+def test_each_field_is_described() -> None:
+    assert not list(_undescribed(json_format.schema(), "")), "say what it means, and in which unit"
+
+
+def _undescribed(schema: dict[str, Any], path: str) -> Iterator[str]:
+    for key, field in schema.get("properties", {}).items():
+        if "description" not in field and "const" not in field:
+            yield f"{path}.{key}"
+        yield from _undescribed(field, f"{path}.{key}")
+    for key, field in schema.get("$defs", {}).items():
+        yield from _undescribed(field, key)
+    if isinstance(items := schema.get("items"), dict):
+        yield from _undescribed(items, f"{path}[]")
 
 
 @pytest.mark.parametrize("report", REPORTS.values(), ids=REPORTS)
