@@ -195,20 +195,19 @@ class Beside:
     _kernels: dict[tuple[int, str], tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
     _strangers: dict[tuple[int, str], set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
 
-    def nodes(self) -> tuple[GraphNode, ...]:
-        """All that was done, as nodes of a graph."""
-        return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
+    def nodes(self) -> tuple[GraphNode, ...] | None:
+        """All that was done, as nodes of a graph. None: it was too much."""
+        return None if self.timeline.forgotten else tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
 
     def graph_launched(self, session: Session, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
         """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""
         place, numbers = self.place(stream, programmatic=False), dict[int, int]()
         start = place.start | after & self.timeline.everything
+        others = self.timeline.everything - start
         for node in nodes:
-            known = frozenset(numbers.values())
             begins = start | {numbers[each] for each in node.start}
-            numbers[node.number] = self._add(
-                session, replace(node.done, stream=stream), StreamPlace(begins, begins), waits=False, known=known
-            )
+            done = replace(node.done, stream=stream)
+            numbers[node.number] = self._add(session, done, StreamPlace(begins, begins), waits=False, others=others)
         return start | frozenset(numbers.values())
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
@@ -268,9 +267,10 @@ class Beside:
     def _with_room(self, rows: Rows) -> Rows | None:
         return rows if self._rows + len(rows) <= MOST_ROWS else None
 
-    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, known: Numbers = frozenset()) -> int:
-        """`known`: those with which it was compared before."""
-        for number in sorted(self.timeline.everything - place.start - known):
+    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
+        """`others`: those with which it is compared; None: all that may run beside it."""
+        beside = self.timeline.everything - place.start if others is None else self.timeline.left(others)
+        for number in sorted(beside):
             self._compare(session, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         self._done[number], self._starts[number] = done, place.start

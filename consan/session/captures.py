@@ -6,7 +6,7 @@ was given before, with the order that they have; launches of one executable grap
 
 A launch into a graph takes called hooks. Its accesses are known only if they are proven.
 
-Not followed: graphs that a program makes node by node, and those that it changes (their launches are operations of which nothing is known),
+Not followed: graphs that a program makes node by node, those that it changes, and those of many nodes (operations of which nothing is known),
 and events that are nodes (driver_calls.py ends the comparison).
 """
 
@@ -21,7 +21,7 @@ from consan.session.streams import Event, Numbers, Stream
 if TYPE_CHECKING:
     from consan.session.followed_streams import FollowedStreams
 
-_UNKNOWN: Final = "a graph that was not captured, or was changed,"
+_UNKNOWN: Final = "a graph that was not captured as a whole, or was changed,"
 _NONE: Final[Numbers] = frozenset()
 
 
@@ -81,8 +81,9 @@ class Captures:
         """A capture has ended in a graph."""
         capture = self._captured.get(handle)
         self._captured = {key: each for key, each in self._captured.items() if each is not capture}
-        if capture is not None and capture.whole and graph:
-            self.graphs[graph] = capture.beside.nodes()
+        nodes = capture.beside.nodes() if capture is not None and capture.whole else None
+        if nodes is not None:
+            self.graphs[graph] = nodes
 
     def record(self, event: int, place: WorkPlace) -> None:
         """An event is recorded."""

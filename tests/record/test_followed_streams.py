@@ -310,7 +310,7 @@ def test_a_graph_that_is_not_known(change: str) -> None:
     calls.call("cuGraphLaunch", executable, of_graph)
     framework.launch(stream=other, out=1 << 10)
     report = framework.report()
-    why = "all accesses of a graph that was not captured, or was changed, are not known"
+    why = "all accesses of a graph that was not captured as a whole, or was changed, are not known"
     assert not report.findings
     assert (why in gap(report)) is (change != "none"), gap(report)
 
@@ -321,3 +321,15 @@ def test_a_launch_into_a_graph_whose_accesses_are_not_known() -> None:
     report = framework.report()
     assert not report.findings
     assert "it was not compared with what may run beside it in another stream: all its accesses are not known" in gap(report)
+
+
+@pytest.mark.parametrize("most", [8, 1])
+def test_a_graph_of_many_nodes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Not all of its nodes are kept: nothing of it is known."""
+    monkeypatch.setattr(beside, "MOST_OF_PROGRAM", most)
+    framework, executable = captured(True)
+    framework.calls.call("cuGraphLaunch", executable, framework.calls.stream())
+    framework.launch(stream=framework.calls.stream(), out=8)
+    report = framework.report()
+    assert ("all accesses of a graph that was not captured as a whole" in gap(report)) is (most == 1), gap(report)
+    assert bool(report.findings) is (most == 8)
