@@ -197,7 +197,9 @@ class Beside:
 
     def nodes(self) -> tuple[GraphNode, ...] | None:
         """All that was done, as nodes of a graph. None: it was too much."""
-        return None if self.timeline.forgotten else tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
+        if self.timeline.forgotten:
+            return None
+        return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
 
     def graph_launched(self, session: Session, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
         """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""

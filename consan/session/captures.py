@@ -6,8 +6,8 @@ was given before, with the order that they have; launches of one executable grap
 
 A launch into a graph takes called hooks. Its accesses are known only if they are proven.
 
-Not followed: graphs that a program makes node by node, those that it changes, and those of many nodes (operations of which nothing is known),
-and events that are nodes (driver_calls.py ends the comparison).
+Not followed: graphs that a program makes node by node, those that it changes, those of many nodes (operations of which nothing is known), and
+events that are nodes (driver_calls.py ends the comparison).
 """
 
 from __future__ import annotations
