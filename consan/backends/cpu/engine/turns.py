@@ -56,13 +56,15 @@ class Turns:
 
     def part(self, group: LaneGroup) -> bool:
         """Several CTAs are about to write at once what others may poll: one of them does so later. Returns whether one does."""
-        ctas = self.wave.cta_of[group.lanes]
-        last = ctas[-1]
-        if ctas[0] == last or self.parted >= PARTED:
+        places = self.wave.cta_of[group.lanes]
+        if places[0] == places[-1]:
+            places = self.wave.warp_in_cta[group.lanes]
+        last = places[-1]
+        if places[0] == last or self.parted >= PARTED:
             return False
         self.parted += 1
-        self.ready.push(LaneGroup(group.lanes[ctas == last], group.stack, group.block, group.round + 1))
-        group.set_lanes(group.lanes[ctas != last])
+        self.ready.push(LaneGroup(group.lanes[places == last], group.stack, group.block, group.round + 1))
+        group.set_lanes(group.lanes[places != last])
         return True
 
     def looks_later(self, group: LaneGroup, block: BoundBlock) -> bool:
