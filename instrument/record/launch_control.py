@@ -25,7 +25,8 @@ if TYPE_CHECKING:
 _REQUEST = "try_cancel"
 _EVERY_CTA = 0xFFFF
 _SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "tcgen05"})
-_SELECTS = ("selp", "and", "or", "slct")
+_SELECTS = ("selp", "slct")
+_JOINS = ("and", "or")  # of predicates; of words they are arithmetic, as in the address tile * 64 | lane
 
 
 def is_query(work: Work) -> bool:
@@ -110,7 +111,8 @@ def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
     family, name = (row.family, row.name) if row is not None else ("", "")
     names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    passes, shows = family == "arithmetic" and name not in _SELECTS, family in _SHOWS or flow_of(instruction) != ""
+    selects = name in _SELECTS or (name in _JOINS and "pred" in instruction.parts)
+    passes, shows = family == "arithmetic" and not selects, family in _SHOWS or flow_of(instruction) != ""
     for query, registers in list(state.items()):
         if shows and registers & _keys(instruction, names):
             yield query

@@ -172,8 +172,9 @@ def _read_launch(kernel: KernelFile, value: str) -> None:
 def _read_argument(kernel: KernelFile, text: str) -> None:
     name, _, rest = text.partition(" ")
     if rest.startswith("tma:"):
-        buffer, *options = rest.removeprefix("tma:").split(",box=", 1)
-        parsed = parse_options(f"box={options[0]}".split(",")) if options else {}
+        shape, _, given = rest.removeprefix("tma:").partition("=")
+        fill, *options = given.split(",", 1)
+        buffer, parsed = f"{shape}={fill}", parse_options(options[0].split(",")) if options else {}
         kernel.maps[name] = (buffer.partition("[")[0], parsed)
         text = f"{name} {buffer}"
     if rest.startswith("tensor:"):

@@ -12,6 +12,7 @@ from planted import break_checker
 import consan
 from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
 from consan.checker import build, replay
+from consan.instrument.record import launch_control
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
 ORDER, MEMORY, LAUNCHES, OPERATIONS = "tensor_order.hpp", "tensor_memory.hpp", "launch_control.hpp", "operations.hpp"
@@ -107,3 +108,15 @@ def test_bytes_that_a_cta_does_not_expect(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr(MBarriers, "completion", forgiving)
     assert {kind for kind, *_ in right} == {"deadlock"}
     assert _found("launch_bytes_not_expected", True) != right
+
+
+def test_arithmetic_that_selects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """R-C5: an id that is joined with other bits of an address is still shown by the access."""
+    right = _found("launch_tile_of_refusal", True)
+    monkeypatch.setattr(launch_control, "_SELECTS", (*launch_control._SELECTS, "or"))
+    text = twin_file.kernel(KERNELS / "launch_tile_of_refusal.cu", True).ptx + "\n// broken\n"
+    spec = twin_file.read(KERNELS / "launch_tile_of_refusal.cu")
+    made = consan.Kernel(text, entry="kernel")
+    report = consan.launch(made, spec.grid, spec.block, spec.parameters(spec.fresh_args()), device="cpu", engine="record")
+    assert "clc-misuse" in {kind for kind, *_ in right}
+    assert "clc-misuse" not in {one.kind for one in report.findings}
