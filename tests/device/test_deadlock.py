@@ -160,7 +160,7 @@ extern "C" __global__ void fine(unsigned rounds, unsigned* out) {
     out[blockIdx.x * 96 + t] = seen;
 }
 
-// A thread spins on memory that nobody writes while the others wait for it. Nothing is proven of it on a GPU, nor where it may end by itself.
+// A thread spins on memory that nobody writes while the others wait for it. Nothing is proven on a GPU, nor where it may end by itself.
 extern "C" __global__ void spins(volatile unsigned* flag, unsigned* out, int counts) {
     __shared__ u64 b;
     const unsigned t = threadIdx.x;

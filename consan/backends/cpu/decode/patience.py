@@ -83,7 +83,7 @@ class PatientLoops:
 def _is_quiet(instruction: Instruction) -> bool:
     """Whether an instruction changes nothing but registers, is of its own thread, and goes on in its function."""
     flow = flow_of(instruction)
-    if HOOKS in instruction.text and (flow == "call" or is_of_hooks(instruction)):
+    if HOOKS in instruction.text and (flow in ("call", "trap") or is_of_hooks(instruction)):
         return True
     row = lookup(instruction.parts)
     if row is None or flow in ENDS | {"call", "table"} or is_collective(instruction) or is_aligned(instruction):
