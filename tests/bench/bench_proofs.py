@@ -1,4 +1,4 @@
-"""Which launches of the corpus's kernels are proven apart before they run, how long it takes, and why the others are not; on the host alone.
+"""Which launches of the corpus's kernels are proven before they run, how long it takes, and why others are not; on the host alone.
 
     PYTHONPATH=tests:tests/real CONSAN_CORPUS_PYTHON=/path/to/python-with-triton python tests/bench/bench_proofs.py [--small] [NAME ...]
 
