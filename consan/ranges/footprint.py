@@ -25,7 +25,8 @@ MOST_RUNS: Final = 1 << 20  # of bytes, of one access in all CTAs
 
 @dataclass(frozen=True, eq=False)
 class Touched:
-    """The runs of bytes that an instruction touches, apart and in order. `certain`: all of them are touched, not only some.
+    """The runs of bytes that an instruction touches, apart and in order. `certain`: all of them are touched, not only some, and by no
+    operation that may meet one of its kind.
 
     `base`: the pointer that they are added to; None: they are addresses.
     """
@@ -47,14 +48,15 @@ def footprint(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents
 
 def _touched(accesses: Iterable[SpreadAccess]) -> Iterator[Touched]:
     """Those of each instruction."""
-    found: dict[tuple[AccessForm, bool, int | None], list[tuple[Numbers, Numbers]]] = {}
+    found: dict[tuple[int, bool, int | None], list[SpreadAccess]] = {}
     for access in accesses:
         assert access.form is not None
-        kind = access.form, access.certain and not access.form.strong, access.base
-        found.setdefault(kind, []).append(_runs(access))
-    for (form, certain, base), runs in found.items():
-        begin, end = _in_order(*(np.concatenate(column) for column in zip(*runs, strict=True)))
-        yield Touched(form, certain, base, begin, end)
+        certain = access.certain and not (access.form.strong or access.form.reduces)
+        found.setdefault((id(access.form), certain, access.base), []).append(access)
+    for (_, certain, base), same in found.items():
+        begin, end = _in_order(*(np.concatenate(column) for column in zip(*map(_runs, same), strict=True)))
+        assert same[0].form is not None
+        yield Touched(same[0].form, certain, base, begin, end)
 
 
 def _runs(access: SpreadAccess) -> tuple[Numbers, Numbers]:

@@ -13,7 +13,20 @@ import pytest
 import consan
 from consan import ranges
 from consan.instrument.ptx import parse
-from consan.ranges import LaunchExtents, NotProven, Slice, accesses, boxes, copies, deciding, forms, meetings, proof, slices, walk
+from consan.ranges import (
+    LaunchExtents,
+    NotProven,
+    Slice,
+    accesses,
+    boxes,
+    copies,
+    deciding,
+    forms,
+    meetings,
+    proof,
+    slices,
+    walk,
+)
 from consan.session import proofs
 from consan.session.proofs import Proofs
 from consan.tensormap import encoding
@@ -242,6 +255,16 @@ def test_a_copy_is_another_write_in_each_round() -> None:
     for of_cta, apart in ((np.zeros(1, np.int64), False), (4 * np.arange(16), True), (2 * np.arange(16), False)):
         access = accesses.SpreadAccess(np.zeros(1, np.int64), of_cta, np.zeros(1, np.int64), 4, True, False, 0, 16, form)
         assert (not meetings.meet([walk.Path(np.zeros(1, np.int64), np.zeros(1, np.int64), accesses=[access])])) is apart
+
+
+@pytest.mark.parametrize(("case", "certain"), [("boxes of their own", True), ("sums of all", False)])
+def test_the_footprint_of_copies(case: str, certain: bool) -> None:
+    """Boxes are touched for certain; reductions of another launch may meet them."""
+    kernel = Slice(parse(f"{HEAD}{CASES[case][0]}ret; }}").functions[0])
+    maps = [encoding.encode_tiled("u32", 1 << 20, (16, 64), (64,), (16, 8))] * 2
+    (touched,) = ranges.footprint(kernel, (*maps, bytes(8), bytes(4)), LaunchExtents((CTAS, 1, 1), (BLOCK, 1, 1)))
+    rows = 1 if case == "sums of all" else CTAS
+    assert (touched.certain, touched.begin.tolist(), touched.end.tolist()) == (certain, [0], [rows * ROWS * COLUMNS * 4])
 
 
 # What is not followed: the opcode of a tensor load, or its map, and why.
