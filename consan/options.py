@@ -201,8 +201,8 @@ SESSION: Final = (
     Option("--launch-count", "check N launches at most", read_positive, metavar="N"),
     Option(
         "--timeout",
-        "stop a launch that takes longer: the run is incomplete then, and says where the threads were; if not given, the virtual"
-        " machine stops one whose threads poll for 60 s while no memory changes, and nothing else stops one that counts or stores",
+        "stop a launch that takes longer: the run is then incomplete, and says where the threads were; if not given, only the virtual"
+        " machine stops a launch: when its threads poll for 60 s while no memory changes",
         read_seconds,
         metavar="SECONDS",
     ),
@@ -220,16 +220,16 @@ SESSION: Final = (
     ),
     Option(
         "--engine",
-        "record: the kernel writes down what it does, and the host checks it; inline: calls in the kernel check it;"
-        " what record does not take yet is checked inline, and the report says so; auto: record; inline on"
-        " a GPU for launches into graphs, and in stress, reduce and replay of schedules",
+        "record: the kernel logs what it does, and the host checks the log; inline: calls in the kernel check it while it runs; auto:"
+        " record, but inline for launches into graphs on a GPU, and in stress, reduce and replay. What record does not take is"
+        " checked inline, and the report says so",
         default="auto",
         choices=ENGINES,
     ),
     Option(
         "--global",
-        "look for races in global memory. auto: where kernels are recorded, as far as they can be, and of launches by a program on a GPU"
-        " in the first of each shape and in those that are proven apart; on: in all, else the verdict is incomplete; off: nowhere",
+        "look for races in global memory. auto: in recorded launches, but of those that a program makes on a GPU only in the first of each"
+        " shape and in those that arithmetic proves free of races; on: in all, else the verdict is incomplete; off: in none",
         default="auto",
         choices=GLOBALS,
         key="global_memory",
@@ -243,8 +243,8 @@ SESSION: Final = (
     _switch("--exhaustive", "replay each CTA, also those that did the same as others (recorded launches)"),
     Option(
         "--sample",
-        "of a recorded launch, replay at most N CTAs, spread over the grid, and what did the same; other CTAs are not checked, and the"
-        " verdict is incomplete",
+        "replay at most N CTAs of a recorded launch, spread over the grid; CTAs that did the same count as checked; if others are left,"
+        " the verdict is incomplete",
         read_positive,
         metavar="N",
     ),

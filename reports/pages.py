@@ -31,7 +31,7 @@ def page(kind_id: str) -> str:
         "Right:\n\n" + textwrap.indent(explanation.fixed.rstrip(), "    "),
         _labelled("How to fix it", explanation.repair),
         f"Try it:\n\n    consan check FILE.cu {explanation.launch}",
-        "To let one finding stand, with the reason why:\n\n" + textwrap.indent(suppression(kind_id), "    "),
+        "To accept one finding, with a reason:\n\n" + textwrap.indent(suppression(kind_id), "    "),
     )
     return "\n\n".join(blocks) + "\n"
 
@@ -57,7 +57,7 @@ def markdown(kind_id: str) -> str:
         f"**How to fix it.** {_one_line(explanation.repair)}",
         "**Try it**",
         _fenced("console", f"$ consan check FILE.cu {explanation.launch}"),
-        "**To let one finding stand, with the reason why**",
+        "**To accept one finding, with a reason**",
         _fenced("text", suppression(kind_id)),
     )
     return "\n\n".join(blocks) + "\n"

@@ -290,18 +290,24 @@ def _recorded(report: Report) -> str:
 
 
 def _outer(report: Report) -> str:
-    """`4,096 accesses, of which 96 can meet a write of another thread and were compared`: all others cannot race.
+    """`4,096 accesses; 96 touch bytes that another thread writes, and were compared`: the others cannot race.
 
-    `512 accesses, proven apart before their launch`; `...; 512 of them were proven apart before their launch` if not all were.
+    `512 accesses, proven free of races before their launch`; `...; 512 were proven free of races before their launch` if not all were.
     """
     names = ("global_accesses", "global_compared", "global_proven")
     accesses, compared, proven = (sum(getattr(kernel, name) for kernel in report.kernels) for name in names)
     if not accesses:
         return ""
+    number = plural(accesses, "access", "accesses")
     if proven == accesses:
-        return f"{plural(accesses, 'access', 'accesses')}, proven apart before their launch"
-    apart = f"; {proven:,} of them were proven apart before their launch" if proven else ""
-    return f"{plural(accesses, 'access', 'accesses')}, of which {compared:,} can meet a write of another thread and were compared{apart}"
+        return f"{number}, proven free of races before their launch"
+    met = (
+        f"{compared:,} touch bytes that another thread writes, and were compared"
+        if compared
+        else "none touches bytes that another thread writes"
+    )
+    apart = f"; {proven:,} were proven free of races before their launch" if proven else ""
+    return f"{number}; {met}{apart}"
 
 
 def _ran(report: Report) -> str:

@@ -209,8 +209,10 @@ def _cache() -> Iterator[Line]:
 
 def _environment() -> Iterator[Line]:
     known = {**{option.variable: option.help for option in options.ALL}, **options.OTHER_VARIABLES}
-    for name, purpose in known.items():
-        yield Line("environment", name, INFO, f"{os.environ[name]}  ({purpose})" if name in os.environ else f"not set  ({purpose})")
+    for name in (name for name in known if name in os.environ):
+        yield Line("environment", name, INFO, f"{os.environ[name]}  ({known[name]})")
+    if not known.keys() & os.environ.keys():
+        yield Line("environment", "CONSAN_*", INFO, "none is set; `consan run --help` names them")
     for name in options.unknown_variables(os.environ):
         yield Line("environment", name, MISSING, "unknown", "nothing reads it")
 

@@ -80,12 +80,17 @@ def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> N
 
 @pytest.mark.parametrize(("source", "accesses", "compared", "proven"), [(FINE, 128, 0, 128), (RACY, 128, 128, 0), (LOADED, 256, 0, 0)])
 def test_what_needed_no_comparison_is_counted(source: str, accesses: int, compared: int, proven: int) -> None:
-    """A report counts the accesses, those that can meet a write of another thread, and those that are proven apart before the launch."""
+    """A report counts the accesses, those of bytes that another thread writes, and those that are proven before the launch."""
     report = _report(source, "auto")
     (kernel,) = report.kernels
     assert (kernel.global_accesses, kernel.global_compared, kernel.global_proven) == (accesses, compared, proven)
-    how = "proven apart before their launch" if proven else f"of which {compared} can meet a write of another thread and were compared"
-    assert f"global: {accesses} accesses, {how}" in " ".join(str(report).split())
+    met = (
+        f"; {compared} touch bytes that another thread writes, and were compared"
+        if compared
+        else "; none touches bytes that another thread writes"
+    )
+    how = ", proven free of races before their launch" if proven else met
+    assert f"global: {accesses} accesses{how}" in " ".join(str(report).split())
     shown = json.loads(render(report, "json"))["kernels"][0]
     assert (shown["global_compared"], shown["global_proven"]) == (compared, proven)
     (kernel,) = _report(source, "off").kernels
