@@ -107,7 +107,7 @@ def _compile(
 
 @dataclass
 class _Block:
-    """What `launch` did inside of a `check()`: its reports, and the launches that may run beside later ones."""
+    """The launches inside of a `check()`: their reports, and the launches that may run beside later ones."""
 
     reports: list[Report] = field(default_factory=list)
     beside: Beside = field(default_factory=Beside)

@@ -50,7 +50,7 @@ class Config:
 
 
 def load(start: Path | None = None) -> Config:
-    """The configuration for a folder (the working directory); an empty one if there is none."""
+    """The configuration for a folder (the working directory); an empty one without such a file."""
     for folder in _folders((start or Path.cwd()).absolute()):
         path = folder / NAME
         table = _table(path) if path.is_file() else None

@@ -1,6 +1,6 @@
 """One line on standard error that says how far consan's own work is: modules prepared, CTAs done. It goes when the work is done.
 
-Nothing is written where nobody watches (no terminal, `--quiet`), nor in the first moments. The line is written from inside the work, at
+Nothing is written without a terminal, with `--quiet`, or in the first moments. The line is written from inside the work, at
 most ten times a second, and never while the user's program runs: no thread, and no output of the program is redirected.
 
 Not shown: what happens within one wave of CTAs on the virtual machine, and how far a launch on a GPU is.

@@ -194,7 +194,7 @@ class Places(Mapping[int, Place]):
         return place_of(self.module, chosen) if chosen is not None else None
 
     def __getitem__(self, line: int) -> Place:
-        """What a thread that stands at a line waits for; else the line's last instruction."""
+        """The instruction at which a thread at a line waits; else the line's last one."""
         there = self._lines[line]
         return place_of(self.module, next(filter(may_wait, there), there[-1]))
 

@@ -159,14 +159,14 @@ class Counted:
 
 @dataclass(frozen=True)
 class Stores:
-    """Where a kernel writes a shared variable, each place once, and the bytes that the access reads in all (0: unknown)."""
+    """The places at which a kernel writes a shared variable, each once, and the number of bytes that the access reads (0: unknown)."""
 
     places: tuple[Place, ...]
     bytes: int = 0
 
 
 class Relations(Protocol):
-    """What the text of a module says about its sites."""
+    """The relations between a module's sites that follow from its text."""
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """The intended order of two accesses in a program that lacks a barrier; None if the text does not tell.
@@ -221,5 +221,5 @@ class Relations(Protocol):
         ...
 
     def stretches(self, first: Site, second: Site, threads: Threads) -> Stretches | None:
-        """What synchronises around (1) and (2), for their threads; None if the text does not tell."""
+        """The synchronisation around (1) and (2), for their threads; None if the text does not tell."""
         ...

@@ -46,7 +46,7 @@ class AdviceLine:
 
     @property
     def remarks(self) -> tuple[str, ...]:
-        """What is known of it besides."""
+        """Further facts about it."""
         several = f"{self.instructions} instructions" if self.instructions > 1 else ""
         lines, number = ", ".join(map(str, self.free)), len(self.free)
         free = f"{number} of them may go{' together' * (number > 1)}: PTX {'lines' if number > 1 else 'line'} {lines}" if lines else ""

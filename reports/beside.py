@@ -46,7 +46,7 @@ class Side(Protocol):
 
     @property
     def what(self) -> str:
-        """What was done, in words."""
+        """The operation, in words."""
 
     def access(self, begin: int) -> Access:
         """The access as reports show it. `begin`: the address of its first byte there."""

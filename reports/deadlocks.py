@@ -139,7 +139,7 @@ def _lack(state: Phase) -> str:
 
 
 def _lacking(states: Sequence[Phase]) -> str:
-    """What the awaited phases lack, for the first of them, in the order of the message."""
+    """The signals that the awaited phases lack: of the first of them, in the order of the message."""
     lacks = [f"{_lack(state)} ({state.name}, phase {state.phase})" for state in states[:NAMED]]
     return "; ".join(lacks)
 

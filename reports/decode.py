@@ -81,7 +81,7 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
 
 
 def _words_key(found: Found, module: ModuleSites) -> tuple[Any, ...]:
-    """What findings that will be merged agree in: an unrolled loop has many pairs of instructions, and few pairs of source places."""
+    """The common key of findings that will be merged: an unrolled loop has many pairs of instructions, and few pairs of source places."""
     sites = (module.site(int(found.event[name])) for name in ("site", "other_site"))
     places = (replace(site, number=0, ptx_line=0, ptx="") if site and site.file else site for site in sites)
     hazard = int(found.own["hazard"]) if is_conflict(found) else 0

@@ -67,7 +67,7 @@ def executed_in_part(finding: Finding, came: int) -> Finding:
 
 
 def _where(finding: Finding, split: Split) -> str:
-    """What the other lanes do, as the end of a sentence."""
+    """The end of a sentence, which says what the other lanes do."""
     verb = "has" if split.others.bit_count() == 1 else "have"
     if split.how == Parted.EXITED:
         return f"{verb} exited"

@@ -47,7 +47,7 @@ def situation_of(found: Found) -> str | None:
 
 
 def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
-    """What the catalogue's words need beside the accesses."""
+    """The facts beside the accesses that the catalogue's words need."""
     done = completion_of(found)
     leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
     leave = int(min(leave, left_in_flight(module.fixes.get(int(found.event["table"])))))

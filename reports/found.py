@@ -105,7 +105,7 @@ def merged(found: Found, table: Records | None) -> tuple[int, int, int, int]:
 
 
 def layout_of(found: Found, module: ModuleSites) -> Layout:
-    """Where the kernel's shared variables lie."""
+    """The layout of the kernel's shared variables."""
     return module.layout(entry_of(found, module))
 
 

@@ -204,7 +204,7 @@ def _state(finding: Finding) -> str:
 
 
 def _calls(finding: Finding) -> str:
-    """What is missing and how to fix it."""
+    """The missing synchronisation, and the fix."""
     calls = (("missing", "Missing", finding.missing), ("fix", "Fix", finding.fix))
     boxes = "".join(f'<p class="call {style}"><b>{label}</b> {_text(_sentence(text))}</p>' for style, label, text in calls if text)
     return f'<div class="calls">{boxes}</div>\n' if boxes else ""

@@ -301,7 +301,7 @@ def _bytes_phrase(finding: Finding) -> str:
 
 
 def _limit(shared_bytes: int | None) -> str:
-    """Where the CTA's shared memory ends."""
+    """A phrase for the end of the CTA's shared memory."""
     if shared_bytes is None:
         return "that is outside the CTA's shared memory"
     return f"the CTA's shared memory is bytes 0..{shared_bytes - 1:,}" if shared_bytes else "the CTA has no shared memory"

@@ -47,8 +47,8 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort by severity, then by count. Ties are broken by kernel, kind and place, so that equal findings always come in one order.
 
-    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. What
-    certainly follows from another finding comes right after it (`consequences`).
+    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. A
+    finding that certainly follows from another one comes right after it (`consequences`).
     """
     return arranged(sorted(findings, key=_rank))
 

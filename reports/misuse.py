@@ -1,4 +1,4 @@
-"""What the text of a kernel adds to the report on a misused barrier: numbers and places that the device does not record.
+"""Adds facts from the kernel's text to the report on a misused barrier: numbers and places that the device does not record.
 
 - thread counts that disagree: the count of each thread, and where it is computed;
 - a phase that nobody waited for: the waits on that mbarrier.
@@ -64,7 +64,7 @@ def _computed(finding: Finding, at: Place) -> Finding:
 
 
 def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -> Finding:
-    """Where the kernel waits for the mbarrier."""
+    """Add the places at which the kernel waits for the mbarrier."""
     name = base_name((finding.barrier or {}).get("name", ""))
     if not name:
         return finding

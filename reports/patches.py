@@ -20,7 +20,7 @@ def statement(step: FixStep) -> str:
 
 
 def is_patch(fix: VerifiedFix, file: str) -> bool:
-    """Whether a fix can be written as new lines of a file. What is done at an mbarrier cannot."""
+    """Whether a fix can be written as new lines of a file. Steps at an mbarrier cannot."""
     return all(
         step.action == "add" and not step.at and step.line and step.file == file and " at " not in step.instruction for step in fix.steps
     )

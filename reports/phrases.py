@@ -99,7 +99,7 @@ MAX_NAMES = 3  # kernels that a line names
 
 
 def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
-    """What the verdict rests on: (label, text). `notes`: findings of severity note are shown in full."""
+    """The facts behind the verdict: (label, text). `notes`: findings of severity note are shown in full."""
     yield "found", _found(report, notes)
     for finding in report.findings:
         if finding.suppressed:

@@ -151,7 +151,7 @@ def steps(access: Access) -> Iterator[tuple[str, int]]:
 
 
 def stands(finding: Finding) -> list[Access]:
-    """Where threads wait, of a finding that is about waiting and has no accesses: each place once, at most MAX_PLACES."""
+    """The places at which threads wait, of a finding without accesses: each once, at most MAX_PLACES."""
     if finding.pair:
         return []
     waiters = ({name: waiter[name] for name in _PLACE if waiter.get(name)} for waiter in finding.waiters)

@@ -58,7 +58,7 @@ def positions(waiters: Iterable[Waiter]) -> str:
 
 
 def _state(waiter: Waiter) -> str:
-    """What a warp waits for, in words; empty for a running warp."""
+    """The operation that a warp waits for, in words; empty for a running warp."""
     why = str(waiter.get("why", ""))
     words = _WAITS.get(why, "" if why == RUNNING else why)
     return words.format_map({"barrier": "", "phase": "", "mbarrier": "", **waiter})

@@ -1,8 +1,8 @@
 """The report as SARIF 2.1.0 (OASIS), for code scanning services and editors.
 
 A finding becomes a result. Both accesses are locations (viewers show the first one) and the two threads of a code flow.
-They and the culprit are related locations, which the text links to. Rules are the kinds, with their pages as help. What was
-not checked is a notification, so that a run without results does not look clean.
+They and the culprit are related locations, which the text links to. Rules are the kinds, with their pages as help. Gaps in
+the check are notifications, so that a run without results does not look clean.
 
 Fingerprints survive when lines move: they hash the kind, the kernel, and for each access its file, action and line
 text. Findings with equal fingerprints are numbered.
@@ -120,7 +120,7 @@ class _Writer:
         }
 
     def _waits(self, finding: Finding) -> list[Json]:
-        """Where threads wait: a viewer that knows lines only shows a deadlock there."""
+        """The places at which threads wait: a viewer that knows lines only shows a deadlock there."""
         return [self._location(finding, access) for access in stands(finding) if access.file and access.line]
 
     def _location(self, finding: Finding, access: Access, number: int | None = None) -> Json:

@@ -1,4 +1,4 @@
-"""What a deadlock's report says of the instructions that could have ended the wait: their lines, their numbers, and the repair.
+"""Sentences of a deadlock's report about the instructions that could have ended the wait: their lines, their numbers, and the repair.
 
 The proof of the deadlock says what an awaited phase lacks. The kernel's text says which instructions signal that barrier or write the
 polled variable (`instrument/between/signals.py`). The instructions join the finding as accesses of role `culprit`.

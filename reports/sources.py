@@ -88,7 +88,7 @@ class Sources:
         return Excerpt(_trim(lines), caret, width)
 
     def waits(self, finding: Finding) -> list[Access]:
-        """Where threads wait, of a finding without accesses, as far as there is something to show."""
+        """The places at which threads wait, of a finding without accesses, if there is something to show."""
         return [access for access in stands(finding) if self.excerpt(access)]
 
 

@@ -1,4 +1,4 @@
-"""What a wait for the right phase would still lack: arrivals that come only after it.
+"""The signals that a wait for the right phase would still lack: arrivals that come only after it.
 
 A wait for a wrong parity returns at once, so the kernel runs on to arrivals behind a barrier. Once the parity is right, the wait
 comes before these arrivals, and never ends. The report says which arrivals have to be moved too.

@@ -29,7 +29,7 @@ _WORDS: Final = {
 
 
 def sentence_of(fix: VerifiedFix) -> str:
-    """What the replay has confirmed."""
+    """The repair that the replay has confirmed, as a sentence."""
     groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line or -step.ptx_line, step.at))
     repair = ", and ".join(_group(list(group)) for _, group in groups)
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"

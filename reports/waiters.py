@@ -1,4 +1,4 @@
-"""Who waits for what, as one event from either source: a record of the device, or a warp of the virtual machine."""
+"""Threads that wait, and for what, as one event from either source: a record of the device, or a warp of the virtual machine."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consan.reports.model import Dim3, Finding
 
 @dataclass(frozen=True)
 class Waiter:
-    """Lanes of a warp that wait, and where. What is not known, or does not apply, is None."""
+    """Lanes of a warp that wait, and where. A field that is not known, or does not apply, is None."""
 
     block: Dim3
     warp: int

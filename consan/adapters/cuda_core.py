@@ -14,7 +14,7 @@ Called hooks stay in modules that use variables, and where cuda.core was importe
 `launch` that gives no log. The driver starts the nodes of a graph definition, and gives none: a program that takes the name GraphDefinition
 has called hooks from then on. A graph definition beside kernels that were recorded before cannot be made.
 
-What Numba does with cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
+Numba's use of cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
 how often the nodes of a graph definition run, `debug` programs that cuda-gdb is to see, and a second device.
 """
 

@@ -2,7 +2,7 @@
 
 Read against numba-cuda 0.30. `CUDACodeLibrary.get_cufunc` gives the loaded function to every launch. It is wrapped: the PTX that the
 library gives (`get_asm_strs`, Numba's own compiler, unchanged) is instrumented and assembled, that cubin is loaded through Numba's context
-in place of Numba's, and the control block is planted in the module. What Numba itself keeps, in memory or on disk, is never an instrumented
+in place of Numba's, and the control block is planted in the module. Numba's own caches, in memory and on disk, never hold an instrumented
 kernel; a function that was loaded before the session is replaced at its next launch, and restored after the session.
 
 - Numba launches by cuda.core. Where the session records, each launch of a recorded kernel gets a log (core_launch.py).

@@ -48,7 +48,7 @@ class EntryResources:
 
 
 class StreamWork(Protocol):
-    """Work of consan's own in the streams of the program. It is executed in the order of its stream, and nobody waits for it."""
+    """Work of consan's own in the streams of the program. It runs in the order of its stream, and the caller does not wait for it."""
 
     @property
     def vanishes(self) -> bool:

@@ -49,7 +49,7 @@ class DriverCall:
 
 
 class Listener(Protocol):
-    """Who is called behind each call of the driver."""
+    """The functions that are called after each call of the driver."""
 
     def called(self, call: DriverCall) -> None:
         """A call has succeeded."""
@@ -222,7 +222,7 @@ CALLS: Final = DriverCalls()
 
 
 def libraries() -> Iterator[str]:
-    """Where CUPTI may be: the one that the process has loaded, those of packages, and that of the toolkit."""
+    """Possible paths of CUPTI: the one that the process has loaded, those of packages, and that of the toolkit."""
     try:
         mapped = Path("/proc/self/maps").read_text()
     except OSError:

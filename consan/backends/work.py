@@ -1,6 +1,6 @@
 """Work of consan's own in the streams of the program on a GPU: memory that is cleared, copies from the host, small kernels, and marks.
 
-Work is executed in the order of its stream, and nobody waits for it. All calls are made inside of `entered`.
+Work is executed in the order of its stream, and the caller does not wait for it. All calls are made inside of `entered`.
 """
 
 from __future__ import annotations

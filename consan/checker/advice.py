@@ -1,12 +1,12 @@
-"""Which synchronisation of a recorded launch nothing that was recorded needs: each statement is left out in a replay.
+"""Finds superfluous synchronisation in a recorded launch: a replay leaves out one statement at a time.
 
-A statement is *needed* if the replay without it finds something, or cannot go on. What is not needed alone may be needed once another one
-is gone; so those that are not needed together are found one after the other, the one that ran most often first.
+A statement is *needed* if the replay without it finds something, or cannot go on. A statement that is superfluous
+alone may be needed once another one is gone; so statements are left out one after the other, the one that ran most often first.
 
-A statement stands for all instructions that a compiler made of it. Where it is needed, those of its instructions that are not are found in
-the same way. A needed one may have a weaker form that serves (weaker.py). Registers of `wgmma` are judged by the text with the change.
+A statement stands for all instructions that a compiler made of it. If it is needed, its superfluous instructions are found
+in the same way. A needed one may have a weaker form that serves (weaker.py). Registers of `wgmma` are judged by the text with the change.
 
-Not judged: arrivals, commits, and what has anything in its reach that the log does not hold (reach.py).
+Not judged: arrivals, commits, and statements within reach of something that the log does not hold (reach.py).
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def advise(
 
 
 def _advised(questions: AskedLaunches, spots: list[Spot], why: str, registers: Registers) -> Advised:
-    """What is known of a statement that ran. `why` it is not assessed."""
+    """The facts about a statement that ran. `why`: the reason that it is not assessed."""
     need, why, found = (Need.NOT_ASSESSED, why, frozenset[Key]()) if why else _asked(questions, spots, registers)
     sites: dict[int, list[Spot]] = {}
     for spot in filter(questions.walked.executions, spots):

@@ -66,7 +66,7 @@ def meetings(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Meeting]:
 
 
 def certain(rows: Rows) -> Rows:
-    """Those that the launch makes, whatever it reads."""
+    """Those that the launch makes for any values that it reads."""
     return rows[~_has(rows, KeptFlag.POSSIBLE)]
 
 

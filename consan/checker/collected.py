@@ -31,7 +31,7 @@ class LaunchedKernel:
 
 @dataclass(frozen=True)
 class Stand:
-    """Where lanes of a warp stood: the CTA, and a line of the PTX, or a site (STAND_AT_SITE)."""
+    """The place of some lanes of a warp: the CTA, and a line of the PTX, or a site (STAND_AT_SITE)."""
 
     cta: int
     warp: int
@@ -82,7 +82,7 @@ class Collected:
         return kept
 
     def stands(self, unit: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[Stand]:
-        """Where the threads of a unit stood: the warps' lanes at each place."""
+        """The places of a unit's threads: the warps' lanes at each."""
         whole = np.pad(places, (0, -len(places) % LANES))
         for warp, lanes in enumerate(whole.reshape(-1, LANES)):
             rank, within = divmod(warp * LANES, history.cta_threads)
@@ -113,7 +113,7 @@ class Collected:
         return record
 
     def key(self) -> Hashable:
-        """What the tables are made of: launches with equal keys have equal ones."""
+        """The key of the tables: launches with equal keys have equal ones."""
         places = tuple((cta, each.ctas, each.threads, each.shared_bytes) for cta, each in self._places)
         return self.launched, b"".join(found.tobytes() for found in self.found), tuple(map(tuple, self.rows)), places
 

@@ -1,8 +1,8 @@
 """A change (changes.py) as edits of the PTX: what a patch consists of, and what a run of the changed kernel needs.
 
-An event stands for its instruction. Lines keep their numbers. What is added after a wait at an mbarrier comes where the wait has returned
-true, and what is added before it comes before the loop that polls. Not possible: counts that an instruction leaves out, and loops that are
-entered by a jump.
+An event stands for its instruction. Lines keep their numbers. An instruction that is added after a wait at an mbarrier goes where the wait
+has returned true; one that is added before it goes before the polling loop. Not possible: counts that an instruction leaves out, and loops
+that are entered by a jump.
 """
 
 from __future__ import annotations

@@ -1,6 +1,7 @@
 """Computes full logs from compact ones: runs the expansion of a kernel (instrument/record/expansion.py) for some CTAs.
 
-Each CTA is one of a launch on the virtual machine, with the numbers that it had. What cannot be computed is said, and never guessed.
+Each CTA is one of a launch on the virtual machine, with the numbers that it had. A value that cannot be computed is reported, and never
+guessed.
 """
 
 from __future__ import annotations
@@ -165,7 +166,7 @@ def _padded(ctas: Sequence[int]) -> list[int]:
 
 
 def _given(launch: Launch, ctas: Sequence[int]) -> dict[int, npt.NDArray[Any]]:
-    """What both texts read. The compact logs come first."""
+    """The input of both texts. The compact logs come first."""
     return {
         expansion.LOGS: launch.stored(ctas),
         expansion.CTAS: np.stack([_place(cta, launch.grid, launch.cluster) for cta in ctas]),

@@ -2,8 +2,8 @@
 
 The number of repairs that are tried, and the lane events and the time of their replays, are bounded: a launch without findings costs
 nothing.
-Nothing is verified where a launch was not checked in full. Where the log may depend on values that a racing access has loaded, only fences
-and wider scopes are tried: a run of the kernel is one of the kernel with them, too.
+Nothing is verified where a launch was not checked in full. If the log may depend on values that a racing access has loaded, only fences and
+wider scopes are tried: a run of the kernel is one of the kernel with them, too.
 """
 
 from __future__ import annotations

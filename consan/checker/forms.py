@@ -72,7 +72,7 @@ def is_arrival(event: TemplateEvent) -> bool:
 
 
 class Forms:
-    """What may be done about one finding."""
+    """The candidate repairs of one finding."""
 
     def __init__(self, questions: Questions, record: Any) -> None:
         self.questions, self.places, self.record = questions, questions.places, record

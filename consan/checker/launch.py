@@ -123,7 +123,7 @@ class Launch:
 
     @property
     def result_bytes(self) -> int:
-        """Those of what the first thread stores."""
+        """The bytes that the first thread stores."""
         return text.RESULT_BYTES if self.compact is None else result_bytes(self.compact)
 
     def _take(self, log: int, sizes: dict[str, int]) -> None:
@@ -176,7 +176,7 @@ class Launch:
             self.memory.give(*self._taken.popitem())
 
     def places(self) -> bytes:
-        """What the kernel needs to know (instrument/record/text.py)."""
+        """The addresses that the kernel needs (instrument/record/text.py)."""
         wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
         for name, place in _PLACES.items():
             wide[place // 8] = self._places.get(name, 0)
@@ -185,21 +185,21 @@ class Launch:
         return wide.tobytes() + narrow.tobytes()
 
     def variables(self) -> Iterator[tuple[int, int, bytes]]:
-        """What the launch's module is given: a place among all that it is given, the address, the bytes. Nobody stops it yet."""
+        """The values of the module's variables for the launch: each one's number, address and bytes. No stop is requested yet."""
         first = self.address.to_bytes(text.LAUNCH_BYTES, "little")
         yield 0, self.told[0], first
         yield len(first), self.told[1], self.places()
 
     @property
     def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:
-        """What a receipt is made from: the hashes and their threads, memory to work in, the results and their bytes."""
+        """The inputs of a receipt: the hashes and their threads, memory to work in, the results and their bytes."""
         hashed = not self._is_uniform
         return self._places["hashes"], self.ctas * self.threads * hashed, self._places["work"], (self.address, self.result_bytes)
 
     # -- after the launch --------------------------------------------------------------------------------------------------
 
     def _evidence(self) -> tuple[bytes, Callable[[], Sums]]:
-        """What tells the histories of the CTAs: bytes, and how to make the sums of them."""
+        """The evidence of the CTAs' histories: bytes, and a function that makes their sums."""
         if self._is_uniform:
             return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
         place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
@@ -219,7 +219,7 @@ class Launch:
 
     @functools.cached_property
     def _results(self) -> bytes:
-        """What the first thread has stored. It does so before anything else, and nobody reads it before the launch."""
+        """The results that the first thread has stored. It stores them first, and they are read after the launch only."""
         return b"" if self.silent else self._read(self.address, self.result_bytes)
 
     def received(self, results: bytes) -> None:
@@ -348,7 +348,7 @@ class Launch:
         return np.asarray(ends.max(axis=1, initial=0) // LINE_BYTES)
 
     def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """Where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
+        """The places where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
         hashes = np.frombuffer(self._of_threads("hashes", ctas, text.HASH_BYTES), "<u4").reshape(-1, 4)
         mark, places = hashes[:, 2], hashes[:, 3]
         ended = np.asarray(hashes[:, :2].any(axis=1))
@@ -361,7 +361,7 @@ class Launch:
         return np.where(ended[:, None], 0, found).astype("<u4")
 
     def _of_threads(self, name: str, ctas: Sequence[int], nbytes: int) -> bytes:
-        """What each thread of some CTAs has stored."""
+        """The words that each thread of some CTAs has stored."""
         return self._of_ctas(name, ctas, self.threads * nbytes)
 
     def _of_ctas(self, name: str, ctas: Sequence[int], size: int) -> bytes:
@@ -394,5 +394,5 @@ def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
 
 
 def result_bytes(compact: Compact) -> int:
-    """The bytes of what the first thread of a launch with compact logs stores."""
+    """The bytes that the first thread of a launch with compact logs stores."""
     return text.RESULT_BYTES + SLOT * len(compact.constants)

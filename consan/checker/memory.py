@@ -65,7 +65,7 @@ class LogMemory:
         return self._modules[ptx]
 
     def recalled(self, key: Hashable, data: bytes, make: Callable[[], Any]) -> Any:
-        """What `make` makes of some data. It is kept for the last data of each key."""
+        """The result of `make` for some data. The last one of each key is kept."""
         before = self._results.pop(key, None)
         result = before[1] if before is not None and before[0] == data else make()
         if len(data) <= MOST_DATA:

@@ -30,7 +30,7 @@ def _more(step: int, event: TemplateEvent) -> TemplateEvent:
 
 
 class PhaseForms(Forms):
-    """What may be done about a finding at mbarriers."""
+    """The candidate repairs of a finding at mbarriers."""
 
     def parities(self) -> Iterator[Repair]:
         """The other parity at a wait."""

@@ -69,7 +69,7 @@ class Answer:
     overtaken: bool  # a thread may wait for ever, if it comes later than in the replay
 
     def __add__(self, other: Answer) -> Answer:
-        """What either has found."""
+        """The findings of both."""
         events, overtaken = self.events + other.events, self.overtaken or other.overtaken
         return Answer(self.found | other.found, self.troubles | other.troubles, events, overtaken)
 

@@ -1,4 +1,4 @@
-"""Receipts: what a recorded launch leaves in memory of the host when it has ended, so that nobody waits for it.
+"""Receipts: the sums that a recorded launch leaves in memory of the host when it ends, so that the host need not wait for it.
 
 Behind the launch, in its stream, a small kernel adds up the hashes of all threads, each mixed with the thread's number in the grid. It
 stores the two sums, how many threads have not exited, and the results of the launch in a slip of memory that the host sees. The number of
@@ -34,7 +34,7 @@ _WARP = 32
 
 @dataclass(frozen=True)
 class Receipt:
-    """What a launch has left. `results`: what its first thread has stored."""
+    """The sums that a launch has left. `results`: stored by its first thread."""
 
     sums: bytes
     unended: int

@@ -1,6 +1,6 @@
-"""Repairs of a finding that may fit, smallest first: an operand, a place or a scope of what is there, then one more instruction, then two.
+"""Candidate repairs of a finding, smallest first: another operand, place or scope of an instruction, then one more instruction, then two.
 
-Whether one removes the finding is for the replay to say. Not tried: new mbarriers, other addresses, barriers of some warps only.
+The replay decides whether one removes the finding. Not tried: new mbarriers, other addresses, barriers of some warps only.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ class Repairs(PhaseForms):
                 yield from self.at_meetings(each, after=False)
 
     def _deadlock(self) -> Iterator[Repair]:
-        """What threads wait for never comes: another parity or count, an arrival or a barrier at another place, or none."""
+        """Repairs of a wait that never ends: another parity or count, an arrival or a barrier at another place, or none."""
         yield from self.parities()
         yield from self.counts()
         yield from self.bytes_expected()

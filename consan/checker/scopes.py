@@ -2,7 +2,7 @@
 
 A replay whose races may be of that kind is repeated with wider scopes (source/scopes.hpp). All replays of an order meet the same accesses,
 because scopes decide nothing about who goes on. So a pair of sites with fewer races then has some that the narrow scope makes. A finding of
-another kind that is none then is told by the scope alone: who repairs the scope has repaired it.
+another kind that disappears then is due to the scope alone: who repairs the scope has repaired it.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""Which CTAs touch global memory in such a way that addresses may decide a finding (instrument/record/footprint.py).
+"""Selects the CTAs in which addresses in global memory may decide a finding (instrument/record/footprint.py).
 
-Two CTAs with equal hashes did the same but for addresses in global memory and stored values. The checker compares such addresses only with
-those of asynchronous copies: a write with their sources, any access with their results. Where no spans overlap that it may compare,
-each comparison fails, whatever is in flight when. So all such CTAs of one history have the findings of any of them.
+Two CTAs with equal hashes did the same, except for addresses in global memory and stored values. The checker compares such addresses only
+with those of asynchronous copies: a write with their sources, any access with their results. If no spans that it may compare overlap, each
+comparison fails, whatever is in flight. So all such CTAs of one history have equal findings.
 """
 
 from __future__ import annotations

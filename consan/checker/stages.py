@@ -1,8 +1,8 @@
-"""Rings of stages in shared memory, and whether fewer stages would serve: a launch is replayed as if its kernel had fewer.
+"""Finds rings of stages in shared memory, and tells whether fewer stages would serve: it replays a launch as if its kernel had fewer.
 
-A ring is found where one instruction that copies to shared memory goes through addresses of one distance, again and again. What a thread
-copies to and reads from the stages has a number: the first, the second, and so on. With fewer stages each gets the slot that its number
-has then, and the log the addresses of that slot. Mbarriers, waits and barriers stay as they are.
+A ring is recognised by an instruction that copies to shared memory and repeats a series of equidistant addresses. The copies of a thread
+to the stages, and its reads of them, are numbered: the first, the second, and so on. With fewer stages, each number has another slot, and
+the log gets the addresses of that slot. Mbarriers, waits and barriers stay as they are.
 
 Not found: rings whose copies are unrolled (each instruction has one stage), and rings of one stage. Not judged (`Unclear`): stages that are
 not used in their order, and registers that address a stage and something else.
@@ -57,14 +57,14 @@ class Ring:
 
 @dataclass(frozen=True)
 class Staged:
-    """What is known of a ring: the fewest stages with which nothing is found, and how often threads filled it."""
+    """The facts about a ring: the fewest stages with which nothing is found, and how often threads filled it."""
 
     ring: Ring
     serve: int
     ran: int
 
     def __add__(self, other: Staged) -> Staged:
-        """What two launches need."""
+        """The stages that both launches need."""
         return replace(self, serve=max(self.serve, other.serve), ran=self.ran + other.ran)
 
 
@@ -109,7 +109,7 @@ def _serves(questions: Questions, rings: list[Ring], stages: int) -> bool:
 
 
 def _rings(history: History, templates: Iterable[Template]) -> Iterator[tuple[list[Ring], int]]:
-    """Rings with the same number of stages come together: registers may address a stage of each. With executions of what fills them."""
+    """Rings with the same number of stages come together: registers may address a stage of each. With counts of their copies."""
     steps, fills = steps_of(history.log, templates), dict[int, list[tuple[Array, Array]]]()
     for lanes, at, event in _events(steps, FILLS):
         addresses = _addresses(steps, event, lanes, at)
@@ -172,7 +172,7 @@ class Restaged:
 
 
 class _Restaging:
-    """One log. The number of what a lane fills and of what it uses only grows, by one stage at a time."""
+    """One log. The number of the stage that a lane fills, and of the stage that it uses, only grows, by one at a time."""
 
     def __init__(self, history: History, rings: list[Ring], stages: int, templates: Iterable[Template]) -> None:
         self._rings, self._stages = rings, stages

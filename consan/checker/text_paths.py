@@ -1,6 +1,6 @@
 """Repairs that change which threads reach an instruction, and when, as edits of the text (see text_repairs.py).
 
-An instruction comes without its condition, or before what it stands behind now; a loop has one turn more or less.
+An instruction loses its condition, or moves to a place further up; a loop has one turn more or less.
 """
 
 from __future__ import annotations
@@ -71,7 +71,7 @@ class TextRepair:
 
 @dataclass
 class PathForms:
-    """What may be done about the paths of one finding. `lines`: of the finding, in the PTX; `block`: the threads of a CTA."""
+    """The candidate repairs of the paths of one finding. `lines`: of the finding, in the PTX; `block`: the threads of a CTA."""
 
     text: TextPlaces
     kind: str
@@ -253,7 +253,7 @@ def _plus(number: Immediate, step: int) -> str:
 
 
 def _with_operands(function: Function, instruction: Instruction, start: int) -> str:
-    """An instruction for a place before it, with copies of what computes its operands in between; empty if that may alter other values."""
+    """An instruction for an earlier place, with copies of those in between that compute its operands; empty if that may alter other values."""
     needed, code, writers = set(_keys_read(instruction)), [instruction.text], definitions(function)
     for each in reversed([each for each in function.instructions() if start <= each.start < instruction.start]):
         keys = set(written(each)) & needed
@@ -271,7 +271,7 @@ def _keys_read(instruction: Instruction) -> Iterator[Key]:
 
 
 def _target(function: Function, instruction: Instruction) -> int:
-    """Where a branch goes: the first instruction behind its label; 0 for what is none."""
+    """The target of a branch: the first instruction behind its label; 0 if the instruction is no branch."""
     if flow_of(instruction) != "branch" or function.body is None:
         return 0
     name = instruction.operands[-1].text

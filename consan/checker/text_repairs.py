@@ -1,7 +1,7 @@
 """Repairs that no change of events can say, as edits of the text: for runs of the changed kernel (consan/session/reruns.py).
 
 An instruction is executed by more threads or by fewer, has another form or another number, or several become one atomic operation; shared
-memory is cleared before the kernel begins. Which of them is right is for the runs to say.
+memory is cleared before the kernel begins. Runs decide which of them is right.
 """
 
 from __future__ import annotations

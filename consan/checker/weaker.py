@@ -1,6 +1,6 @@
 """Weaker forms of a statement that may serve: a wait that leaves more in flight, a barrier of fewer threads, a fence by the issuer alone.
 
-Each is a change, and the words for it. The weakest that serves is for the replay to say (advice.py).
+Each is a change, and the words for it. The replay decides which is the weakest that serves (advice.py).
 """
 
 from __future__ import annotations

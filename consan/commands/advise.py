@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class AdviseCommand:
-    """Run one kernel, and ask what it would do with less."""
+    """Run one kernel, and replay it with less synchronisation."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
@@ -95,7 +95,7 @@ def _also(args: argparse.Namespace, words: str) -> RequestedLaunch:
 
 
 def _covered(requested: RequestedLaunch, others: list[tuple[str, RequestedLaunch]], runs: int) -> str:
-    """What was launched, in words."""
+    """The launches, in words."""
     shapes = [f"grid {_shape(each.grid)}, block {_shape(each.block)}" for each in (requested, *(other for _, other in others))]
     also = "".join(f"; also {shape} ({words})" for shape, (words, _) in zip(shapes[1:], others, strict=True))
     seeds = f" of {runs} seeds each" if runs > 1 else ""

@@ -37,7 +37,7 @@ class ReplayCommand:
         options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
-        """Choose by what the file is."""
+        """Choose by the file's kind."""
         check_writable(args.output)
         return replay_histories(args) if is_archive(args.file) else replay_schedule(args)
 

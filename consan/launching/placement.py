@@ -1,6 +1,6 @@
 """Places the arguments of a launch: the one way from a value to the bytes of its parameter, its memory on the device, and its name.
 
-Who launches says what the arguments are (consan/api.py, the adapters, ...). Here host memory is copied to the device and back, and the
+The caller says what the arguments are (consan/api.py, the adapters, ...). Here host memory is copied to the device and back, and the
 buffers that the launch was given are kept, for the names in its report.
 """
 
@@ -108,7 +108,7 @@ class Placement:
         return self._backend.tensor_map(info)
 
     def address(self, array: Array, alignment: int = 1) -> int:
-        """Where the array's copy is; it is made on the first request, as far beyond a multiple of `alignment` as the array is."""
+        """The address of the array's copy. The first request makes the copy, as far beyond a multiple of `alignment` as the array is."""
         for copy in self._copies:
             if copy.array is array:
                 return copy.address
@@ -138,7 +138,7 @@ class Placement:
 
     @property
     def restore(self) -> Callable[[], None] | None:
-        """Brings all buffers back to what they were before a launch; None if some are not known here."""
+        """Restores the contents that all buffers had before a launch; None if some are not known here."""
         return self.refresh if self.owns_all else None
 
     def refresh(self) -> None:

@@ -8,8 +8,8 @@ printing process also collects them (consan/plugin/ledger.py).
 Importing this module imports only pytest and the file of keys, because every pytest run on a machine with consan does it. All other
 imports are late for that reason.
 
-Not handled: concurrent launches of several tests in threads of one process; they cannot be told apart. What a test launches with
-`consan.launch` or in `consan.check()` is judged by the test, which has the report.
+Not handled: concurrent launches of several tests in threads of one process; they cannot be told apart. Launches by
+`consan.launch` or in `consan.check()` are judged by the test, which has the report.
 """
 
 from __future__ import annotations

@@ -77,7 +77,7 @@ def _rows(address: int, array: Extents, flag: KeptFlag) -> Rows | None:
 
 
 def runs(array: Extents) -> tuple[npt.NDArray[np.int64], int]:
-    """Where the runs of bytes of an array begin, from its first element, and how long each one is."""
+    """The offsets of an array's runs of bytes from its first element, and the length of a run."""
     pairs = zip(array.strides, array.shape, strict=True)
     dimensions = sorted((abs(step), extent) for step, extent in pairs if extent > 1 and step)
     below = sum(step * (extent - 1) for step, extent in zip(array.strides, array.shape, strict=True) if step < 0)

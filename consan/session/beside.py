@@ -142,7 +142,7 @@ class _Launched:
 
 @dataclass(frozen=True)
 class _Operated:
-    """An operation of the framework on arrays, or what it did before there was a comparison (`rows` None)."""
+    """An operation of the framework on arrays. `rows` is None for operations before the first comparison."""
 
     operation: words.OperationSide
     stream: Stream | None
@@ -157,7 +157,7 @@ class _Operated:
 
     @property
     def name(self) -> str:
-        """What was done."""
+        """The name of the operation."""
         return self.operation.what
 
     def side(self, row: np.void) -> words.Side:
@@ -213,7 +213,7 @@ class Beside:
         return start | frozenset(numbers.values())
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
-        """Where the next launch stands. One without a stream comes after all others, and before all that follow.
+        """The place of the next launch. One without a stream comes after all others, and before all that follow.
 
         Raises `UsageError` if the stream is one of another block.
         """

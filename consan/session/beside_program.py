@@ -1,9 +1,9 @@
-"""Recorded launches beside which the program goes on: nobody waits for their kernels.
+"""Recorded launches beside which the program goes on: the host does not wait for their kernels.
 
 In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
 (consan/checker/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an earlier
-launch of the kernel had did the same: it is counted, and its memory serves the next one. What is new is checked in a thread. Launches are
-concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
+launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a thread.
+Launches are concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
 before consan does, and its memory with it: what a crash takes must not be new.
@@ -202,7 +202,7 @@ class BesideProgram:
             self._keep(sent)
 
     def _key(self, sent: Sent, receipt: Receipt) -> Hashable:
-        """What launches that did the same have in common."""
+        """The key that is equal for launches that did the same."""
         return sent.shape[1:], sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
 
     def _new_account(self, key: Hashable) -> Account:

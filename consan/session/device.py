@@ -173,7 +173,7 @@ _DEVICES_LOCK = threading.Lock()
 
 
 def new_device(name: str, shadow_memory: int | None = None) -> Device:
-    """A device that nobody else uses."""
+    """A device for this caller alone."""
     return Device(open_backend(name), arena_bytes=shadow_memory)
 
 

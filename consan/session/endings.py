@@ -112,7 +112,7 @@ def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
 
 
 def stands(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
-    """Where threads are, in the form of a report's waiters."""
+    """The places of threads, in the form of a report's waiters."""
     return [_waiter(each, prepared, entry).as_dict() for each in blocked]
 
 

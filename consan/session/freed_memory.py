@@ -1,7 +1,7 @@
 """Memory that the program frees while a launch may still use it: a pool gives it to the next array of the same size and stream.
 
 CuPy's pool has an arena for each stream, and gives an array the memory that was freed last there, if the size is the same (multiples of 512
-bytes). What launches did to the memory of the old array, they have then done to that of the new one (SEMANTICS 12, R-GM14).
+bytes). So accesses of earlier launches to the old array touch the memory of the new one (SEMANTICS 12, R-GM14).
 
 Not followed: parts of larger blocks that the pool splits, and torch's caching allocator.
 """

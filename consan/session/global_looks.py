@@ -1,9 +1,9 @@
-"""Global memory in the launches of frameworks, where nobody asks for all of it: proven apart, looked at, or left out and named.
+"""Global memory in the launches of frameworks with `--global auto`: each launch is proven free of races, compared, or left out and named.
 
-A framework launches the form without global memory. Where the parameters of a launch are known, its accesses may be proven apart
-(proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows from the
-text, the parameters, the grid and the block, and from nothing that happens. A first launch without a proof takes the form with global
-memory, and the host waits for it. The report counts all later launches that have no proof.
+A framework launches the form without global memory. If the parameters of a launch are known, arithmetic may prove that its accesses cannot
+race (proofs.py). The first launch of each shape has its proof before it runs, the others have theirs before the report: a proof follows
+from the text, the parameters, the grid and the block alone, so it does not matter when it is made. A first launch without a proof takes
+the form with global memory, and the host waits for it. The report counts all later launches that have no proof.
 
 A module whose variables keep state has the framework's form only: another form would have variables of its own.
 
@@ -138,7 +138,7 @@ class GlobalLooks:
         return whole
 
     def _too_large(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
-        """Why a launch is too large; empty if it is not. Nobody can repeat one whose logs turn out to be too long."""
+        """Why a launch is too large; empty if it is not. A launch whose logs turn out to be too long cannot be repeated."""
         ctas, threads = math.prod(launch.grid), math.prod(launch.block)
         if why := too_many_warps(ctas, threads):
             return why

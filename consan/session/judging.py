@@ -2,7 +2,7 @@
 
 A record that cannot be judged (a fault, a hang without a proof, a full log, replays that take too long) is not the user's concern where the
 launch can be repeated: with longer logs, where only room was missing, else with called hooks. The report says so. Later launches
-of the kernel go the same way at once. Where the launch cannot be repeated, because others own its memory, the report is incomplete.
+of the kernel go the same way at once. If the launch cannot be repeated, because consan does not own its memory, the report is incomplete.
 """
 
 from __future__ import annotations

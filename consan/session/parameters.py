@@ -23,7 +23,7 @@ _WORD: Final = ctypes.sizeof(ctypes.c_void_p)
 
 
 def unknown() -> None:
-    """Of a launch whose parameters nobody knows."""
+    """Of a launch whose parameters are not known."""
     return
 
 

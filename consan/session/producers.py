@@ -1,4 +1,4 @@
-"""The framework that a module of PTX comes from, recognised by what its compiler leaves in it. Fixes use that framework's words.
+"""The framework that a module of PTX comes from, recognised by the marks that its compiler leaves in it. Fixes use that framework's words.
 
 Compilers name themselves in a comment at the top (NVVM: CUDA C++ and Numba; LLVM: Triton), and `.file` names the sources: Python, or
 CUDA C++ with the headers of CUTLASS and CuTe. For NVVM a Python file decides nothing: programs for CuPy and others hold CUDA C++ in

@@ -77,7 +77,7 @@ class ProgramStream(Stream):
 
 @dataclass(eq=False)
 class ProgramStreams:
-    """The streams of a session's program, and what it does in them."""
+    """The streams of a session's program, and its operations in them."""
 
     session: Session
     beside: Beside = field(default_factory=lambda: Beside(required=False))
@@ -112,7 +112,7 @@ class ProgramStreams:
         return stream
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
-        """The stream with a handle. One that nobody has made here is taken for a blocking one."""
+        """The stream with a handle. A stream that was not made here is taken for a blocking one."""
         return self._known.get(handle) or self.make(blocking=True, edge=edge, handle=handle)
 
     def synchronize(self) -> None:

@@ -3,11 +3,11 @@
 A proof depends on the grid, the block and those parameters that are no pointers. Launches that are equal in these share it, as long as
 their pointers are far enough apart, which is compared each time. Where there is no proof, the launch is recorded in full.
 
-A module whose variables keep state has none: the two forms would each have their own.
+A module whose variables keep state has no proofs: each of its two forms would have variables of its own.
 
 The same text and parameters tell which bytes a launch touches, for a comparison with launches of other streams (followed_streams.py).
 
-Not handled: launches whose parameters nobody knows.
+Not handled: launches whose parameters are not known.
 """
 
 from __future__ import annotations
@@ -37,13 +37,13 @@ class LaunchBytes:
     pointers: Mapping[int, int]
 
     def begins(self) -> list[int]:
-        """What is added to the bytes of each."""
+        """The offsets that are added to the bytes of each."""
         return [0 if each.base is None else self.pointers[each.base] for each in self.touched]
 
 
 @dataclass
 class Proofs:
-    """What is proven of the launches of a session."""
+    """The proofs about the launches of a session."""
 
     _slices: dict[_OfModule, Slice | None] = field(default_factory=dict)  # None: no launch of the kernel has a proof
     _known: dict[_Launches, Proof | None] = field(default_factory=dict)

@@ -217,7 +217,7 @@ class Recording:
         return tally is not None
 
     def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
-        """What a launch has found. Most launches find what one before has found."""
+        """The findings of a launch. Most launches repeat those of an earlier one."""
         key = checked.collected.key()
         if key in self._decoded and not sites.fixes:
             return self._decoded[key]

@@ -2,8 +2,8 @@
 not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of 20
-schedules, or three of a large kernel. What was found is told by places in the source, which edits do
-not move. The search is bounded by work, not by time, so that a slow machine finds the same.
+schedules, or three of a large kernel. Findings are compared by their places in the source, which
+edits do not move. The search is bounded by work, not by time, so that a slow machine finds the same.
 """
 
 from __future__ import annotations
@@ -105,7 +105,7 @@ class Reruns:
         return replace(fix, edits=tuple((start, end, text.replace("bar.sync 0;", counted)) for start, end, text in fix.edits))
 
     def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
-        """What the changed kernel still shows; None if it is no repair."""
+        """The findings that the changed kernel still has; None if it is no repair."""
         left: frozenset[_Name] = frozenset()
         begin = self.executed()
         for seed in range(SCHEDULES):

@@ -17,7 +17,7 @@ Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, bool]  # the loaded module, it
 
 @dataclass(eq=False)
 class Account:
-    """What the launches with one receipt did. `examined`: None until it is known, or if it could not be."""
+    """The account of the launches with one receipt. `examined`: None until it is known, or if it could not be examined."""
 
     is_known: bool = False
     examined: Examined | None = None

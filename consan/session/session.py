@@ -155,7 +155,7 @@ class Session:
 
     @contextlib.contextmanager
     def _own(self) -> Iterator[Modules]:
-        """Inside the block nobody else uses the device, whose shadow records for this session."""
+        """Inside the block the device, and the records of its shadow, belong to this session alone."""
         with self.device.lock:
             self.device.hand_to(self)
             yield self.modules
@@ -237,8 +237,8 @@ class Session:
     ) -> bool:
         """Launch a kernel of a prepared module, checked unless the filters leave it out. Returns whether it was.
 
-        `address_name` names global memory by this launch's arguments; without it the session's does. `restore` brings the buffers back
-        to what they were, so that the launch can be repeated where its record cannot be judged; None: it cannot be.
+        `address_name` names global memory by this launch's arguments; without it the session's does. `restore` gives the buffers their
+        earlier contents, so that the launch can be repeated where its record cannot be judged; None: it cannot be.
         """
         how: dict[str, Any] = {"shared": shared, "cluster": cluster, "cooperative": cooperative, "stream": stream}
         # Held to the end: what another thread's session launches meanwhile would be counted as this one's, or forgotten by it.

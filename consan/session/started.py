@@ -58,7 +58,7 @@ class Started:
             self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
 
     def check(self, *, limit: int = 0) -> Checked:
-        """Replay what it did. `limit`: only the first CTAs (0: all)."""
+        """Replay the launch. `limit`: only the first CTAs (0: all)."""
         self.limit = limit
         return check(
             self.launch,
@@ -91,7 +91,7 @@ class Started:
         return list(checked.gaps) == [OUT_OF_ROOM] and not self.stopped
 
     def stands(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
-        """Where its threads were when the host stopped it."""
+        """The places of its threads when the host stopped it."""
         told = np.zeros(len(checked.stands), records.dtype(records.STAND))
         for record, stand in zip(told, checked.stands, strict=True):
             record["valid"], record["module"], record["entry"] = 1, prepared.number, self.launched.entry

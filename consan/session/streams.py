@@ -26,13 +26,13 @@ class Event:
 
 @dataclass(frozen=True)
 class StreamPlace:
-    """Where a launch stands: what is over when it starts, and what its `griddepcontrol.wait` waits for."""
+    """The place of a launch in the order: the launches that are over when it starts, and those that its `griddepcontrol.wait` waits for."""
 
     start: Numbers
     waited: Numbers
 
     def end(self, number: int, *, waits: bool) -> Numbers:
-        """What is over when the launch is. `waits`: one of its threads waits for those before it."""
+        """The launches that are over when this one is. `waits`: one of its threads waits for those before it."""
         return self.start | {number} | (self.waited if waits else _NONE)
 
 
@@ -105,7 +105,7 @@ class Stream:
         self._last = None
 
     def place(self, timeline: LaunchOrder, *, programmatic: bool) -> StreamPlace:
-        """Where the stream's next launch stands."""
+        """The place of the stream's next launch."""
         if self._timeline not in (None, timeline):
             raise UsageError("a stream belongs to the block of consan.check() in which it was used first")
         self._timeline = timeline

@@ -1,7 +1,7 @@
 """The streams in which a framework launches on a GPU, where what orders them is not known (SEMANTICS 12, R-GM14).
 
-What orders two streams is the program's calls of the driver (followed_streams.py). Where they are not seen, or one of them is not
-understood, two launches that are ordered would look like a race. So launches of different streams are not compared then, and the report
+The program's calls of the driver order its streams (followed_streams.py). If a call is not seen, or not understood, two
+launches that are ordered would look like a race. So launches of different streams are not compared then, and the report
 says so of each kernel.
 """
 

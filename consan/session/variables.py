@@ -4,7 +4,7 @@ A variable that its kernels use is state, but for texts of printf and assert and
 the one with called hooks.
 
 A table is a variable of the module alone, with numbers as initial values, which no kernel writes and of which none passes the address
-on. The program may write to it. Who copies it from one form to the other (`consan/native/launches.py`) may have both.
+on. The program may write to it. A caller that copies it from one form to the other (`consan/native/launches.py`) may have both.
 """
 
 from __future__ import annotations

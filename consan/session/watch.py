@@ -123,7 +123,7 @@ class SessionWatch:
             self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
 
     def _stands(self, entry: str, why: str, threads: int, *, left: bool) -> None:
-        """Where hooks say that threads were."""
+        """Note the places of threads that the hooks have told."""
         records, over = self._device.shadow.take_stands(lost=not left)
         for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
             self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None

@@ -61,7 +61,7 @@ class Cache:
 
     @property
     def folder(self) -> Path:
-        """Where entries live; follows the environment unless a folder was given."""
+        """The folder of the entries; it follows the environment unless a folder was given."""
         return self._folder if self._folder is not None else default_folder()
 
     def get(self, name: str) -> bytes | None:

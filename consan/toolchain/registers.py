@@ -32,7 +32,7 @@ _MOST_SPILLED = 200  # bytes loaded back: inline hooks that spill more lose more
 
 
 def assemble_known(made_by: str, plain: str, done: Instrumented, architecture: str, *, fast: bool) -> tuple[bytes, tuple[str, ...]]:
-    """`assemble_with_hooks`, kept on disk by the key of what `done` was made from: its own text takes longer to hash than all else."""
+    """`assemble_with_hooks`, kept on disk by the key of the input of `done`: its own text takes longer to hash than all else."""
 
     def make() -> bytes:
         cubin, notes = assemble_with_hooks(plain, done, architecture, fast=fast)

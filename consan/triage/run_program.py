@@ -32,7 +32,7 @@ _TAIL: Final = 400  # characters of a program's last output
 
 
 def run_program(job: Job, request: Request) -> Outcome:
-    """Start the process, wait, and read what it left."""
+    """Start the process, wait, and read its results."""
     subject = job.subject
     assert isinstance(subject, ProgramSubject)
     with tempfile.TemporaryDirectory(prefix="consan-") as folder:

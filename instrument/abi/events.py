@@ -177,7 +177,7 @@ class Operation(enum.IntEnum):
 
 
 class Parted(enum.IntEnum):
-    """Where the lanes are that did not come to a warp-synchronous instruction."""
+    """The places of the lanes that did not come to a warp-synchronous instruction."""
 
     ELSEWHERE = 0  # at another one
     PAST = 1

@@ -6,7 +6,7 @@ import enum
 
 
 class AccessFlags(enum.IntFlag):
-    """What an access does, for the runtime's checks of it."""
+    """The properties of an access that the runtime checks."""
 
     READ = 0
     WRITE = 1
@@ -103,7 +103,7 @@ class Threads(enum.IntEnum):
 
 
 class What(enum.IntEnum):
-    """What identifies a warp-synchronous instruction (word `point`). Numbers between are those of opcodes."""
+    """The identity of a warp-synchronous instruction (word `point`). Numbers between are those of opcodes."""
 
     ALIGNED = 0  # the same point is the same instruction
     WHOLE = 1  # the same, and no lane of the warp may have exited

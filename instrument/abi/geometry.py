@@ -95,7 +95,7 @@ def numbers(variant: Variant) -> dict[str, int]:
 
 @cache
 def places(variant: Variant) -> dict[str, int]:
-    """Where each part of HEAD begins or would begin, and where the tables begin."""
+    """The offset at which each part of HEAD begins or would begin, and that of the tables."""
     found, at = {}, 0
     for part in HEAD:
         at = found[part.name] = _up(at, part.alignment)

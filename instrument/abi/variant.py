@@ -51,7 +51,7 @@ def needed(families: Collection[str]) -> set[str]:
 
 @dataclass(frozen=True)
 class Variant:
-    """What a module needs from the runtime. `CHOICES` lists the macros, their values and needs.
+    """The features of the runtime that a module needs. `CHOICES` lists the macros, their values and needs.
 
     `epoch_bits` (read, write) and `epoch_limit` shrink the counters for tests that force every wrap.
     """

@@ -28,7 +28,7 @@ STATUSES = ("checked", "recorded", "neutral", "not modelled")
 
 
 class InstructionLike(Protocol):
-    """What the table needs of an instruction: its opcode split at the dots, and its operands."""
+    """The parts of an instruction that the table needs: its opcode split at the dots, and its operands."""
 
     @property
     def parts(self) -> tuple[str, ...]:
@@ -77,7 +77,7 @@ class MemoryAccess:
 
 @dataclass(frozen=True)
 class InstructionEvent:
-    """What one instruction does that a record of an execution must hold.
+    """The effects of one instruction that a record of an execution must hold.
 
     `operands`: each with its role. `accesses`: every piece of memory, with its address operand, size, space, proxy and kind. `orders`:
     "acquire", "release", "sc", "proxy", at `scope`; empty for an instruction that orders nothing.
@@ -91,7 +91,7 @@ class InstructionEvent:
 
     @property
     def orders(self) -> tuple[str, ...]:
-        """What it orders."""
+        """The orders that it makes: "acquire", "release", "sc", ..."""
         return (*_ORDERS.get(self.sem, ()), *(("proxy",) if "proxy" in self.row.ordering else ()))
 
     @property
@@ -248,7 +248,7 @@ class Row:
         return found
 
     def choices(self, parts: tuple[str, ...]) -> tuple[str, ...]:
-        """What the opcode chooses for each modifier that the form leaves open, in the form's order; empty for one that is absent."""
+        """The opcode's choice for each modifier that the form leaves open, in the form's order; empty for one that is absent."""
         modifiers = self.modifiers(parts)
         return tuple(modifiers.get(name, "") for name in self._open)
 
@@ -275,7 +275,7 @@ class Row:
         return tuple(self._access(touch, modifiers, roles, instruction.operands) for touch in self.touches)
 
     def event(self, instruction: InstructionLike) -> InstructionEvent:
-        """What the instruction does that other threads, and asynchronous operations, can notice."""
+        """The effects of the instruction that other threads and asynchronous operations can notice."""
         roles = self.roles(instruction)
         sem, scope = self.semantics(self.modifiers(instruction.parts))
         return InstructionEvent(self, tuple(zip(roles, instruction.operands, strict=True)), self.accesses(instruction), sem, scope)

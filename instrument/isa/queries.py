@@ -37,7 +37,7 @@ def family_of(instruction: InstructionLike) -> str:
 
 
 def flow_of(instruction: InstructionLike) -> str:
-    """Where control goes at an instruction (`Row.flow`); empty for the next instruction."""
+    """The flow of control at an instruction (`Row.flow`); empty for the next instruction."""
     row = lookup(instruction.parts)
     return row.flow if row is not None else ""
 

@@ -33,7 +33,7 @@ class Work:
 
     @cached_property
     def event(self) -> InstructionEvent:
-        """What the table says of the instruction."""
+        """The table's event of the instruction."""
         return self.row.event(self.instruction)
 
     @cached_property
@@ -76,7 +76,7 @@ class FunctionPlan:
 
 @dataclass(frozen=True)
 class GlobalSides:
-    """What asynchronous copies of a module do to global memory, if the module has generic accesses that can conflict."""
+    """The accesses of a module's asynchronous copies to global memory, if the module has generic accesses that can conflict."""
 
     results: bool = False  # bulk copies write global memory
     fetches: bool = False  # bulk copies read global memory

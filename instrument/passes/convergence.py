@@ -59,7 +59,7 @@ def _point_check(context: Context, plan: FunctionPlan, point: Point, opcodes: di
 
 
 def _what(point: Point, opcodes: dict[str, int]) -> int:
-    """What identifies a point: the instruction, or with a mask its opcode, because lanes may meet at two instructions with one opcode."""
+    """The identity of a point: the instruction, or with a mask its opcode, because lanes may meet at two instructions with one opcode."""
     if point.members.mask is None:
         return What.WHOLE if point.members.whole else What.ALIGNED
     return min(opcodes.setdefault(point.instruction.opcode, What.FIRST_OPCODE + len(opcodes)), What.LAST_OPCODE)

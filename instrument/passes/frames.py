@@ -132,7 +132,7 @@ class _Loops:
     polled: bool = False
 
     def place(self, branch: Instruction) -> Instruction | None:
-        """Where a thread in the loop of a backward branch most likely waits; the branch if nothing there waits."""
+        """The instruction at which a thread in the loop of a backward branch most likely waits; the branch if none waits."""
         begin = self.begins.get(getattr(branch.operands[0], "name", ""))
         return None if begin is None else next(filter(may_wait, self.before[begin:]), branch)
 

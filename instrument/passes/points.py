@@ -62,7 +62,7 @@ class Join:
 
 
 def members_of(instruction: Instruction) -> Members | None:
-    """Who must reach an instruction together; None for one that each thread executes by itself."""
+    """The threads that must reach an instruction together; None for one that each thread executes by itself."""
     row = lookup(instruction.parts)
     if row is None:
         return None

@@ -5,10 +5,10 @@ ISA "wgmma.wait_group": accessing the accumulator registers, or the registers wi
 before the first `wgmma.mma_async`, and between an access to a register and an `mma_async` that uses it as accumulator or for A;
 accumulators of consecutive `mma_async` of one shape need none (R-G5).
 
-A forward analysis on the control-flow graph (`flow.py`), of what may hold on some path. For each register it keeps the youngest `mma_async`
-in flight that uses it, with its age: -1 while uncommitted, else the number of groups committed after its own. `wait_group N` retires
-age N and older. One entry per register is enough, because an older `mma_async` on it retires no later. So the state is bounded by the
-number of such registers, however far a loop is unrolled. For R-G5 it keeps the accesses since the last fence.
+A forward analysis on the control-flow graph (`flow.py`), of the values that may hold on some path. For each register it keeps the youngest
+`mma_async` in flight that uses it, with its age: -1 while uncommitted, else the number of groups committed after its own. `wait_group N`
+retires age N and older. One entry per register is enough, because an older `mma_async` on it retires no later. So the state is bounded by
+the number of such registers, however far a loop is unrolled. For R-G5 it keeps the accesses since the last fence.
 
 A hazard that needs two values of one predicate register on one path is no hazard. Before a report, the graph is split by each register
 that guards several instructions (`flow.split`).

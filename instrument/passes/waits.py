@@ -46,7 +46,7 @@ def failed_polls(function: Function, waits: Iterable[Instruction]) -> dict[int, 
 
 
 def _passed(graph: Graph, wait: Instruction, place: _Place) -> set[int] | None:
-    """What a thread passes from a failed wait back to it; None unless it comes back, without any effect."""
+    """The instructions between a failed wait and its repetition; None if the thread does not come back, or has an effect before."""
     failed: Known = {_key(wait, wait.operands[0]): _FALSE} if isinstance(wait.operands[0], (Register, Symbol)) else {}
     pending = list(_following(graph, place, failed))
     seen: set[tuple[_Place, frozenset[tuple[Key, int]]]] = set()

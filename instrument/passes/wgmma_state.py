@@ -109,7 +109,7 @@ def _read(instruction: Instruction) -> Iterator[Key]:
 
 @dataclass
 class StraightLine:
-    """What has executed without a guard and without a branch before this point; never joined with another path."""
+    """The instructions that have executed without a guard or a branch before this point; never joined with another path."""
 
     touches: set[int] = field(default_factory=set)  # after the last fence, by their order
     written: set[Key] = field(default_factory=set)  # by these, and not used by a matrix instruction since the fence
@@ -119,7 +119,7 @@ class StraightLine:
 
 @dataclass
 class State:
-    """What may hold on some path to a point. `fenced` must hold on all paths."""
+    """The facts that may hold on some path to a point. `fenced` must hold on all paths."""
 
     accumulators: dict[Key, _InFlight] = field(default_factory=dict)
     fragments: dict[Key, _InFlight] = field(default_factory=dict)
@@ -148,7 +148,7 @@ class State:
         return self.used != before
 
     def flights(self) -> tuple[dict[Key, _InFlight], ...]:
-        """Both tables of what is in flight."""
+        """Both tables of the operations in flight."""
         return (self.accumulators, self.fragments)
 
 

@@ -1,7 +1,7 @@
 """Bodies of functions (ISA "Statements", "Instruction Statements").
 
 One regular expression per statement reads real PTX. It accepts a strict subset of the grammar, so that operands are only parsed on
-demand. The exact reader (`read_exactly`) handles what it does not match, and finds the statement or the error. Both must agree; a
+demand. The exact reader (`read_exactly`) handles texts that it does not match, and finds the statement or the error. Both must agree; a
 test compares them.
 """
 

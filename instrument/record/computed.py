@@ -52,7 +52,7 @@ _ALL_LANES = 0xFFFFFFFF
 
 
 class Certainty(enum.IntEnum):
-    """Who knows a value beforehand."""
+    """How far a value is known before the launch."""
 
     KNOWN = 0
     CTA = 1
@@ -151,7 +151,7 @@ class Computed:
         return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))
 
     def _result(self, instruction: Instruction) -> Certainty:
-        """The level of what an instruction writes."""
+        """The level of the value that an instruction writes."""
         if instruction.start in self.recorded:
             return Certainty.KNOWN
         guard = guard_of(instruction)
@@ -166,7 +166,7 @@ class Computed:
         return Certainty.UNKNOWN if row.family in _RESULTS and found is not Certainty.KNOWN else found
 
     def is_pure(self, instruction: Instruction, row: Row) -> bool:
-        """Whether what an instruction writes follows from what it reads."""
+        """Whether an instruction's result follows from its operands alone."""
         if self.parameter(instruction) is not None or row.family in _RESULTS:
             return True
         if row.family == "address":
@@ -174,7 +174,7 @@ class Computed:
         return is_exact(instruction)
 
     def _others(self, instruction: Instruction) -> Iterator[str]:
-        """What an instruction reads besides registers of the kernel."""
+        """The operands that an instruction reads besides registers of the kernel."""
         if self.parameter(instruction) is not None:
             return
         special = {each.name.partition(".")[0]: each.name for each in instruction.operands if isinstance(each, Register)}
@@ -322,7 +322,7 @@ class Computed:
         return number in self.faithful and any(each not in self.faithful for each in self.graph.nodes[number].successors)
 
     def slot(self, constant: LaunchConstant) -> int:
-        """Where a constant lies among those of the kernel."""
+        """The offset of a constant among those of the kernel."""
         return SLOT * list(self.constants).index(constant)
 
     def beyond(self, number: int) -> int | None:

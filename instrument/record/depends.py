@@ -54,7 +54,7 @@ def _gives_up(function: Function) -> bool:
 
 
 class _Slice:
-    """What follows from some loads in one function. `registers`: those that may hold another value."""
+    """The part of one function that depends on some loads. `registers`: those that may hold another value."""
 
     def __init__(self, function: Function, outer: bool) -> None:
         self._instructions = [(each, lookup(each.parts)) for each in function.instructions()]

@@ -67,7 +67,7 @@ def ended(manner: Manner) -> str:
 
 
 def spans(sides: int) -> str:
-    """Where the threads of a footprint end."""
+    """The text at the end of a footprint's threads."""
     return footprint.epilogue(sides, f"[{GIVEN}+{SPANS}]", f"[{GIVEN}+{SPANS_STEP}]")
 
 
@@ -134,7 +134,7 @@ def _set(scope: Block, name: str) -> str:
 
 
 def replaced(kernel: KernelRewrite, instruction: Instruction, node: int) -> str | None:
-    """What stands in place of an instruction; None: the instruction itself."""
+    """The text in place of an instruction; None: the instruction itself."""
     computed, start = kernel.computed, instruction.start
     assert computed is not None
     if flow_of(instruction) in CONTROL:

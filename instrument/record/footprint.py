@@ -1,10 +1,10 @@
-"""Which bytes of global memory each thread touches, without the rest of its log: a slice of the kernel for these addresses alone.
+"""Computes the bytes of global memory that each thread touches, by a slice of the kernel that has these addresses alone.
 
 Addresses in global memory are not hashed: they differ in each CTA. They decide a finding only where an access meets the other side of an
 asynchronous copy (consan/checker/source/globals.hpp, copies.hpp). So the host computes, for each place in the text that has such a side,
-the first byte and the last that a thread touches there. Where the spans of no two kinds that can meet overlap, no finding
-depends on an address. A span holds all bytes in between, and more where a guard or a size is not known: then CTAs are replayed
-that need not be, and none is left out.
+the first byte and the last that a thread touches there. If no spans of two kinds that can meet overlap, no finding
+depends on an address. A span holds all bytes in between, and more where a guard or a size is not known: then some CTAs are
+replayed without need, but none is left out.
 
 The spans of a tensor copy are not computed: a tensor map is a constant of the launch, and a copy stays inside its tensor.
 """
@@ -33,7 +33,7 @@ FIRST, LAST = "%__consan_first", "%__consan_last"
 
 
 class SideKind(enum.IntEnum):
-    """What has a side in global memory."""
+    """The kinds of operation that have a side in global memory."""
 
     WRITE = 0
     READ = 1
@@ -151,7 +151,7 @@ def declarations(sides: int) -> str:
 
 
 def epilogue(sides: int, spans: str, step: str) -> str:
-    """Where threads end: they store their spans. `spans`: the operand with the address of those of the first side; `step`: of the next."""
+    """Threads store their spans at their end. `spans`: the operand with the address of those of the first side; `step`: of the next."""
     code = f"{ENDED}:\n{{\n{text.PLACE}mad.lo.u32 %__consan_a, %__consan_cta, %__consan_threads, %__consan_self;\n"
     code += f"mul.wide.u32 %__consan_v, %__consan_a, {SPAN_BYTES}; ld.const.u64 %__consan_t, {spans};\n"
     code += f"add.u64 %__consan_v, %__consan_v, %__consan_t; ld.const.u64 %__consan_t, {step};\n"

@@ -1,9 +1,9 @@
-"""Device functions: which of them are recorded, and how a thread's place in its log goes through a call.
+"""Device functions: selects those that are recorded, and passes a thread's place in its log through a call.
 
 A function has registers of its own. So a caller stores the cursor and the hashes in memory before the call, the function loads them where
 it begins and stores them where it returns, and the caller loads them again. The place in memory belongs to the thread
-(text.STATES), so calls by address, recursion and any signature need nothing more. A function in which nothing is recorded, and which
-calls none that is, stays as it is.
+(text.STATES), so calls by address, recursion and any signature need nothing more. A function stays as it is if neither it nor
+a function that it calls has anything to record.
 """
 
 from __future__ import annotations

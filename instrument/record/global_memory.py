@@ -123,7 +123,7 @@ class OuterRecorder:
         self._uses = stores_of_values(kernel.plan.function)
 
     def before(self, instruction: Instruction, node: int) -> None:
-        """What comes before an instruction: its words and its accesses."""
+        """Add the text before an instruction: its words and its accesses."""
         row = lookup(instruction.parts)
         if row is None:
             return
@@ -340,7 +340,7 @@ def _element(row: Row, instruction: Instruction, access: MemoryAccess) -> int:
 
 
 def _operation(row: Row, words: Mapping[str, str]) -> int:
-    """What is done to the value, and its type. `words`: the opcode's modifiers."""
+    """The number of the operation on the value, and its type. `words`: the opcode's modifiers."""
     kind = words.get("type", "")
     found = _FAMILY_OPERATIONS.get(row.family) or next((_OPERATIONS[word] for word in words.values() if word in _OPERATIONS), _UNKNOWN)
     return found | (_FLOAT if "f" in kind else _SIGNED if kind.startswith("s") else 0) << 8

@@ -1,4 +1,4 @@
-"""What recording adds to a module beside its kernels: its variables, and what its special registers need.
+"""The additions of recording to a module beside its kernels: its variables, and what its special registers need.
 
 Constant memory is the fastest to read, since all threads read one address. A module has 64 KB of it (ISA "Constant State Space"). Where the
 module leaves too little, the variables are in global memory.

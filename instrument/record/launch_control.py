@@ -94,7 +94,7 @@ def uses(kernel: KernelRewrite) -> dict[int, list[int]]:
 
 
 def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
-    """What `uses` gives."""
+    """The result of `uses`."""
 
     def through(instruction: Instruction, state: State) -> Iterator[int]:
         if instruction.start in queries:

@@ -1,8 +1,8 @@
 """Kernels in which no thread can write to global memory while a cp.async is in flight, as their text shows.
 
-A seal is a barrier of all threads that a thread reaches with all of its copies waited for, and behind which there are no more copies. If
-each write to global memory is behind a seal on all paths, and no path ends with copies in flight, then neither the sources and sizes of
-copies nor the writes need to be recorded (R-CP4, R-CP5). That threads meet at seals only with threads at seals is for the checker to see
+A seal is a barrier of all threads that a thread reaches after it has waited for all of its copies, and after which there are no more
+copies. If each write to global memory is behind a seal on all paths, and no path ends with copies in flight, then neither the sources and
+sizes of copies nor the writes need to be recorded (R-CP4, R-CP5). The checker makes sure that threads at seals meet only threads at seals
 (consan/checker/source/seals.hpp).
 """
 

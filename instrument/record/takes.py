@@ -1,12 +1,12 @@
-"""Which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
+"""Decides which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
 copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and
 of a cluster, warp-synchronous instructions, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory of which each round
-would be written down. Where it is, not taken are loops that poll shared memory by atomics other than a compare-and-swap, or in a called
-function.
+would be written down. Where global memory is recorded, loops that poll shared memory by
+atomics other than a compare-and-swap, or in a called function, are not taken either.
 
 Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
 between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.

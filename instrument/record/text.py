@@ -135,7 +135,7 @@ def compact_epilogue(*, counts: bool, hashes: bool) -> str:
 
 
 def left(arrivals: str, kept: str) -> str:
-    """Where threads leave (leaving.py): behind the prologue. `kept`: what they store there."""
+    """The text behind the prologue at which threads leave (leaving.py). `kept`: the words that they store there."""
     return f"bra.uni $__consan_entered;\n{LEFT}:\n{arrivals}{kept}exit;\n$__consan_entered:\n"
 
 

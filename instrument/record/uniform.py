@@ -1,10 +1,11 @@
-"""Values that all lanes of a warp have: what one lane hands to all of them is then no news, and the host computes it.
+"""Values that are equal in all lanes of a warp: a shuffle that hands one of them from a lane to the others needs no record, since the host
+computes it.
 
 Compilers spread the number of a warp in this way, because their assembler keeps such a value in a register of the warp: in Triton's kernels
 for products once for each round of the loop.
 
-A value is one of the warp if it follows from numbers, what is the same in the CTA, and the bits of %tid.x above those of the lane, in a
-kernel whose text says that blocks have one dimension. All of its registers are written once, so loops do not change it.
+A value is uniform in the warp if it follows from numbers, from values that are equal in the CTA, and from the bits of %tid.x above those of
+the lane, in a kernel whose text says that blocks have one dimension. All of its registers are written once, so loops do not change it.
 """
 
 from __future__ import annotations

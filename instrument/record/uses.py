@@ -1,9 +1,9 @@
 """Loads from global memory whose values go into stores to global memory, and nowhere else.
 
-Where a tile has fewer elements than the CTA has threads, a compiler lets all threads load, and only some of them store. What a thread loads
-is then of no use to it, if it executes none of the stores: no value of the program depends on that load, so it is no access (D26).
+If a tile has fewer elements than the CTA has threads, a compiler lets all threads load, but only some of them store. A thread that executes
+none of the stores does not use the value that it loads: no value of the program depends on that load, so it is no access (D26).
 
-A register stands for all that is written to it anywhere, so a load may count as used that is not.
+All writes to one register count as one value, so an unused load may count as used.
 """
 
 from __future__ import annotations

@@ -33,7 +33,7 @@ def post_dominators(graph: Graph) -> list[int | None]:
 
 
 def _onward(graph: Graph, number: int) -> list[int]:
-    """Where a thread may go from a node, the end included; not to a trap."""
+    """The nodes to which a thread may go from a node, the end included; traps are left out."""
     node, end = graph.nodes[number], len(graph.nodes)
     last = node.steps[-1].instruction if node.steps else None
     flow = flow_of(last) if last is not None else ""

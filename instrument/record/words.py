@@ -24,7 +24,7 @@ NO_KEYS: frozenset[Key] = frozenset()
 
 
 class Manner(enum.Enum):
-    """What a pass over a kernel writes."""
+    """The words that a pass over a kernel writes."""
 
     FULL = 0  # each word is stored and hashed
     COMPACT = 1  # the host computes what it can (computed.py)
@@ -182,7 +182,7 @@ class Words:
         return True, "".join(store(word, register) for word, register in words)
 
     def level(self, keys: frozenset[Key] | None, *, hashed: bool, constants: tuple[LaunchConstant, ...] = ()) -> Certainty:
-        """Who knows what follows from registers and constants; in a full pass that is only noted."""
+        """The certainty of a value that follows from registers and constants; a full pass only notes it."""
         if keys is None:
             return Certainty.UNKNOWN
         if self.computed is None:

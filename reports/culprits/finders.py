@@ -299,7 +299,7 @@ def other_phase(case: Case) -> Found:
 
 
 def _other_parity(case: Case, wait: SyncPoint) -> str:
-    """What is wrong with a wait for another phase: its parity, if it is a constant that the phase does not have."""
+    """The fault of a wait for another phase: its parity, if it is a constant that the phase does not have."""
     waited, phase = wait.number.of(case.second.thread) if wait.number else None, case.facts.get("phase")
     if waited is None or phase is None or waited & 1 == int(phase) & 1:
         return "its parity or its mbarrier is another one"

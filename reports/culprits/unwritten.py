@@ -1,4 +1,4 @@
-"""What the text of a kernel adds to an uninitialised read: the stores to its variable, or that there are none."""
+"""Adds facts from the kernel's text to an uninitialised read: the stores to its variable, or that there are none."""
 
 from __future__ import annotations
 

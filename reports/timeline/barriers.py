@@ -124,7 +124,7 @@ def _awaited(draft: Draft, waiter: dict[str, Any]) -> int | None:
 
 
 def waiting(finding: Finding) -> Timeline:
-    """Who waits, for what, and what that barrier still needs."""
+    """A picture of the threads that wait, and of the signals that their barrier still needs."""
     draft = Draft(finding)
     for access in finding.pair:
         draft.executed(access)

@@ -3,7 +3,7 @@
 Arrays live in the virtual machine's memory: a `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
-Not handled: CuPy's memory pool, but for what it gives to a stream again (consan/session/freed_memory.py): a pool would hide a use
+Not handled: CuPy's memory pool, except its reuse of memory in a stream (consan/session/freed_memory.py): a pool would hide a use
 after free.
 """
 
@@ -41,7 +41,7 @@ class MachineLike(Protocol):
 
 @dataclass(eq=False)
 class StandinContext:
-    """What the stand-in's modules work on."""
+    """The state that the stand-in's modules share."""
 
     session: SessionLike
     machine: MachineLike

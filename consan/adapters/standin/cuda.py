@@ -24,7 +24,7 @@ from consan.adapters.standin.streams import Event, ExternalStream, Stream, get_c
 
 
 class CUDADriverError(RuntimeError):
-    """What the driver would say."""
+    """An error that the driver would return."""
 
 
 class PinnedMemory(bytearray):

@@ -13,7 +13,7 @@ TOTAL_MEMORY = 16 << 30
 
 
 class CUDARuntimeError(RuntimeError):
-    """What the runtime would say."""
+    """An error that the runtime would return."""
 
 
 def sm_count() -> int:

@@ -41,7 +41,7 @@ Dim3 = tuple[int, int, int]
 
 @dataclass(frozen=True)
 class Entry:
-    """What a launch needs to know about a kernel."""
+    """The facts about a kernel that a launch needs."""
 
     sizes: tuple[int, ...]
     cluster: Dim3
@@ -104,7 +104,7 @@ def _dim3(extents: Sequence[Any]) -> Dim3:
 
 
 def argument(value: Any) -> bytes | OnDevice:
-    """What CuPy would point the driver at."""
+    """The bytes or the array whose address CuPy would give to the driver."""
     if value is None:
         return bytes(8)
     if isinstance(value, ndarray):
@@ -141,7 +141,7 @@ def pack(values: Sequence[bytes], sizes: Sequence[int], kernel: str) -> list[byt
 
 def _fit(value: bytes, size: int, index: int, kernel: str) -> bytes:
     if len(value) < size:
-        # The driver would read past the argument; zeros are what it finds most often, and the user has to know.
+        # The driver would read past the argument; it finds zeros most often, and the user has to know.
         what = f"argument {index} of kernel {kernel} has {len(value)} bytes, its parameter {size}"
         current().session.note(f"{what}: the rest was taken as zeros")
     return value[:size].ljust(size, b"\0")

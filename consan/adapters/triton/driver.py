@@ -67,7 +67,7 @@ class VirtualDriver:
         return divmod(self.capability, 10)
 
     def get_active_torch_device(self) -> Any:
-        """Where a program puts its tensors."""
+        """The torch device on which a program puts its tensors."""
         return importlib.import_module("torch").device("cpu")
 
     def get_device_interface(self) -> Any:

@@ -122,7 +122,7 @@ def _of_tensor(value: Any, label: str) -> HostBlock | None:
 
 
 class HostMemory:
-    """Where the host memory that a launch may touch is on the device."""
+    """The device addresses of the host memory that a launch may touch."""
 
     def __init__(self, placement: Placement, blocks: Iterable[HostBlock]) -> None:
         self._placed = [(block, placement.address(block.bytes(), _ALIGNMENT)) for block in _merged(blocks)]

@@ -99,7 +99,7 @@ class BoundBlock:
         self.bound = True
 
     def _note(self, instruction: Instruction) -> None:
-        """What the scheduler must know of an instruction."""
+        """Note the properties of an instruction that the scheduler needs."""
         if not self.function.own:
             self.polls |= (MAY_WAIT | WRITES) * polls(instruction)
             return
@@ -161,7 +161,7 @@ class BoundFunction:
 
     @property
     def entry(self) -> BoundBlock:
-        """Where execution starts."""
+        """The block in which execution starts."""
         return self._blocks[0]
 
     def register(self, variable: RegisterVariable) -> Array:

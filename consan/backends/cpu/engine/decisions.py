@@ -86,7 +86,7 @@ class Counts:
 
 
 class Counting(Schedule):
-    """A schedule that names blocks and operations by what lanes have run and issued."""
+    """A schedule that names blocks and operations by the counts that lanes have run and issued."""
 
     perturbs = True
     counts = True

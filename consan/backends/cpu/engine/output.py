@@ -31,7 +31,7 @@ _LONGEST = 1 << 16
 
 
 def memory_of(context: DecodeContext, lane: int, address: int) -> npt.NDArray[np.uint8]:
-    """The bytes from a generic address of a thread to the end of what it may read there."""
+    """The bytes from a generic address of a thread to the end of the memory that it may read there."""
     wave = context.wave
     for start, units, size in (
         (SHARED_WINDOW, wave.shared_units, wave.shape.shared_bytes + wave.reserved),

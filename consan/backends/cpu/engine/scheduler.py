@@ -338,7 +338,7 @@ class Scheduler:
         return found
 
     def _running(self, current: LaneGroup | None) -> list[Blocked]:
-        """Where all threads are."""
+        """The places of all threads."""
         return [blocked for group in self.running(current) for blocked in self._at_poll(group)] + self._blocked()
 
     def _at_poll(self, group: LaneGroup) -> list[Blocked]:

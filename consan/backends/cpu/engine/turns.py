@@ -41,7 +41,7 @@ class Turns:
     def hand_over(self, group: LaneGroup) -> None:
         """A group writes what others may poll.
 
-        Where others go first, each sees as little as it waits for, and knows no more. Where the writer goes on, it comes to be far ahead.
+        If the others run first, each of them sees only the write that it waits for. If the writer runs on, it gets far ahead of them.
         """
         self.published += 1
         if self.published <= PROMPT:

@@ -122,7 +122,7 @@ class Issue:
 
     @staticmethod
     def cell(place: DecodedAddress, lane: int) -> TensorCell:
-        """Where an operand of a lane begins."""
+        """The cell at which an operand of a lane begins."""
         return TensorCell.of(int(addresses(place, np.array([lane]))[0]))
 
     def check_place(self, lane: int, what: str, place: TensorCell, lanes: int, columns: int) -> None:

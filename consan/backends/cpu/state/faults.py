@@ -101,7 +101,7 @@ class Blocked:
 
 @dataclass
 class LaunchStats:
-    """What `Machine.launch` did."""
+    """Counts of one `Machine.launch`."""
 
     instructions: int = 0
     seconds: float = 0.0

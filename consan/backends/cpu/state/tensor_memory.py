@@ -138,5 +138,5 @@ class TensorMemory:
 
 
 def fault(waiter: WaitingLanes, message: str) -> LaneError:
-    """What ends a launch at a tcgen05.alloc."""
+    """The error that ends a launch at a tcgen05.alloc."""
     return LaneError("illegal", int(waiter.lanes[0]), waiter.site, message=message)
