@@ -39,8 +39,12 @@ def _launches(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:
 
 
 def _global_memory(kernels: tuple[KernelSummary, ...]) -> str:
-    gaps = list(dict.fromkeys(f"{kernel.name}: {gap}" for kernel in kernels for gap in kernel.global_gaps))
-    return f"races are not looked for in {'; in '.join(gaps)}" if gaps else f"races are not looked for ({_global_writes(kernels)})"
+    gaps = [f"{kernel.name}: {', and '.join(dict.fromkeys(kernel.global_gaps))}" for kernel in kernels if kernel.global_gaps]
+    return (
+        f"races are not looked for in {'; in '.join(dict.fromkeys(gaps))}"
+        if gaps
+        else f"races are not looked for ({_global_writes(kernels)})"
+    )
 
 
 def _global_writes(kernels: tuple[KernelSummary, ...]) -> str:

@@ -75,8 +75,8 @@ BETWEEN_LAUNCHES: Final = {
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",
         "record an event in {first_stream} behind {first_kernel}, and let {second_stream} wait for it before {second_kernel}{stream_edge};"
         " or make both in one stream",
-        "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {first_at} and"
-        " {second_at}, and may run at the same time",
+        "{second_stream} does not wait for {first_stream}: {first_kernel} and {second_kernel} touch the same bytes, at {both_at}, and"
+        " may run at the same time",
     ),
     "memory-given-again": Situation(
         "an edge between the streams: nothing lets {second_kernel} in {second_stream} come after {first_kernel} in {first_stream}",

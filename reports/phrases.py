@@ -290,7 +290,7 @@ def _recorded(report: Report) -> str:
 
 
 def _outer(report: Report) -> str:
-    """`4,096 accesses; 96 touch bytes that another thread writes, and were compared`: the others cannot race.
+    """`4,096 accesses; 96 touch bytes that another thread of the launch writes, and were compared`: the others cannot race.
 
     `512 accesses, proven free of races before their launch`; `...; 512 were proven free of races before their launch` if not all were.
     """
@@ -302,9 +302,9 @@ def _outer(report: Report) -> str:
     if proven == accesses:
         return f"{number}, proven free of races before their launch"
     met = (
-        f"{compared:,} touch bytes that another thread writes, and were compared"
+        f"{compared:,} touch bytes that another thread of the launch writes, and were compared"
         if compared
-        else "none touches bytes that another thread writes"
+        else "none touches bytes that another thread of the launch writes"
     )
     apart = f"; {proven:,} were proven free of races before their launch" if proven else ""
     return f"{number}; {met}{apart}"

@@ -253,7 +253,7 @@ def _plus(number: Immediate, step: int) -> str:
 
 
 def _with_operands(function: Function, instruction: Instruction, start: int) -> str:
-    """An instruction for an earlier place, with copies of those in between that compute its operands; empty if that may alter other values."""
+    """An instruction for an earlier place, with copies of those between that compute its operands; empty if that may alter values."""
     needed, code, writers = set(_keys_read(instruction)), [instruction.text], definitions(function)
     for each in reversed([each for each in function.instructions() if start <= each.start < instruction.start]):
         keys = set(written(each)) & needed

@@ -85,9 +85,9 @@ def test_what_needed_no_comparison_is_counted(source: str, accesses: int, compar
     (kernel,) = report.kernels
     assert (kernel.global_accesses, kernel.global_compared, kernel.global_proven) == (accesses, compared, proven)
     met = (
-        f"; {compared} touch bytes that another thread writes, and were compared"
+        f"; {compared} touch bytes that another thread of the launch writes, and were compared"
         if compared
-        else "; none touches bytes that another thread writes"
+        else "; none touches bytes that another thread of the launch writes"
     )
     how = ", proven free of races before their launch" if proven else met
     assert f"global: {accesses} accesses{how}" in " ".join(str(report).split())
