@@ -53,6 +53,12 @@ _LOAD_WAITS = {
         " with {cta_barrier} after it",
         IN_FLIGHT,
     ),
+    "peer-not-waited": Situation(
+        "a wait for {group} in that CTA, and an edge from there to (2): {cluster_barrier_ptx}",
+        "let a thread of that CTA wait for {group}, and put {cluster_barrier} after its wait and before {second_at}: a thread can wait at the"
+        " mbarriers of its own CTA only",
+        IN_FLIGHT,
+    ),
     "refilled": Situation(
         "a successful wait for the mbarrier of this copy before the {second_role}; or, if it uses bytes of an earlier copy, an arrival"
         " after it that lets this one overwrite them",
@@ -332,6 +338,11 @@ OPERATIONS_AT_EXIT: Final = {
         "wait with {wait} ({wait_cpp}) after {first_at}, in a thread of the CTA that it writes to, before that thread returns; or do not"
         " issue the copy",
         "the {operation} at {first_at} can still be writing shared memory when its CTA exits: no wait for {group} has succeeded",
+    ),
+    "exit:bulk copy": Situation(
+        "an edge from the CTA that has received the copy, and waited for it, to the exit of the CTA that sends it",
+        "let the receiving CTA wait for the copy, and then let both pass {cluster_barrier} before the sender at {first_at} returns",
+        "the {operation} at {first_at} can still be reading the shared memory of its CTA when that exits",
     ),
     "exit:bulk store": Situation(
         "a wait that covers {group} before the CTA exits: {wait_name}",

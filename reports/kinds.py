@@ -61,6 +61,8 @@ def refined(finding: Finding, situation: str | None) -> str:
     """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
     if situation == "arrive-scope" and finding.accesses and {"release", "cta"} <= set(_first(finding).op.split(".")):
         return "store-scope"  # (1) is the release itself
+    if situation == "not-waited" and _is_of_peer(finding):
+        return "peer-not-waited"
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)
@@ -101,6 +103,12 @@ def _by_strength(finding: Finding) -> tuple[Access, Access]:
     """The weak access and the strong one, where one is weak."""
     weak, strong = sorted((_first(finding), _last(finding)), key=_is_strong)
     return weak, strong
+
+
+def _is_of_peer(finding: Finding) -> bool:
+    """Whether the mbarrier of the operation is in another CTA of the cluster than (2), whose threads cannot wait at it."""
+    rank = (finding.barrier or {}).get("cluster_rank")
+    return rank is not None and bool(finding.accesses) and _last(finding).cluster_rank not in (None, rank)
 
 
 def _same_warp(finding: Finding) -> bool:
