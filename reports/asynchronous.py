@@ -55,8 +55,8 @@ _LOAD_WAITS = {
     ),
     "peer-not-waited": Situation(
         "a wait for {group} in that CTA, and an edge from there to (2): {cluster_barrier_ptx}",
-        "let a thread of that CTA wait for {group}, and put {cluster_barrier} after its wait and before {second_at}: a thread can wait at the"
-        " mbarriers of its own CTA only",
+        "let a thread of that CTA wait for {group}, and put {cluster_barrier} after its wait and before {second_at}: a thread can wait at"
+        " the mbarriers of its own CTA only",
         IN_FLIGHT,
     ),
     "refilled": Situation(

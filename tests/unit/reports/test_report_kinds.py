@@ -146,3 +146,13 @@ def test_every_kind_has_a_page(kind: str) -> None:
 
 def test_the_summary_lists_every_kind() -> None:
     assert all(f"  {kind} " in summary() for kind in CATALOGUE)
+
+
+@pytest.mark.parametrize(
+    ("rank", "words"), [(0, "in every thread that uses the bytes"), (1, "a thread can wait at the mbarriers of its own CTA only")]
+)
+def test_nobody_is_told_to_wait_at_the_mbarrier_of_another_cta(rank: int, words: str) -> None:
+    copy = replace(samples.COPY, asynchronous=AsyncInfo("bulk load"))
+    read = replace(samples.READ, cluster_rank=0)
+    finding = Finding("missing-wait", "k", accesses=(copy, read), barrier={"offset": 0, "phase": 0, "cluster_rank": rank})
+    assert words in describe(finding, "not-waited", barrier="the full barrier").fix
