@@ -29,7 +29,7 @@ Dim3 = tuple[int, int, int]
 MOST_STEPS: Final = 20_000  # of all paths of a launch
 MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
 _PLACES_OF_A_STEP: Final = 256  # that many at a time count as a step more
-_MOST_STATES: Final = 8  # of a path at a branch in a loop that loaded values decide
+_MOST_STATES: Final = 8  # that are kept of paths at a branch that loaded values decide
 ROUNDS = True  # tests go round by round
 
 
@@ -226,8 +226,10 @@ class _Walk:
                 raise NotProven("how often a copy writes follows from loaded values", never=True)
             return False
         states.append(state)
-        if len(states) > _MOST_STATES and any(each <= path.node for each in node.taken):
-            raise NotProven("how often a loop runs follows from loaded values", never=True)
+        if len(states) > _MOST_STATES:
+            if any(each <= path.node for each in node.taken):
+                raise NotProven("how often a loop runs follows from loaded values", never=True)
+            del states[0]
         return True
 
     def _execute(self, path: Path, step: SliceStep) -> None:
