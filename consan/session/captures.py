@@ -6,7 +6,7 @@ was given before, with the order that they have; launches of one executable grap
 
 A launch into a graph takes called hooks. Its accesses are known only if they are proven.
 
-Not followed: graphs that a program makes node by node, those that it changes, those of many nodes (operations of which nothing is known), and
+Not followed: graphs that a program makes node by node, those that it changes, those of many nodes (nothing is known of their launches), and
 events that are nodes (driver_calls.py ends the comparison).
 """
 

@@ -12,9 +12,9 @@ Not handled: launches whose parameters are not known.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final, TypeVar
 
 from consan.ranges import LaunchExtents, NotProven, Proof, Slice, Touched, footprint, prove
 from consan.session.prepared import Prepared
@@ -27,6 +27,8 @@ _OfModule = tuple[int, str]
 _Near = tuple[tuple[int, int | None, int], ...]  # pointers that are not apart, and their distances
 _Launches = tuple[_OfModule, LaunchExtents, tuple[bytes, ...], _Near]
 _APART: Final[_Near] = ()
+_Key = TypeVar("_Key", bound=tuple[Any, ...])
+_Found = TypeVar("_Found")
 
 
 @dataclass(frozen=True)
@@ -51,65 +53,64 @@ class Proofs:
 
     def accesses(self, prepared: Prepared, entry: str, args: Sequence[bytes], shape: LaunchExtents) -> int:
         """How many accesses of single threads are proven apart; 0: there is no proof, or nothing to prove."""
-        kernel = prepared.number, entry
-        if kernel not in self._slices:
-            self._slices[kernel] = _slice(prepared, entry)
-        found = self._slices[kernel]
-        if found is None or not PROVES:
+        kernel, found, parameters = (prepared.number, entry), self._slice_of(prepared, entry), tuple(args)
+        if found is None:
             return 0
-        parameters = tuple(args)
         try:
             proof = self._of(kernel, found, parameters, shape, _APART)
             if proof is not None and (places := proof.together(found.pointers(parameters))):
-                near = tuple((base, *place) for base, place in places.items())
-                proof = self._of(kernel, found, parameters, shape, near)
+                proof = self._of(kernel, found, parameters, shape, tuple((base, *place) for base, place in places.items()))
         except NotProven:
             return 0
         return 0 if proof is None else proof.count
 
     def touched(self, prepared: Prepared, entry: str, args: Sequence[bytes] | None, shape: LaunchExtents) -> LaunchBytes | None:
         """The bytes that a launch touches. None: its text and its parameters do not tell."""
-        if args is None or not PROVES:
+        kernel, found = (prepared.number, entry), None if args is None else self._slice_of(prepared, entry)
+        if args is None or found is None:
             return None
-        kernel, parameters = (prepared.number, entry), tuple(args)
-        if kernel not in self._slices:
-            self._slices[kernel] = _slice(prepared, entry)
-        found = self._slices[kernel]
-        if found is None:
-            return None
-        key = kernel, shape, found.numbers(parameters)
-        if key not in self._touched:
-            if len(self._touched) >= _MOST_FOOTPRINTS:
-                self._touched.clear()
-            try:
-                touched = footprint(found, parameters, shape)
-            except NotProven:
-                touched = None
-            key = kernel, shape, found.numbers(parameters)  # it may have found that it needs the number of a pointer
-            self._touched[key] = touched
-        touched = self._touched[key]
+        parameters = tuple(args)
+        touched = self._kept(
+            self._touched, _MOST_FOOTPRINTS, lambda: (kernel, shape, found.numbers(parameters)), lambda: footprint(found, parameters, shape)
+        )
         return None if touched is None else LaunchBytes(touched, found.pointers(parameters))
 
     def may_prove(self, prepared: Prepared, entry: str) -> bool:
         """Whether a launch of a kernel may have a proof."""
         return self._slices.get((prepared.number, entry), ...) is not None
 
+    def _slice_of(self, prepared: Prepared, entry: str) -> Slice | None:
+        kernel = prepared.number, entry
+        if kernel not in self._slices:
+            self._slices[kernel] = _slice(prepared, entry)
+        return self._slices[kernel] if PROVES else None
+
     def _of(self, kernel: _OfModule, found: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents, near: _Near) -> Proof | None:
         """The proof for pointers of which some are near to each other; None: there is none."""
-        key = kernel, shape, found.numbers(parameters), near
-        if key in self._known:
-            return self._known[key]
-        if len(self._known) >= _MOST_KNOWN:
-            self._known.clear()
-        proof: Proof | None = None
+        places = {base: (leader, distance) for base, leader, distance in near}
+        return self._kept(
+            self._known,
+            _MOST_KNOWN,
+            lambda: (kernel, shape, found.numbers(parameters), near),
+            lambda: prove(found, parameters, shape, places),
+        )
+
+    def _kept(
+        self, kept: dict[_Key, _Found | None], most: int, key: Callable[[], _Key], find: Callable[[], _Found | None]
+    ) -> _Found | None:
+        """What was found for an equal launch, or is found for this one. A key begins with the kernel. None: it is not proven."""
+        before, found = key(), None
+        if before in kept:
+            return kept[before]
+        if len(kept) >= most:
+            kept.clear()
         try:
-            proof = prove(found, parameters, shape, {base: (leader, distance) for base, leader, distance in near})
+            found = find()
         except NotProven as reason:
             if reason.never:
-                self._slices[kernel] = None
-        key = kernel, shape, found.numbers(parameters), near  # the proof may have found that it needs the number of a pointer
-        self._known[key] = proof
-        return proof
+                self._slices[before[0]] = None
+        kept[key()] = found  # it may have turned out that the number of a pointer is needed
+        return found
 
 
 def _slice(prepared: Prepared, entry: str) -> Slice | None:
