@@ -27,9 +27,9 @@ _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
-STREAM_NON_BLOCKING: Final = 1  # CU_STREAMSTREAM_NON_BLOCKING
+_STREAM_NON_BLOCKING: Final = 1  # CU_STREAMSTREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
-MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTEMEMORY_TYPE
+_MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTEMEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
 
@@ -131,7 +131,25 @@ def refused(status: int) -> str:
     return "" if not status else TAKEN if status == _TAKEN else f"CUPTI does not work here (error {status})"
 
 
-class DriverCalls:
+class DriverFacts:
+    """What a driver knows of handles and addresses. A subclass can ask one."""
+
+    def status(self, function: str, *arguments: Any) -> int:
+        """Call a function of the driver, and return what it says; not 0 where there is none yet."""
+        raise NotImplementedError
+
+    def blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+        flags = ctypes.c_uint()
+        return bool(self.status("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & _STREAM_NON_BLOCKING
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
+        kind = ctypes.c_uint()
+        return not self.status("cuPointerGetAttribute", ctypes.byref(kind), _MEMORY_TYPE, ctypes.c_uint64(address))
+
+
+class DriverCalls(DriverFacts):
     """The calls of this process (`CallSource`)."""
 
     def __init__(self) -> None:
@@ -195,27 +213,17 @@ class DriverCalls:
         for each in list(self._listeners):
             each.called(call)
 
-    def blocks(self, stream: int) -> bool:
-        """Whether a stream and the legacy default stream wait for each other."""
-        flags = ctypes.c_uint()
-        return bool(_quiet("cuStreamGetFlags", ctypes.c_void_p(stream), ctypes.byref(flags))) or not flags.value & STREAM_NON_BLOCKING
-
-    def is_registered(self, address: int) -> bool:
-        """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
-        kind = ctypes.c_uint()
-        return not _quiet("cuPointerGetAttribute", ctypes.byref(kind), MEMORY_TYPE, ctypes.c_uint64(address))
+    def status(self, function: str, *arguments: Any) -> int:
+        """Ask the driver."""
+        return api.driver().status(function, *arguments)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel; empty where the driver does not tell (before 12.3)."""
         name = ctypes.c_char_p()
         for ask in filter(api.driver().has, ("cuFuncGetName", "cuKernelGetName")):  # a launch takes either handle
-            if not _quiet(ask, ctypes.byref(name), ctypes.c_void_p(function)):
+            if not self.status(ask, ctypes.byref(name), ctypes.c_void_p(function)):
                 return (name.value or b"").decode(errors="replace")
         return ""
-
-
-def _quiet(function: str, *arguments: Any) -> int:
-    return api.driver().status(function, *arguments)
 
 
 CALLS: Final = DriverCalls()

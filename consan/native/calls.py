@@ -9,9 +9,9 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Final
+from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, Listener, forms_of, libraries, refused
+from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, DriverFacts, Listener, forms_of, libraries, refused
 from consan.native.wire import Malformed, Message, MessageKind
 from consan.session.driver_calls import LAYOUTS, matters
 
@@ -23,7 +23,7 @@ _CONTEXT: Final = struct.Struct("<Q")
 _NO_POINTER: Final = 1 << 32  # beyond all parameters
 
 
-class RemoteCalls:
+class RemoteCalls(DriverFacts):
     """The calls of one process. `backend`: None until the process has a context."""
 
     def __init__(self) -> None:
@@ -61,13 +61,9 @@ class RemoteCalls:
             values = form.unpacked(message.data[_CONTEXT.size :])
             self._listener.called(DriverCall(form.name, values, form.per_thread, context, message.b))
 
-    def blocks(self, stream: int) -> bool:
-        """Whether a stream and the legacy default stream wait for each other."""
-        return self.backend is None or self.backend.stream_blocks(stream)
-
-    def is_registered(self, address: int) -> bool:
-        """Whether the driver knows the memory at an address."""
-        return self.backend is not None and self.backend.is_registered(address)
+    def status(self, function: str, *arguments: Any) -> int:
+        """Ask the driver of the process."""
+        return 1 if self.backend is None else self.backend.status(function, *arguments)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel; empty where the driver does not tell."""

@@ -2,8 +2,9 @@
 
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the record where it waits for that
-(consan/session/beside_program.py). Meanwhile no other thread of the process launches or loads.
-The variables are those of one context. A launch in another one takes the program's own kernel, which counts as unchecked.
+(consan/session/beside_program.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that orders
+streams waits behind it. The variables are those of one context. A launch in another one takes the program's own kernel, which counts as
+unchecked.
 
 What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
 hooks, which is a module of its own. So only modules without state are recorded (consan/session/variables.py).

@@ -19,7 +19,6 @@ from typing import Any, Final
 import numpy as np
 
 from consan.backends.base import Dim3, HostBytes
-from consan.backends.callbacks import MEMORY_TYPE, STREAM_NON_BLOCKING
 from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
@@ -173,15 +172,9 @@ class ClientBackend(CudaBackend):
         self.work.launch(handle, entry, math.prod(grid), math.prod(block), numbers, self._control.value or 0)
         self._unsettled = True
 
-    def stream_blocks(self, stream: int) -> bool:
-        """Whether a stream and the legacy default stream wait for each other."""
-        flags = ctypes.c_uint()
-        return bool(self._driver.status("cuStreamGetFlags", stream, ctypes.byref(flags))) or not flags.value & STREAM_NON_BLOCKING
-
-    def is_registered(self, address: int) -> bool:
-        """Whether the driver knows the memory at an address."""
-        kind = ctypes.c_uint()
-        return not self._driver.status("cuPointerGetAttribute", ctypes.byref(kind), MEMORY_TYPE, address)
+    def status(self, function: str, *arguments: Any) -> int:
+        """Call a function of the driver, and return what it says."""
+        return self._driver.status(function, *arguments)
 
     def name_of(self, function: int) -> str:
         """A kernel's name; empty if the driver does not tell."""
