@@ -157,7 +157,7 @@ class Scheduler:
         """Whether a group does not run its block now."""
         if block.members is not None and group.count != self.wave.alive and not self._converge(group, block):
             return True
-        return block.looks and bool(self.ready) and self.turns.looks_later(group, block)
+        return block.looks and (block.glances or bool(self.ready)) and self.turns.looks_later(group, block)
 
     def count_block(self, group: LaneGroup, block: BoundBlock) -> None:
         """A group is about to run a block by other means than `plain_block`."""

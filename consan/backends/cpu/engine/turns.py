@@ -85,7 +85,7 @@ class Turns:
         self.glanced += 1
         ctas = self.wave.cta_of[group.lanes]
         last = ctas == ctas[-1]
-        if last.all() and self.glanced % LOOKED:
+        if last.all() and (self.glanced % LOOKED or not self.ready):
             return False
         late = LaneGroup(group.lanes[last], group.stack, group.block, group.round + LATE)
         late.late = True
