@@ -121,7 +121,8 @@ class Questions:
     @functools.cached_property
     def _is_long(self) -> bool:
         """Whether the logs are too long to be read block by block, as those of threads that spin."""
-        return sum(history.log.shape[1] for history in self.each_history()) > self.most_lines
+        lines: int = sum(history.log.shape[1] for history in self.each_history())
+        return lines > self.most_lines
 
     def ask(self, change: Change) -> Answer:
         """Replay the launch with a change; without one, as it was."""

@@ -55,10 +55,10 @@ class Turns:
             group.round = 1 + max(other.round for other in self.ready.groups())
 
     def part(self, group: LaneGroup) -> bool:
-        """Several CTAs are about to write at once what others may poll: one of them does so later. Returns whether one does."""
-        places = self.wave.cta_of[group.lanes]
-        if places[0] == places[-1]:
-            places = self.wave.warp_in_cta[group.lanes]
+        """Several CTAs, or warps of one, are about to write at once what others may poll: one does so later. Returns whether one does."""
+        wave, lanes = self.wave, group.lanes
+        ctas = wave.cta_of[lanes]
+        places = ctas if ctas[0] != ctas[-1] else wave.warp_in_cta[lanes].astype(ctas.dtype)
         last = places[-1]
         if places[0] == last or self.parted >= PARTED:
             return False
