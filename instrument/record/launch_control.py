@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa import Row, flow_of, lookup
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.passes.flow import Graph, Key, key_of, read, written
@@ -105,14 +105,20 @@ def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
     return spread(graph, through)
 
 
+def selects(instruction: Instruction, row: Row | None) -> bool:
+    """Whether an instruction chooses between values, or joins predicates."""
+    if row is None or row.name not in _JOINS:
+        return row is not None and row.name in _SELECTS
+    return row.modifiers(instruction.parts)["type"] == "pred"
+
+
 def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
     """Change a state by an instruction that is no query; yields the queries whose id it shows."""
     row, writes, guard = lookup(instruction.parts), frozenset(written(instruction)), instruction.predicate
-    family, name = (row.family, row.name) if row is not None else ("", "")
+    family = row.family if row is not None else ""
     names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    selects = name in _SELECTS or (name in _JOINS and "pred" in instruction.parts)
-    passes, shows = family == "arithmetic" and not selects, family in _SHOWS or flow_of(instruction) != ""
+    passes, shows = family == "arithmetic" and not selects(instruction, row), family in _SHOWS or flow_of(instruction) != ""
     for query, registers in list(state.items()):
         if shows and registers & _keys(instruction, names):
             yield query

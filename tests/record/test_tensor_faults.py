@@ -113,7 +113,7 @@ def test_bytes_that_a_cta_does_not_expect(monkeypatch: pytest.MonkeyPatch) -> No
 def test_arithmetic_that_selects_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
     """R-C5: an id that is joined with other bits of an address is still shown by the access."""
     right = _found("launch_tile_of_refusal", True)
-    monkeypatch.setattr(launch_control, "_SELECTS", (*launch_control._SELECTS, "or"))
+    monkeypatch.setattr(launch_control, "selects", lambda instruction, row: row is not None and row.name in ("selp", "and", "or", "slct"))
     text = twin_file.kernel(KERNELS / "launch_tile_of_refusal.cu", True).ptx + "\n// broken\n"
     spec = twin_file.read(KERNELS / "launch_tile_of_refusal.cu")
     made = consan.Kernel(text, entry="kernel")

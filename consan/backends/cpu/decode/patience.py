@@ -63,16 +63,16 @@ class PatientLoops:
         inside = [step.instruction for node in body for step in self._graph.nodes[node].steps]
         if not all(map(_is_quiet, inside)):
             return False
-        steady = _steady(inside)
+        steady = steady_registers(inside)
         leaving = [node for node in body if not body.issuperset(self._graph.nodes[node].successors)]
         return bool(leaving) and all(self._is_sure(body, node, steady) for node in leaving)
 
     def _is_sure(self, body: frozenset[int], node: int, steady: Callable[[Key], bool]) -> bool:
         """Whether each round passes a way out, which depends on memory only."""
         guard = self._graph.nodes[node].guard
-        return guard is not None and steady(guard.register) and not self._has_round(body - {node})
+        return guard is not None and steady(guard.register) and not self.has_round(body - {node})
 
-    def _has_round(self, body: frozenset[int]) -> bool:
+    def has_round(self, body: frozenset[int]) -> bool:
         """Whether a path leads from a node of these back to it."""
         left = set(body)
         while ends := {node for node in left if left.isdisjoint(self._graph.nodes[node].successors)}:
@@ -91,7 +91,7 @@ def _is_quiet(instruction: Instruction) -> bool:
     return bool(flow) or row.family in _QUIET or (row.family == "mbarrier" and row.action in ("test_wait", "try_wait"))
 
 
-def _steady(inside: list[Instruction]) -> Callable[[Key], bool]:
+def steady_registers(inside: list[Instruction]) -> Callable[[Key], bool]:
     """Tells of a register whether it has the same value in each round while no memory changes."""
     writers: dict[Key, list[Instruction]] = {}
     for instruction in inside:
