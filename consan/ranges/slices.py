@@ -118,12 +118,25 @@ class Slice:
 
     def _shares(self, instruction: Instruction) -> bool:
         """Whether an instruction brings all lanes of a warp a value that follows from the numbers of the thread and the CTA alone."""
-        if not takes_from_lane(instruction) or not _of_all_lanes(instruction) or len(written(instruction)) != 1:
+        if not takes_from_lane(instruction) or not self._of_all_lanes(instruction) or len(written(instruction)) != 1:
             return False
         made = self._sources([instruction])
         keys = [key for each in (instruction, *made) for key in _keys(each)]
         alike = all(len({(each.parts, each.operands, each.scope) for each in self._made.get(key, ())}) == 1 for key in keys)
         return alike and not any(each.predicate or _brings(each) for each in made)
+
+    def _of_all_lanes(self, instruction: Instruction) -> bool:
+        """Whether all lanes of a warp execute a collective instruction, and take from lane 0 if they take (ISA "shfl.sync")."""
+        first = instruction.operands[2:3] if takes_from_lane(instruction) else ()
+        return self._is(instruction, instruction.operands[-1], _ALL_LANES) and all(self._is(instruction, each, (0,)) for each in first)
+
+    def _is(self, instruction: Instruction, operand: Operand, numbers: Sequence[int]) -> bool:
+        """Whether an operand is one of some numbers: in the text, or in a register that gets no other one."""
+        if isinstance(operand, Register) and instruction.scope.is_register(operand.name):
+            made = self._made.get(key_of(instruction.scope, operand.name), ())
+            plain = all(each.parts[0] == "mov" and isinstance(each.operands[1], Immediate) for each in made)
+            return bool(made) and plain and all(self._is(each, each.operands[1], numbers) for each in made)
+        return isinstance(operand, Immediate) and operand.value in numbers
 
     def _step(self, step: PathStep) -> SliceStep:
         instruction, row = step.instruction, lookup(step.instruction.parts)
@@ -134,7 +147,7 @@ class Slice:
         loads = tuple(_parameters(instruction, row, self._places)) if row.family == "load" else ()
         operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
         taken = None if amount is None else _source(instruction, amount)
-        collective = "elect" if elects(instruction) and _of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
+        collective = "elect" if elects(instruction) and self._of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
         if collective == "shfl":
             sources = (_source(instruction, instruction.operands[1]),)
         return SliceStep(step.guard, accesses, taken, written(instruction), loads, operation, sources, collective)
@@ -180,13 +193,6 @@ def _base(access: MemoryAccess) -> tuple[Operand | None, int]:
         return (None, 0) if access.address is None else address_parts(access.address)
     except Unsupported:
         return None, 0
-
-
-def _of_all_lanes(instruction: Instruction) -> bool:
-    """Whether all lanes of a warp execute a collective instruction, and take from lane 0 if they take (ISA "shfl.sync", "elect.sync")."""
-    mask, first = instruction.operands[-1], instruction.operands[2:3] if takes_from_lane(instruction) else ()
-    lanes = isinstance(mask, Immediate) and mask.value in _ALL_LANES
-    return lanes and all(isinstance(each, Immediate) and each.value == 0 for each in first)
 
 
 def _amount(instruction: Instruction) -> Operand | None:
