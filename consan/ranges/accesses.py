@@ -1,7 +1,8 @@
 """The accesses of an instruction, by the values of its registers: for the threads of each CTA that make it.
 
-The leader of a warp (ISA "elect.sync": "the same leader thread is elected for the same membermask every time") is one of its lanes, nobody
-knows which: all lanes are taken as the leader on one path, and as the others on another one. Bytes that all lanes would access as the leader are accessed once, by a thread of its own. So is a copy.
+The leader of a warp is one of its lanes, nobody knows which, and the same one each time (ISA "elect.sync"). All lanes are taken as the
+leader on one path, and as the others on another one. Bytes that all lanes would access as the leader are accessed once, by a thread of its
+own. So is a copy.
 """
 
 from __future__ import annotations

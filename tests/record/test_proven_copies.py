@@ -145,6 +145,18 @@ CASES: dict[str, tuple[str, bool, str]] = {
         False,
         "",
     ),
+    "leaders of two masks store": (
+        ELECT + "and.b32 %r10, %r1, 31; setp.ge.u32 %p9, %r10, 16; setp.ne.u32 %p10, %r1, %r1; @%p9 elect.sync %r38|%p10, 0xffff0000;"
+        "and.pred %p10, %p10, %p2; mul.wide.u32 %d5, %r2, 4; add.s64 %d5, %d5, %d1; @%p4 st.global.u32 [%d5], %r1;"
+        "@%p10 st.global.u32 [%d5], %r1;",
+        False,
+        "",
+    ),
+    "a leader of a mask in a register": (
+        "mov.u32 %r10, -1; elect.sync %r39|%p3, %r10; and.pred %p4, %p2, %p3;" + STORE.format("%d2", "0", "%r4") + WAIT,
+        True,
+        CLEAN,
+    ),
     "a branch of the leader": (ELECT + "@!%p4 bra over;\n" + STORE.format("%d2", "0", "%r4") + "over:\n" + WAIT, True, CLEAN),
     "all store behind a branch of the leader": (
         ELECT + "@!%p4 bra over;\n" + STORE.format("%d2", "0", "%r4") + "over:\n" + WAIT + "st.global.u32 [%d4], %r3;",
@@ -340,6 +352,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
         "True",
         "a leader's number from lane 0",
     ),
+    "masks": (slices, "elects(instruction) and self._of_all_lanes(instruction)", "elects(instruction)", "leaders of two masks store"),
     "a map's place": (copies, "len(made) == 1 and", "len(made) and", "a map whose place is chosen, and boxes that meet"),
     "branches that decide": (deciding, "not nodes.isdisjoint(region)", "False", "a branch decides who stores"),
 }
