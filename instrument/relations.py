@@ -1,4 +1,4 @@
-"""What the text of a kernel says about two of its instructions: which can follow which, and what synchronises in between.
+"""Relations between two instructions of a kernel that follow from its text: which can follow which, and what synchronises in between.
 
 Plain data, so that `reports` can use it without reading PTX; `between` computes it from a module. Everything here is about one
 thread: which instructions one thread can execute in which order. The shadow runtime decides about other threads.

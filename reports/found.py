@@ -1,4 +1,4 @@
-"""What one record of the device says, read with the site table and the layout of its module."""
+"""Reads one record of the device with the site table and the layout of its module."""
 
 from __future__ import annotations
 

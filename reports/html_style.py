@@ -17,7 +17,7 @@ def _read(name: str) -> str:
 #: The colours, which the page and a picture on its own share.
 PALETTE: Final = _read("palette.css")
 
-#: What a timeline is drawn with.
+#: Colours and strokes of a timeline.
 PICTURE: Final = _read("picture.css")
 
 STYLE: Final = PALETTE + _read("page.css") + PICTURE

@@ -1,4 +1,4 @@
-"""What a run found: frozen dataclasses that mirror `consan.report/1` (reports/schema), and the rules that judge it.
+"""The results of a run: frozen dataclasses that mirror `consan.report/1` (reports/schema), and the rules that judge it.
 
 Three decisions are made here, each in one function: the verdict (`verdict_of`), the exit status (`exit_status`), and which
 findings are equal (`merge_findings`). Renderers print and decide nothing.

@@ -1,4 +1,4 @@
-"""Where the threads of an interrupted launch were, in words for a report's `incomplete` reasons.
+"""The places of the threads of an interrupted launch, in words for a report's `incomplete` reasons.
 
 Input are waiters as in findings (`block`, `warp`, `lanes`, `why`, `file`, ...). They are grouped by place; the
 places with the most threads come first.

@@ -54,7 +54,7 @@ _OPERATION_OF_SITE: Final = {
 # An operation's role, if it differs from its name.
 _ROLE_OF_OPERATION: Final = {"cp.async": "asynchronous copy", "wgmma": "operand read", "st.async": "asynchronous store"}
 _ASYNC_PROXY: Final = ("bulk store", "bulk load", "bulk copy", "try_cancel", "wgmma", "tcgen05.mma", "tcgen05.cp")
-#: What an instruction does to an mbarrier.
+#: The effect of an instruction on an mbarrier.
 _BARRIER_ROLES: Final = {
     "mbarrier.init": "initialisation",
     "mbarrier.inval": "invalidation",

@@ -31,7 +31,7 @@ class CatalogueEntry:
 
 
 TENSOR_OPERATIONS: Final = ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift")  # completed by tcgen05.commit
-# What makes the completion of an asynchronous operation visible, in PTX. The spelling of frameworks is in frameworks.py.
+# The wait that makes the completion of an asynchronous operation visible, in PTX. The spelling of frameworks is in frameworks.py.
 WAITS: Final[dict[str, str]] = {
     "cp.async": "cp.async.wait_group {leave}",
     "bulk load": "mbarrier.try_wait.parity (parity {parity}) on {barrier}",

@@ -5,7 +5,7 @@ library gives (`get_asm_strs`, Numba's own compiler, unchanged) is instrumented 
 in place of Numba's, and the control block is planted in the module. Numba's own caches, in memory and on disk, never hold an instrumented
 kernel; a function that was loaded before the session is replaced at its next launch, and restored after the session.
 
-- Numba launches by cuda.core. Where the session records, each launch of a recorded kernel gets a log (core_launch.py).
+- Numba launches by cuda.core. If the session records, each launch of a recorded kernel gets a log (core_launch.py).
 - `compile_cuda` is asked for line information where the program does not ask for a debug build.
 - The cache on disk (`cache=True`) is neither read (its kernels have no lines) nor written.
 

@@ -17,7 +17,7 @@ MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of wha
 
 @dataclass
 class LogMemory:
-    """The memory of one device. Where the backend gives zeroed memory, which costs nothing, nothing is kept. Threads share it."""
+    """The memory of one device. If the backend gives zeroed memory at no cost, nothing is kept. Threads share it."""
 
     backend: Any
     _kept: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for

@@ -28,7 +28,7 @@ Array = npt.NDArray[np.int64]
 FILLS = (Event.COPY, Event.BULK_LOAD, Event.TENSOR_LOAD)
 USES = (Event.READ, Event.WRITE, Event.ATOMIC, Event.BULK_STORE, Event.TENSOR_STORE, Event.PRODUCT)
 _ELSEWHERE = Flag.RANKED | Flag.MULTICAST
-# What touches shared memory at addresses that are not followed.
+# The operations that touch shared memory at addresses that are not followed.
 _NOT_FOLLOWED = {
     Event.FILL, Event.STORE_ASYNC, Event.BULK_PUSH, Event.LAUNCH_REQUEST,
     Event.TENSOR_ALLOC, Event.TENSOR_MMA, Event.TENSOR_CP,

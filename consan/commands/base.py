@@ -1,4 +1,4 @@
-"""What commands have in common: their interface, their parser, and remarks on a terminal."""
+"""The common parts of commands: their interface, their parser, and remarks on a terminal."""
 
 from __future__ import annotations
 

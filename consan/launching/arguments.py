@@ -300,7 +300,7 @@ def _typed(spec: BufferSpec, values: Array) -> Array:
 
 
 def _random(spec: BufferSpec, seed: int) -> Array:
-    # abs: a generator takes no negative seed. That -1 and 1 give the same stream is harmless.
+    # abs: a generator takes no negative seed. It is harmless that -1 and 1 give the same stream.
     generator = np.random.default_rng([abs(seed), spec.index])
     if spec.type in FLOATS:
         return _typed(spec, generator.random(spec.size, np.float32) * np.float32(2) - np.float32(1))

@@ -182,7 +182,7 @@ class GraphNode:
 class Beside:
     """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete.
 
-    `of_program`: they are all that a program does on a GPU. What is not compared there is told of the kernels that consan checks.
+    `of_program`: they are all that a program does on a GPU. Gaps in the comparison are reported for the kernels that consan checks.
     """
 
     required: bool = True

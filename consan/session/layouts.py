@@ -1,4 +1,4 @@
-"""Where the shared variables of a kernel and the buffers of a launch lie, for the names in its report.
+"""The layouts of a kernel's shared variables and of a launch's buffers, for the names in its report.
 
 The virtual machine lays variables out itself. An assembler does too, but the cubin does not contain its layout: a single variable lies
 at the start, and kernels with several store the addresses themselves (instrument/passes/symbols.py).
@@ -125,7 +125,7 @@ class AddressNames:
         return self._kernels.setdefault((prepared.number, entry), KernelParameters.of(prepared, entry))
 
     def note_parameters(self, prepared: Prepared, entry: str, args: Callable[[], Sequence[bytes] | None]) -> None:
-        """The same for a launch of a framework. Where it has not told its buffers, the pointers among the parameters name addresses."""
+        """The same for a launch of a framework. If it has not told its buffers, the pointers among the parameters name addresses."""
         told = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
         if not told and (values := args()) is not None:
             prepared.address_name = PointedBuffers(self.parameters(prepared, entry), tuple(values))

@@ -1,7 +1,7 @@
 """Launches whose accesses to global memory are proven apart before they run (consan/ranges): they are recorded without global memory.
 
 A proof depends on the grid, the block and those parameters that are no pointers. Launches that are equal in these share it, as long as
-their pointers are far enough apart, which is compared each time. Where there is no proof, the launch is recorded in full.
+their pointers are far enough apart, which is compared each time. Without a proof the launch is recorded in full.
 
 A module whose variables keep state has no proofs: each of its two forms would have variables of its own.
 

@@ -1,4 +1,4 @@
-"""Where threads stood when the host stopped their launch, from the records that they write before they exit (StandRecord).
+"""The places of threads when the host stopped their launch, from the records that they write before they exit (StandRecord).
 
 The lanes of a warp may exit one after another, so records of one warp and place are merged. Some threads write no record: those at
 a barrier that only the exits of others released, and those that had ended or had not started.

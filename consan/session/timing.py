@@ -1,4 +1,4 @@
-"""What synchronisation costs on a GPU: two forms of a kernel are timed in turn, and their results compared bit by bit.
+"""The cost of synchronisation on a GPU: two forms of a kernel are timed in turn, and their results compared bit by bit.
 
 A pair is a batch of launches of each, the one that goes first alternating. The interval is that of the median over the pairs (95 %, by the
 order of the values): it makes no claim about clocks, other work or other inputs.

@@ -1,4 +1,4 @@
-"""Where the CUDA compiler libraries, headers and tools are on this machine.
+"""Finds the CUDA compiler libraries, headers and tools on this machine.
 
 Decides which `libnvrtc`, `libnvJitLink`, `ptxas` and include folders consan uses. Looks, in this order, at pip wheels on
 `sys.path` (`nvidia/cu13/...` and the older `nvidia/<component>/...`), at `CUDA_HOME`/`CUDA_PATH`, at the toolkit that `nvcc` on

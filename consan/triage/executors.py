@@ -1,4 +1,4 @@
-"""Where runs are done: in processes of this machine, or on a Dask cluster; both behind `concurrent.futures.Executor`.
+"""Executors of runs: in processes of this machine, or on a Dask cluster; both behind `concurrent.futures.Executor`.
 
 Few runs per worker are submitted at a time, so that little is lost when a worker dies or the user stops. When a process
 dies, its pool breaks without naming the run. The submitted runs are then repeated one by one, each in its

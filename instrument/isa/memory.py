@@ -306,7 +306,7 @@ CACHE: list[Row] = [
         classes={"space": "global local", "level": "L1 L2", "priority": "L2::evict_last L2::evict_normal", "map_space": "const param"},
     ),
     *rows(_MOVE + "applypriority", "cache", "applypriority{.global}.L2::evict_normal [addr], size"),
-    # What the bytes hold afterwards is not known: a write ("discard").
+    # The contents of the bytes afterwards are not known: a write ("discard").
     *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size", touch="write addr global size"),
     *rows(
         _MOVE + "createpolicy",

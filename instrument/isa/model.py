@@ -1,4 +1,4 @@
-"""What one row of the opcode table says, and what it says about one instruction.
+"""One row of the opcode table, and its statements about one instruction.
 
 A `Row` describes one instruction form of the PTX ISA: its grammar, the role of each operand, the memory it touches and through which
 proxy, what it orders, and how its completion is observed. `Row.accesses` applies that to an instruction and gives one `MemoryAccess` for

@@ -1,4 +1,4 @@
-"""What the passes of one module share: the edits, the numbered sites, the functions that need a slot."""
+"""The state that the passes of one module share: the edits, the numbered sites, the functions that need a slot."""
 
 from __future__ import annotations
 

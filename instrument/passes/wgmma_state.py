@@ -1,4 +1,4 @@
-"""What a path through a function knows about its asynchronous matrix instructions, and how each instruction changes that.
+"""The state of asynchronous matrix instructions on a path through a function, and the change by each instruction.
 
 Implements R-G4 and R-G5 on one path (`registers.py` states the rules and the exceptions). Events are the instructions that access
 accumulators or A registers, the wgmma instructions, and calls. The state holds what is in flight and what no fence covers yet.

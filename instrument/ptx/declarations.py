@@ -311,7 +311,7 @@ def parse_targets(source: Source, start: int) -> tuple[str, ...]:
     return tuple(parse_name_list(cursor))
 
 
-#: What may follow a label and a colon, other than a statement.
+#: Texts other than a statement that may follow a label and a colon.
 LABELLED: dict[str, Callable[[Cursor], object]] = {
     ".callprototype": parse_prototype,
     ".branchtargets": parse_name_list,

@@ -1,4 +1,4 @@
-"""What declarations say: types, names, parameters (ISA "Types", "Variable Declarations", "Array Declarations", "Alignment").
+"""The contents of declarations: types, names, parameters (ISA "Types", "Variable Declarations", "Array Declarations", "Alignment").
 
 Computes the size and alignment of declared objects. Not checked: whether a type may be declared at its place.
 """

@@ -1,4 +1,4 @@
-"""Where a kernel checks that its log has room: at the targets of retreating edges of its control-flow graph.
+"""The points at which a kernel checks that its log has room: at the targets of retreating edges of its control-flow graph.
 
 Every cycle has such a target, whichever order the depth-first search takes, so the number of words between two cuts is bounded: it is
 the longest path through the graph without the retreating edges.

@@ -35,7 +35,7 @@ def is_query(work: Work) -> bool:
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
-    """A request. What a query tells is recorded behind it."""
+    """A request. The result of a query is recorded behind it."""
     if work.row.action != _REQUEST:
         return
     slot, signal = (next(each for each in work.event.accesses if each.address is operand_of(work, role)) for role in ("addr", "mbar"))

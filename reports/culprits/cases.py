@@ -1,4 +1,4 @@
-"""What a rule about a culprit sees (`__init__.py`): the finding, what synchronises around its accesses, and tests of one instruction."""
+"""The input of a rule about a culprit (`__init__.py`): the finding, what synchronises around its accesses, and tests of one instruction."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What happened in a finding, as a picture: lanes, events in order, the edges between them, and the missing edge.
+"""The events of a finding, as a picture: lanes, events in order, the edges between them, and the missing edge.
 
 `build` turns a finding into a `Timeline`. `svg` and `text` draw it; `steps` gives the same as a table.
 The picture shows only what the finding holds: who, where, which asynchronous operation, which barrier and phase, what is missing.

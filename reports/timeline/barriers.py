@@ -15,7 +15,7 @@ from consan.reports.timeline.picture import BARRIER, THREAD, Lane, LaneInterval,
 MOST_WAITERS: Final = 3  # groups of waiting warps drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2
 
-# Where the missing operation belongs, if not at the end: before (1), or between (1) and (2).
+# The place of the missing operation, if not at the end: before (1), or between (1) and (2).
 _GAP_OF_MISUSE: Final = {"not-initialised": 0, "invalidated": 1, "init-not-published": 1, "shared-id": 1, "initialised-twice": 1}
 # Facts of a barrier beside its counts.
 _STATES: Final = {

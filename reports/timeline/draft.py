@@ -40,7 +40,7 @@ _BLAMES: Final = {
     "barrier-misuse": "is to be repaired",
 }
 
-# Who carries out an asynchronous operation: (title, its proxy).
+# The agent that carries out an asynchronous operation: (title, its proxy).
 _ENGINES: Final = {
     "cp.async": ("cp.async copies", "generic proxy"),
     "bulk load": ("bulk copy (TMA)", "async proxy"),

@@ -76,7 +76,7 @@ class DecodedAddress:
     space: str | None = None  # of the variable that it names
 
 
-#: What a decoder raises if operands do not fit the form. Decoders rely on what assemblers accept and do not check the rest, so each of
+#: A decoder's error if operands do not fit the form. Decoders rely on what assemblers accept and do not check the rest, so each of
 #: these becomes an error that names the instruction (CONSAN_DEBUG=1 shows the traceback).
 MALFORMED = (ArithmeticError, AssertionError, AttributeError, LookupError, TypeError, ValueError)
 

@@ -12,7 +12,7 @@ a chunk, W chunks in a line of the swizzle pattern, G = 8 lines in a pattern (4 
 The XOR of the swizzle works on the absolute address, which is why programs step along K by adding to the start address:
 `address ^= (((address >> 7) - base_offset) & mask) << low`.
 
-Not handled: K = 96 and absolute leading offsets (sm_103a). What a base offset other than 0 does is inferred from its formula.
+Not handled: K = 96 and absolute leading offsets (sm_103a). The effect of a base offset other than 0 is inferred from its formula.
 """
 
 from __future__ import annotations

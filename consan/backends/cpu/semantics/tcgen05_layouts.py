@@ -1,4 +1,4 @@
-"""Where tcgen05 finds things in tensor memory: fragments of ld and st, rows of cp, accumulators, scale factors, sparsity metadata.
+"""The layouts of tcgen05's operands in tensor memory: fragments of ld and st, rows of cp, accumulators, scale factors, sparsity metadata.
 
 PTX ISA, "Data Movement Shape", "Data Path Layout Organization", "Scale Factor A ID", "Sparse Matrices". Lanes and columns are relative
 to the operand's address. The ISA shows most of this in figures only; tests compare it with CUTLASS's layouts.
