@@ -26,6 +26,9 @@ from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 FULL = ("barrier_in_function", "generic_pointer")  # they call recorded functions
+FULL += ("tensormap_built_on_device", "tensormap_changed_in_flight", "tensormap_not_acquired", "tensormap_reused")  # they make their maps
+FULL += ("tensormap_stored_not_fenced",)
+BY_TEXT = ("reduction_last_levels",)  # with its fault it stores what the schedule says, and schedules count instructions
 OTHERS = ("divergent_stmatrix",)  # a value that is not known is told apart by addresses of the log
 NAMES = ("war_loop", "block_scan", "cp_async_off_by_one", "mbarrier_pipeline", "bulk_results", "tensor_results", "wgmma_tma_ring")
 NAMES += ("converged_elect", "cluster_ring_8", "cluster_gemm_2x2", "early_exit_lanes", "block_3d")
@@ -45,7 +48,7 @@ def test_every_kernel(name: str) -> None:
     wanted = "full" if name in FULL else ""
     assert compared(of_twin(name)) == wanted
     with contextlib.suppress(Hangs):
-        racy = of_twin(name, racy=True, seed=3)
+        racy = of_twin(name, racy=name not in BY_TEXT, seed=3)
         assert compared(racy) == wanted or not is_steady(racy)
 
 
