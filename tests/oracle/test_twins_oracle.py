@@ -31,6 +31,7 @@ NOT_SEEN = {
     "global_flag_no_proxy_fence": "policy isa",
     "loads_of_no_use": "values that nobody uses (D26)",
     "mbarrier_result_ignored": "the result of a wait is a register",
+    "sums_of_atomics": "atomics whose result nobody reads (D22)",
     "tensormap_changed_in_flight": "tensor maps in global memory",
     "tensormap_not_acquired": "tensor maps in global memory",
     "tensormap_stored_not_fenced": "tensor maps in global memory",
