@@ -134,7 +134,7 @@ class Launch:
             self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.beside)
         except EnvironmentFailure as error:
             self.free()
-            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from None
+            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from error
         starts = (self._taken["rest"] + end for end in (0, *ends))
         self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
         self.to_clear = [(self._taken["rest"], ends[-1]), *([(self._taken["log"], log)] if self.compact is None else [])]

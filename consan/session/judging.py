@@ -128,12 +128,11 @@ class Judge:
                 if prepared.recorded is None:  # it is as it is for want of room
                     prepared.refusal = str(error)
                     self.recording.has_no_room(prepared.name, str(error))
-                else:
-                    self.recording.lacks_outer(prepared, entry, str(error))
+                self.recording.lacks_room(prepared, entry, error)
                 return self.start(prepared, entry, grid, block, cluster, restore, stream)
             self.recording.has_no_room(prepared.name, str(error))
             hooked = self._with_hooks(prepared, cluster)
-            self.recording.lacks_outer(hooked, entry, str(error))
+            self.recording.lacks_room(hooked, entry, error)
             return hooked, None
         started.restore, started.proven = restore, proven
         if self.keeper is not None:

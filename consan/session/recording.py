@@ -72,6 +72,10 @@ ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
 
 
+class Unasked(NoRoom):
+    """The launch is too large for global memory to be looked at unasked: why."""
+
+
 @dataclass
 class Recording:
     """The recording engine of a session."""
@@ -92,6 +96,7 @@ class Recording:
     kept: Kept | None = None  # those of the last one, if all are known
     of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
+    _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
     _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
@@ -149,7 +154,7 @@ class Recording:
         number = prepared.entries.index(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
         if not self.required and (why := too_many(prepared.recorded, math.prod(grid), math.prod(block))):
-            raise NoRoom(why)
+            raise Unasked(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
         launched = LaunchedKernel(prepared.number, number, grid, block, shape)
@@ -230,6 +235,12 @@ class Recording:
         """Keep why a kernel's global memory was not checked in full."""
         self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
 
+    def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
+        """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
+        self.lacks_outer(prepared, entry, str(error))
+        if not isinstance(error, Unasked) and (self.trace_memory is not None or error.__cause__):
+            self._beyond[prepared.number, entry] = str(error)
+
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, times: int = 1) -> None:
         """Count launches whose accesses to global memory are proven apart, and are not recorded."""
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
@@ -244,11 +255,19 @@ class Recording:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
         return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
 
+    def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        """Those that make a report incomplete: all if all was `required`, else what had no room."""
+        if self.required:
+            return self.outer_gaps(prepared, entry)
+        why = self._beyond.get((prepared.number, entry))
+        return (why,) if why and self.outer else ()
+
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             why = prepared.refusal and f" ({prepared.refusal})"
-            return (f"called hooks do not look for them{why}", *of_launches)
+            told = prepared.refusal in of_launches or (prepared.number, entry) in self._beyond
+            return of_launches if told else (f"called hooks do not look for them{why}", *of_launches)
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
         tally = self.tally(prepared, entry)
@@ -292,6 +311,7 @@ class Recording:
         self.of_streams = ()
         self._alike.clear()
         self._outer_gaps.clear()
+        self._beyond.clear()
         self.histories.clear()
         self.notes.clear()
         self._hooked.clear()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from typing import Final
 
@@ -56,11 +56,11 @@ class Summary:
 
     def has_checked_globals(self) -> bool:
         """Whether races in global memory were looked for in all kernels that were checked, in full."""
-        return self.outer and any(map(self.launched, self.used)) and not self._outer_gaps()
+        return self.outer and any(map(self.launched, self.used)) and not self._gaps(self.recording.outer_gaps)
 
-    def _outer_gaps(self) -> dict[str, None]:
+    def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> dict[str, None]:
         ran = ((prepared, name) for prepared in self.used for name in self.launched(prepared))
-        return {f"{name}: {why}": None for prepared, name in ran for why in self.recording.outer_gaps(prepared, name)}
+        return {f"{name}: {why}": None for prepared, name in ran for why in of(prepared, name)}
 
     def gaps(self) -> list[str]:
         """Gaps: register hazards in debug builds with matrix products, CTAs without shadow memory, global memory that was to be checked."""
@@ -71,7 +71,7 @@ class Summary:
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
-        outer = [f"global memory was not checked in full in {gap}" for gap in (self._outer_gaps() if self.recording.required else ())]
+        outer = [f"global memory was not checked in full in {gap}" for gap in self._gaps(self.recording.gaps_that_count)]
         return list(dict.fromkeys(debug + outer)) + (_dropped(self.drained.counters) if self.drained else [])
 
     def kernels(self) -> list[model.KernelSummary]:

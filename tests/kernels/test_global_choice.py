@@ -9,7 +9,9 @@ import numpy as np
 import pytest
 
 import consan
+from consan._errors import EnvironmentFailure
 from consan.checker import recorder
+from consan.checker.memory import LogMemory
 from consan.reports import render
 from consan.session import recording
 
@@ -34,6 +36,8 @@ extern "C" __global__ void k(int* out) {
     __syncthreads();
     if (threadIdx.x == 0 && atomicAdd(&done, 1) == gridDim.x - 1) __threadfence(), out[32] += 1;
 }"""
+
+TOO_SMALL = "4 CTAs of 32 threads do not fit the trace memory (--trace-memory gives more)"
 
 
 def _report(source: str, choice: str) -> Any:
@@ -76,6 +80,27 @@ def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     _check_left_out(LOADED, "the logs of a launch take more than")
     assert _report(LOADED, "on").verdict == "incomplete"
     assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
+
+
+@pytest.mark.parametrize("room", [1, 1 << 13])  # too little also for logs without global memory, and for those with it only
+@pytest.mark.parametrize(("choice", "verdict"), [("auto", "incomplete"), ("on", "incomplete"), ("off", "clean")])
+def test_a_limit_that_is_too_small_is_no_clean_verdict(room: int, choice: str, verdict: str) -> None:
+    report = consan.launch(
+        consan.Kernel(LAST, arch="sm_90"), 4, 32, [np.zeros(128, np.int32)], device="cpu", global_memory=choice, trace_memory=room
+    )
+    assert (report.verdict, report.findings, "global-memory" in report.checked) == (verdict, (), False)
+    assert [TOO_SMALL in line for line in report.incomplete] == [True] * (verdict == "incomplete")  # one line, if any
+
+
+def test_memory_that_the_device_does_not_have_is_no_clean_verdict(monkeypatch: pytest.MonkeyPatch) -> None:
+    def take(self: LogMemory, name: str, nbytes: int, *, clear: bool = True) -> int:
+        raise EnvironmentFailure("out of memory")
+
+    monkeypatch.setattr(LogMemory, "take", take)
+    report = _report(LAST, "auto")
+    assert (report.verdict, "global-memory" in report.checked) == ("incomplete", False)
+    (line,) = report.incomplete
+    assert "global memory was not checked in full in k: the device has no " in line
 
 
 @pytest.mark.parametrize(("source", "accesses", "compared", "proven"), [(FINE, 128, 0, 128), (RACY, 128, 128, 0), (LOADED, 256, 0, 0)])
