@@ -178,7 +178,8 @@ def launch(
     made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
 
     def compare(prepared: Prepared, placement: Placement) -> None:
-        shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement))
+        variables = () if stream is None else prepared.variables(session.backend)
+        shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement, variables))
         checking_block.beside.launched(session, prepared, shape, stream, programmatic=programmatic)
 
     session.recording.keeps = stream is not None
@@ -229,9 +230,9 @@ def _check_kernel(kernel: Kernel, smem: int) -> None:
         raise UsageError(f"smem={smem!r}: expected a number of bytes")
 
 
-def _memory(placement: Placement) -> Memory:
-    """The memory that the parameters of a launch refer to, for a comparison with other launches."""
-    return Memory([Copied(*each) for each in placement.copies], shared=not placement.owns_all)
+def _memory(placement: Placement, variables: Sequence[tuple[int, int]]) -> Memory:
+    """The memory that the parameters of a launch refer to, and its module's variables, for a comparison with other launches."""
+    return Memory([Copied(*each) for each in placement.copies], shared=not placement.owns_all, variables=variables)
 
 
 def _block_of(stream: Stream | None, programmatic: bool) -> _Block:

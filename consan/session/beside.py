@@ -70,12 +70,13 @@ class Copied:
 class Memory:
     """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address.
 
-    `owners`: objects that keep the arrays where they are.
+    `owners`: objects that keep the arrays where they are. `variables`: addresses and sizes of the module's, which all its launches have.
     """
 
     arrays: Sequence[Copied]
     shared: bool
     owners: Sequence[Any] = ()
+    variables: Sequence[tuple[int, int]] = ()
 
     def rows(self, kept: Rows) -> Rows:
         """Accesses by their places. Those of memory that no other launch has are left out."""
@@ -87,6 +88,8 @@ class Memory:
         for each in self.arrays:
             each.move(rows)
             ours |= each.inside(rows)
+        for begin, size in self.variables:
+            ours |= (rows["device"] >= begin) & (rows["device"] < begin + size)
         return rows if self.shared else rows[ours]
 
 

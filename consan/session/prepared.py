@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from consan.backends.base import Handle
+from consan.backends.base import Backend, Handle
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
 from consan.reports.frameworks import CUDA
@@ -47,6 +47,11 @@ class Prepared:
         if self.handle is None and self.loads is not None:
             self.loads(self)
         return self.handle
+
+    def variables(self, backend: Backend) -> list[tuple[int, int]]:
+        """Addresses and sizes of its variables in global memory: all its launches have the same."""
+        declared = (each for each in self.instrumented.module.variables if each.space == "global")
+        return [backend.symbol(self.loaded, name.name) for each in declared for name in each.names if each.nbytes(name)]
 
     @property
     def synchronises_grid(self) -> bool:

@@ -13,14 +13,13 @@ import numpy as np
 import consan
 
 FOLDER = Path(__file__).parents[1] / "kernels" / "launches"
-OF_SIGNALS = ("add", "publish", "consume")  # the others are those of layers.cu
+FILES = {"add": "signals.cu", "publish": "signals.cu", "consume": "signals.cu", "hand_on": "state.cu"}  # the others: layers.cu
 
 
 @functools.cache
 def compiled(racy: bool, entry: str) -> consan.Kernel:
     """A kernel of the folder."""
-    file = FOLDER / ("signals.cu" if entry in OF_SIGNALS else "layers.cu")
-    return consan.Kernel(file, entry=entry, defines={"RACY": 1} if racy else {})
+    return consan.Kernel(FOLDER / FILES.get(entry, "layers.cu"), entry=entry, defines={"RACY": 1} if racy else {})
 
 
 class Program:

@@ -14,7 +14,7 @@ from planted import break_checker
 
 from consan.checker import beside as checked
 from consan.checker import grid, replay
-from consan.session import beside, streams
+from consan.session import beside, prepared, streams
 
 
 def dependent(racy: bool) -> Any:
@@ -65,6 +65,14 @@ def signalled() -> Any:
         run("publish", [data, flag])
         run("consume", [data, flag, out], stream=run.other)
     return live.report.verdict
+
+
+def handed_on() -> Any:
+    with program(True) as (run, live):
+        x, y = floats(), floats()
+        run("hand_on", [x, y, 0])
+        run("hand_on", [x, y, 1], programmatic=True)
+    return situations(live.report)
 
 
 def halves() -> Any:
@@ -120,6 +128,7 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
     "flags": (beside, "_may_signal", "return gives and", "return False and gives and", signalled),
+    "variables of the module": (prepared, "Prepared.variables", "each.space ==", "False and each.space ==", handed_on),
     "places of arrays": (beside, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 

@@ -104,6 +104,25 @@ def test_parts_of_one_array_are_other_bytes_and_views_are_the_same() -> None:
 
 
 @pytest.mark.parametrize("racy", [False, True])
+def test_a_variable_of_the_module_is_memory_of_all_its_launches(racy: bool) -> None:
+    with program(racy) as (run, live):
+        x, y = floats(), floats()
+        run("hand_on", [x, y, 0])
+        run("hand_on", [x, y, 1], programmatic=True)
+    assert situations(live.report) == ([("no-grid-wait", "RAW", "error")] if racy else [])
+    assert (y == 2).all()
+
+
+def test_another_module_has_variables_of_its_own() -> None:
+    with program() as (run, live):
+        x, y = floats(), floats()
+        run("hand_on", [x, y, 0])
+        run.racy = True
+        run("hand_on", [x, y, 1], stream=run.other)
+    assert (live.report.verdict, live.report.findings) == ("clean", ())
+
+
+@pytest.mark.parametrize("racy", [False, True])
 def test_atomics_of_two_streams(racy: bool) -> None:
     with program(racy, grid=1) as (run, live):
         sums = np.zeros(64, np.int32)
