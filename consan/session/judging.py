@@ -64,7 +64,7 @@ class Judge:
 
     def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
-        if not args or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+        if not args or prepared.recorded is None or not prepared.recorded.prunes:
             return prepared, 0
         if self.recording.keeps or self.recording.asked:  # its accesses are wanted
             return prepared, 0

@@ -150,6 +150,7 @@ class Pass:
             hazards=self._hazards,
             debug=is_debug(self.module),
             mode=mode,
+            prunes=mode is not Mode.OFF and not manner.on_host and not refusal(self.module, plans, isa=self.isa),
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),

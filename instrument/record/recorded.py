@@ -65,6 +65,7 @@ class Recorded:
     footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
+    prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @functools.cached_property
