@@ -32,7 +32,7 @@ CODE = """extern "C" __global__ void racy(int* out) {
     tile[threadIdx.x] = threadIdx.x;
     out[threadIdx.x] = tile[63 - threadIdx.x];
 }
-extern "C" __global__ void spin(int* out) { unsigned n = 0; while (*(volatile int*)out < 1000) ++n; out[1] = n; }"""
+extern "C" __global__ void spin(int* out) { unsigned n = 0; while (*(volatile int*)out < 1000 && n != ~0u) ++n; out[1] = n; }"""
 module = cp.RawModule(code=CODE)
 out = cp.zeros(64, dtype=cp.int32)
 from consan.backends.virtual import VirtualBackend

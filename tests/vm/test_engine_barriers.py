@@ -148,7 +148,8 @@ def test_time_limit_ends_a_grid_of_short_ctas() -> None:
 
 
 def test_time_limit_ends_a_spin_and_says_where() -> None:
-    body = "WAIT:\nadd.u32 %r6, %r6, 1; ld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p2, %r5, 0; @%p2 bra WAIT;"
+    body = "WAIT:\nadd.u32 %r6, %r6, 1; ld.volatile.global.u32 %r5, [%rd1];\nsetp.eq.u32 %p2, %r5, 0; "
+    body += "setp.ne.and.u32 %p2, %r6, -1, %p2; @%p2 bra WAIT;"  # the count ends it at last: no deadlock
     device = Device(kernel(body))
     zero = device.buffer(np.zeros(1, U32))
     started = time.monotonic()
