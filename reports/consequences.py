@@ -31,6 +31,7 @@ class ConsequenceRule:
     mutual: bool = False
 
 
+_LEADING: Final = ("narrow-scope", "cluster", "store-scope", "weak-access", "released-before")
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 
 
@@ -52,7 +53,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    shares = finding.situation in ("narrow-scope", "cluster", "store-scope", "weak-access") or finding.situation.endswith("@update")
+    shares = finding.situation in _LEADING or finding.situation.endswith("@update")
     return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None
 
 
@@ -175,13 +176,27 @@ def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
 
 
 _UNRELATED: Final = ("no-synchronisation", "no-cluster-barrier", "released-")
+_AT_A_FLAG: Final = ("no-release", "no-acquire")
+_OF_LOCKS: Final = frozenset(("cas", "exch"))
 
 
 def _through_weak_flag(root: Finding, finding: Finding) -> bool:
-    """A race of two CTAs of which one accesses a flag or a lock with a plain operation."""
+    """A race of two CTAs of which one accesses a flag or a lock with a plain operation.
+
+    All CTAs may take a lock, and another flag between two of them may be a counter that nobody waits for.
+    """
     if root.kind != "global-race" or root.situation != "weak-access" or finding.kind != "global-race":
         return False
+    if any(_OF_LOCKS.intersection(access.op.split(".")) for access in root.pair):
+        return finding.situation.startswith((*_UNRELATED, *_AT_A_FLAG))
     return finding.situation.startswith(_UNRELATED) and _blocks(root) == _blocks(finding)
+
+
+def _written_late(root: Finding, finding: Finding) -> bool:
+    """A write that comes behind the release of its thread, in a race that another flag does not order either."""
+    if {root.kind, finding.kind} != {"global-race"} or root.situation != "released-before" or finding.situation != "no-release":
+        return False
+    return root.pair[0].role == "write" and root.pair[0].site == finding.pair[0].site
 
 
 def _blocks(finding: Finding) -> set[Any]:
@@ -232,13 +247,15 @@ def _one_initialisation(root: Finding, finding: Finding) -> bool:
 
 
 _SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
+_MAY_FOLLOW: Final = ("It may follow from {root}", "repair {root} first; if this one stays: {fix}")
 _FOLLOWS: Final = ("It follows from {root}", "repair {root} first")
 RULES: Final = (
     ConsequenceRule(_through_misused, *_FOLLOWS),
     ConsequenceRule(_waits_at_misused, *_FOLLOWS),
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
-    ConsequenceRule(_through_weak_flag, "It may follow from {root}", "repair {root} first; if this one stays: {fix}"),
+    ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW),
+    ConsequenceRule(_written_late, *_MAY_FOLLOW),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),

@@ -61,6 +61,14 @@ BETWEEN_CTAS = Finding("data-race", "k", situation="cluster", accesses=(at("writ
 NOT_STARTED = Finding("lifetime", "k", situation="not-started", accesses=(at("read", 11, **HERE),))
 UPDATE = Finding("global-race", "k", situation="no-synchronisation@update", accesses=(at("read", 3), at("write", 4)), fix="add it")
 UPDATE_TOO = replace(UPDATE, kind="data-race", situation="no-barrier@update")
+WEAK_LOCK = Finding(
+    "global-race", "k", situation="weak-access", accesses=(at("write", 9, **THERE), at("read", 5, "atom.global.cas.b32", **HERE))
+)
+AT_COUNTER = Finding(
+    "global-race", "k", situation="no-acquire", fix="a fence", count=9, accesses=(at("write", 7, block=(2, 0, 0)), at("read", 7, **HERE))
+)
+LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
+LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
 
 def run(*findings: Finding) -> Report:
@@ -77,6 +85,7 @@ FOLLOWING = {
     "an edge by a flag that is released": (STORED, EDGE),
     "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),
 }
+MAY_FOLLOW = {"a counter beside a lock": (WEAK_LOCK, AT_COUNTER), "a write behind its release": (LATE, LATE_TOO)}
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
@@ -93,6 +102,15 @@ def test_what_follows_says_so_after_its_root(root: Finding, finding: Finding) ->
     for shown in (render(report, "text"), render(report, "html")):
         assert "It follows from error 1." in shown
         assert "epair error 1 first" in shown
+
+
+@pytest.mark.parametrize(("root", "finding"), MAY_FOLLOW.values(), ids=MAY_FOLLOW)
+def test_what_may_follow_comes_after_its_root_with_its_own_repair(root: Finding, finding: Finding) -> None:
+    report = run(finding, root)
+    assert [each.situation for each in report.findings] == [root.situation, finding.situation]
+    text = render(report, "text")
+    assert "It may follow from error 1." in text
+    assert "repair error 1 first; if this one stays: a fence" in text
 
 
 @pytest.mark.parametrize(("root", "finding", "repair"), ONE_CAUSE.values(), ids=ONE_CAUSE)
@@ -119,6 +137,8 @@ OTHERS = {
     "a flag of wide scope": (replace(FLAG, situation="cluster"), EDGE),
     "another named barrier": (SHARED_ID, RACE),
     "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
+    "a counter beside a flag": (replace(WEAK_LOCK, accesses=(WEAK_LOCK.pair[0], at("read", 5, "ld.volatile.u32", **HERE))), AT_COUNTER),
+    "another write": (LATE, replace(LATE_TOO, accesses=(at("write", 5, **THERE), LATE_TOO.pair[1]))),
     "a suppressed root": (replace(MISUSE, suppressed=Suppressed("known", "k.cu")), RACE),
     "a root that counts less": (replace(MISUSE, severity="warning"), RACE),
 }  # fmt: skip
