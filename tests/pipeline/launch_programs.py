@@ -40,6 +40,17 @@ def program(racy: bool = False, grid: int = 2, **options: Any) -> Iterator[tuple
         yield Program(racy, grid, **options), live
 
 
+def residual(how: int) -> consan.Report:
+    """The report of a producer and of the layer behind it, a programmatic dependent."""
+    file, (x, y, z, weights) = FOLDER / "residual.cu", (floats() for _ in range(4))
+    with consan.check(device="cpu") as live:
+        stream = consan.Stream()
+        consan.launch(consan.Kernel(file, entry="producer"), 2, 64, [x, y], device="cpu", stream=stream)
+        layer = consan.Kernel(file, entry="residual", defines={"HOW": how})
+        consan.launch(layer, 2, 64, [y, weights, z], device="cpu", stream=stream, programmatic=True)
+    return live.report
+
+
 def floats(count: int = 128) -> Any:
     return np.ones(count, np.float32)
 

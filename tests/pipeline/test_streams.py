@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from launch_programs import compiled, floats, program, situations
+from launch_programs import compiled, floats, program, residual, situations
 
 import consan
 from consan._errors import UsageError
@@ -24,6 +24,19 @@ def test_a_programmatic_dependent_waits_before_it_reads(racy: bool) -> None:
     assert live.report.verdict == ("violations" if racy else "clean")
     assert not any(each.startswith(LAUNCHES) for each in live.report.not_checked)
     assert (z == 2).all()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", range(6))
+def test_a_wait_before_all_reads_of_the_input(how: int) -> None:
+    report = residual(how)
+    assert (situations(report), report.verdict) == ([], "clean")
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("how", range(10, 17))
+def test_reads_that_no_wait_comes_before(how: int) -> None:
+    assert situations(residual(how)) == [("no-grid-wait", "RAW", "error")]
 
 
 def test_what_the_report_says_of_it() -> None:
