@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
+from consan._errors import UsageError
 from consan.backends.base import Backend, Handle
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
@@ -49,9 +51,16 @@ class Prepared:
         return self.handle
 
     def variables(self, backend: Backend) -> list[tuple[int, int]]:
-        """Addresses and sizes of its variables in global memory: all its launches have the same."""
-        declared = (each for each in self.instrumented.module.variables if each.space == "global")
-        return [backend.symbol(self.loaded, name.name) for each in declared for name in each.names if each.nbytes(name)]
+        """Addresses and sizes of its variables in global memory: all its launches have the same.
+
+        A driver may not tell those that only this module can name (`static`): they are left out.
+        """
+        found = []
+        for each in self.instrumented.module.variables:
+            for name in each.names if each.space == "global" else ():
+                with contextlib.suppress(UsageError):
+                    found.append(backend.symbol(self.loaded, name.name))
+        return found
 
     @property
     def synchronises_grid(self) -> bool:
