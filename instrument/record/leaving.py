@@ -1,7 +1,7 @@
 """How threads of a recorded kernel leave it when the host stops their launch.
 
 The host sets a word behind the launch's address. A thread looks at it where it may stay for ever: at a wait for an mbarrier that has
-failed, at the head of a loop that a thread can go round without an event, and behind a barrier that is late. To look takes a
+failed, at the head of a loop that a thread can go round without an event, and behind a barrier that has taken long. To look takes a
 microsecond, so loops do in one of 256 slices of the clock only, or where places are counted, in 32 of 4,096.
 
 A thread that leaves writes down where: the wait that failed, as if it had returned, and a mark with the line. It stores no hashes, so its
@@ -27,7 +27,7 @@ from consan.instrument.record.words import Manner
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
 ROUNDS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at
-LONG = 1 << 18  # cycles from one barrier to the next; more are rare
+LONG = 1 << 18  # cycles; a barrier that takes longer is rare
 _BLOCKING = frozenset({"barrier", "cluster-barrier"})
 _Counted = tuple[tuple[int, int], ...]
 
@@ -89,7 +89,7 @@ class Leaving:
         return self.counted() + f"not.pred %__consan_q, {passed};\n" + self._leave(instruction.line)
 
     def before_barrier(self, work: Work | None) -> str:
-        """A thread of a compact kernel writes down that it waits, where exits of others may not release it."""
+        """Note the time. A thread of a compact kernel writes down that it waits, where exits of others may not release it."""
         if work is None or not _blocks(work):
             return ""
         counts = operand_of(work, "count") is not None
@@ -97,17 +97,18 @@ class Leaving:
             stay = self._label("stays")
             check = "add.u32 %__consan_x, %__consan_n, 1; setp.ne.u32 %__consan_q, %__consan_x, %__consan_i;\n"
             return f"{check}@%__consan_q bra {stay};\nexit;\n{stay}:\n" if counts else ""
-        return text.waits() if counts and self.manner is Manner.COMPACT else ""
+        waits = text.waits() if counts and self.manner is Manner.COMPACT else ""
+        return waits + "mov.u32 %__consan_e, %clock;\n"
 
     def behind_barrier(self, work: Work | None) -> str:
-        """Look, if it is long since the barrier before: to read the clock once is enough to find one that has taken long."""
+        """Look, if the barrier has taken long."""
         if work is None or not _blocks(work):
             return ""
         if self.manner is Manner.EXPANSION:
             return self.counted()
-        since = "mov.u32 %__consan_y, %clock; sub.u32 %__consan_x, %__consan_y, %__consan_e; mov.u32 %__consan_e, %__consan_y;\n"
+        took = "mov.u32 %__consan_x, %clock; sub.u32 %__consan_x, %__consan_x, %__consan_e;\n"
         late = f"setp.ge.u32 %__consan_q, %__consan_x, {LONG};\n"
-        return self.counted() + since + late + _look() + self._leave(work.instruction.line)
+        return self.counted() + took + late + _look() + self._leave(work.instruction.line)
 
     def _leave(self, line: int) -> str:
         """Leave from a line of the PTX, if the predicate is true."""
@@ -120,10 +121,7 @@ class Leaving:
 
     def place(self, stored: str) -> str:
         """The one place of a kernel where threads leave, after the walk over it. `stored`: what they store there."""
-        if not self.leaves:
-            return ""
-        begin = "mov.u32 %__consan_e, %clock;\n" if any(map(_blocks, self.plan.work)) else ""
-        return text.left("".join(map(self._arrive, self._counted)), stored) + begin
+        return text.left("".join(map(self._arrive, self._counted)), stored) if self.leaves else ""
 
     def _arrive(self, counted: tuple[int, int]) -> str:
         """Arrive at a barrier for all other warps that it counts."""
