@@ -1,4 +1,4 @@
-"""Repeats `consan check` with called hooks in a new process, where a fault of a recorded kernel has taken the device and the record."""
+"""Repeats `consan check` in new processes, where a fault of a recorded kernel has taken the device and the record."""
 
 from __future__ import annotations
 
@@ -10,20 +10,39 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 
-_NOTE: Final = "checked again with called hooks (--engine inline) in a new process, because the recorded kernel left no record: {why}"
+_NOTE: Final = "checked again {how} in a new process, because the recorded kernel left no record: {why}"
+_WAYS: Final = (  # the options of each further check, and what they are; the machine takes 60 s at most
+    (("--engine", "inline"), "with called hooks (--engine inline)"),
+    (("--device", "cpu", "--engine", "auto", "--timeout", "60"), "on the virtual machine (--device cpu)"),
+)
 
 
-def with_hooks(argv: Sequence[str], first: Report) -> Report:
-    """The report of a second check, which says why there was one; the first report if the second check has none."""
+def checked_again(argv: Sequence[str], first: Report) -> Report:
+    """The first further report that has findings, beside what the fault has left open.
+
+    Hooks find what a thread does right before a fault, unless the fault comes first. The virtual machine has no such faults.
+    """
+    reports = [first]
+    for options, how in _WAYS:
+        report = _report_of([*argv, *options])
+        if report is not None:
+            reports.append(replace(report, notes=(*report.notes, _NOTE.format(how=how, why="; ".join(first.incomplete)))))
+            if report.findings:
+                break
+    return combine(reports) if len(reports) > 1 else first
+
+
+def _report_of(argv: Sequence[str]) -> Report | None:
+    """The report of `consan` with these words; None if it has none."""
     with tempfile.TemporaryDirectory(prefix="consan-") as folder:
         path = Path(folder) / "report.json"
-        command = [sys.executable, "-m", "consan", *argv, "--engine", "inline", "--format", "json", "-o", str(path)]
+        command = [sys.executable, "-m", "consan", *argv, "--format", "json", "-o", str(path)]
         subprocess.run(command, check=False, stdout=subprocess.DEVNULL)
         try:
-            second = loads(path.read_text())
+            return loads(path.read_text())
         except (OSError, ReportError):
-            return first
-    return replace(second, notes=(*second.notes, _NOTE.format(why="; ".join(first.incomplete))))
+            return None

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.again import with_hooks
+from consan.commands.again import checked_again
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged
 from consan.commands.patching import with_patch, with_reruns
@@ -67,7 +67,7 @@ class CheckCommand:
         sessions: list[Session] = []
         report = requested.run(args, sessions.append)
         if any(session.record_lost for session in sessions):
-            report = with_hooks(args.argv, report)
+            report = checked_again(args.argv, report)
         report = with_reruns(requested, args, report)
         if args.patch is not None:
             report = with_patch(requested, args, report)

@@ -107,18 +107,21 @@ def test_a_full_log_is_longer_the_second_time(backend: Background, monkeypatch: 
     assert "ran out of room" in report.notes[0]
 
 
-def test_a_fault_is_looked_at_again_by_a_new_process(
-    backend: Background, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+@pytest.mark.parametrize("found", [True, False], ids=["hooks find it", "hooks find nothing"])
+def test_a_fault_is_looked_at_again_by_new_processes(
+    found: bool, backend: Background, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     def lost(timeout: float | None = None) -> bool:
         raise DeviceLost("made up", code=700, name="CUDA_ERROR_ILLEGAL_ADDRESS")
 
-    second, _ = launched(Background(), "differ", 2, 1, 64)
+    nothing, _ = launched(Background(), "differ", 2, 1, 64)
+    racy = consan.launch(consan.Kernel(SOURCE, "waits"), 1, 96, [np.zeros(96, np.uint32), -31], device="cpu")
+    assert (nothing.verdict, racy.verdict) == ("clean", "violations")
     commands: list[list[str]] = []
 
     def run(command: list[str], **options: Any) -> None:
         commands.append(command)
-        Path(command[-1]).write_text(dumps(second))
+        Path(command[-1]).write_text(dumps(racy if found or "cpu" in command else nothing))
 
     monkeypatch.setattr(backend, "synchronize", lost)
     monkeypatch.setattr(again.subprocess, "run", run)
@@ -126,9 +129,11 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
     file = tmp_path / "k.cu"
     file.write_text(SOURCE)
     given = ["check", str(file), "--entry", "differ", "--grid", "1", "--block", "64", "--arg", "u32[64]=zeros", "--arg", "i32=2"]
-    assert main([*given, "--notes"]) == 0
+    assert main([*given, "--notes"]) == 66
     assert commands[0][1:-1] == ["-m", "consan", *given, "--notes", "--engine", "inline", "--format", "json", "-o"]
+    assert ["cpu" in command for command in commands] == [False, True][: 2 - found]
     told = " ".join(capsys.readouterr().out.split())
+    assert ("checked again on the virtual machine (--device cpu) in a new process" in told) != found
     assert "checked again with called hooks (--engine inline) in a new process" in told
     assert "CUDA_ERROR_ILLEGAL_ADDRESS" in told
 
