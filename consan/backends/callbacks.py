@@ -27,9 +27,9 @@ _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
-_STREAM_NON_BLOCKING: Final = 1  # CU_STREAMSTREAM_NON_BLOCKING
+_STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
-_MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTEMEMORY_TYPE
+_MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
 
