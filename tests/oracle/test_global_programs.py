@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from litmus import ISA, LITMUS, WARNING, WORST, Litmus
+from litmus_sweeps import PLACES, SWEEPS
 from measure import measure
 
 import consan
@@ -31,6 +34,15 @@ def reported(test: Litmus, device: str = "cpu", seed: int = 0) -> dict[str, str]
 @pytest.mark.parametrize("test", LITMUS, ids=lambda test: test.name)
 def test_litmus(test: Litmus) -> None:
     assert reported(test) == {name: kind for name, kind in test.races.items() if kind != ISA}
+
+
+@pytest.mark.parametrize("step", [9, pytest.param(1, marks=pytest.mark.slow)])
+@pytest.mark.parametrize("place", PLACES)
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_each_scope_and_strength(sweep: Callable[[str], Iterator[Litmus]], place: str, step: int) -> None:
+    """`step`: one test of so many."""
+    wrong = {test.name: found for test in itertools.islice(sweep(place), 0, None, step) if (found := reported(test)) != test.races}
+    assert wrong == {}
 
 
 def test_programs(tmp_path: Path) -> None:

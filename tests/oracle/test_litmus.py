@@ -1,13 +1,17 @@
-"""The oracle on litmus tests whose verdicts were derived by hand (litmus.py), and on message passing with every scope of every part."""
+"""The oracle on litmus tests whose verdicts were derived by hand (litmus.py).
+
+Message passing, store buffering and IRIW have each scope, and each strength, of one part at a time, within a CTA, a cluster and the device.
+"""
 
 from __future__ import annotations
 
-import itertools
+from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import numpy as np
 import pytest
-from litmus import ISA, LITMUS, SCOPE, WARNING, WORST, Litmus
+from litmus import ISA, LITMUS, WARNING, WORST, Litmus
+from litmus_sweeps import PLACES, SWEEPS
 from oracle_grid import check_globals
 from oracle_run import recorded
 
@@ -51,20 +55,8 @@ def test_rules_are_those_of_semantics() -> None:
     assert len({test.name for test in LITMUS}) == len(LITMUS)
 
 
-NEEDED = {"cta": 0, "cluster": 1, "gpu": 2, "sys": 2}
-PLACES = {"a CTA": ("0.0", "0.32", 0), "a cluster": ("0.0", "1.0", 1), "the device": ("0.0", "2.0", 2)}
-
-
 @pytest.mark.parametrize("place", PLACES)
-def test_scopes_of_message_passing(place: str) -> None:
-    """Of two fences and of the flag's store and load each, one scope at a time: 8.9.4, both pairs must be morally strong."""
-    writer, reader, needed = PLACES[place]
-    for part, scope in itertools.product(range(4), NEEDED):
-        fence, store, load, fence_ = (scope if k == part else "sys" for k in range(4))
-        threads = {
-            writer: f"W d; fence.acq_rel.{fence}; st.relaxed.{store} f 1",
-            reader: f"spin ld.relaxed.{load} f 1; fence.acq_rel.{fence_}; R d",
-        }
-        wide = NEEDED[scope] >= needed
-        expected = {} if wide else {"d": SCOPE} if part in (0, 3) else {"d": SCOPE, "f": SCOPE}
-        assert races(Litmus("", "", threads, cluster=2)) == expected, (place, part, scope)
+@pytest.mark.parametrize("sweep", SWEEPS)
+def test_each_scope_and_strength(sweep: Callable[[str], Iterator[Litmus]], place: str) -> None:
+    wrong = {test.name: found for test in sweep(place) if (found := races(test)) != test.races}
+    assert wrong == {}

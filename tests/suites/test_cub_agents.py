@@ -24,13 +24,17 @@ def _kernel(entry: str) -> Any:
     return consan.Kernel(SOURCE, entry=entry, arch="sm_80")
 
 
-def _launch(entry: str, seed: int, *, in_place: bool = False) -> tuple[Any, Any]:
+def _launch(entry: str, seed: int, *, in_place: bool = False, scope: str = "gpu") -> tuple[Any, Any]:
+    """`scope`: of the accesses to the descriptors of tiles."""
     given = INPUT.copy()
     out = given if in_place else np.zeros(COUNT, np.int32)
     tiles = np.zeros(PADDING + TILES, np.uint64)
     tiles[PADDING:] = INVALID
     args = [given, out, np.zeros(1, np.int32), tiles, np.int32(COUNT)]
-    report = consan.launch(_kernel(entry), TILES, THREADS, args, device="cpu", seed=seed, global_memory="on")
+    kernel = _kernel(entry)
+    if scope != "gpu":
+        kernel = consan.Kernel(kernel.ptx.replace(".gpu.v2.u32", f".{scope}.v2.u32"), entry)
+    report = consan.launch(kernel, TILES, THREADS, args, device="cpu", seed=seed, global_memory="on")
     return report, out
 
 
@@ -55,3 +59,10 @@ def test_a_selection_in_place_needs_the_agent_for_it(seed: int) -> None:
     """A tile is written where another CTA may still have to read."""
     report, _ = _launch("select", seed, in_place=True)
     assert {finding.kind for finding in report.findings if finding.severity == "error"} == {"global-race"}
+
+
+@pytest.mark.parametrize("seed", [0, *SEEDS])
+def test_a_scan_whose_descriptors_have_the_scope_of_a_cta(seed: int) -> None:
+    """The sums and their states are strong in each CTA alone: other CTAs may not see them."""
+    report, _ = _launch("scan", seed, scope="cta")
+    assert {finding.kind for finding in report.findings if finding.severity == "error"} == {"scope"}, report
