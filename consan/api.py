@@ -28,6 +28,7 @@ from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
 from consan.instrument.ptx import Function, Param
+from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
 from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
 from consan.launching.placement import ArrayStruct, Placement, Value, placed, pointer
@@ -47,7 +48,6 @@ from consan.tensormap.description import NBYTES
 __all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
-AGAIN = 60.0  # seconds at most, on the virtual machine, for a launch whose record a fault has taken
 _LEAST_ADDRESS = 1 << 32  # of device memory
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _TEXT = re.compile(r"\n|\{|\b__global__\b|^\s*\.version\b")  # what hardly any path has

@@ -10,14 +10,15 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Final
 
+from consan.launching import AGAIN
 from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 
 _NOTE: Final = "checked again {how} in a new process, because the recorded kernel left no record: {why}"
-_WAYS: Final = (  # the options of each further check, and what they are; the machine takes 60 s at most
+_WAYS: Final = (  # the options of each further check, and what they are
     (("--engine", "inline"), "with called hooks (--engine inline)"),
-    (("--device", "cpu", "--engine", "auto", "--timeout", "60"), "on the virtual machine (--device cpu)"),
+    (("--device", "cpu", "--engine", "auto", "--timeout", f"{AGAIN:g}"), "on the virtual machine (--device cpu)"),
 )
 
 
