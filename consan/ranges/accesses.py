@@ -97,7 +97,7 @@ class TakingThreads:
         return first if same else None
 
     def led(self, parts: list[Signed]) -> tuple[TakingThreads, Numbers]:
-        """Those that are told apart, and their numbers. `parts`: what the bytes of an access follow from."""
+        """The threads that are compared one by one, and their numbers. `parts`: the values that the bytes of an access follow from."""
         first = self.alike(parts) if self.leads else None
         if first is None:
             return self, self.numbers

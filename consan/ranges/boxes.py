@@ -81,7 +81,7 @@ def size_of(size: Part) -> int:
 
 
 def _form(info: TensorMapInfo, steps: Sequence[int], coordinates: Sequence[Part]) -> Form:
-    """What of the box is in the tensor, along each dimension. Raises `Fork` where it is not the same for all."""
+    """The part of the box inside the tensor, along each dimension. Raises `Fork` if it is not the same for all."""
     found = []
     for (of_cta, of_thread), count, step, extent in zip(coordinates, info.counts, steps, info.dims, strict=True):
         least, most = of_cta.min() + of_thread.min(), of_cta.max() + of_thread.max() + (count - 1) * step

@@ -1,4 +1,4 @@
-"""What the text says of bulk copies, tensor copies and their reductions (ISA "cp.async.bulk", "cp.async.bulk.tensor").
+"""Reads bulk copies, tensor copies and their reductions from the text (ISA "cp.async.bulk", "cp.async.bulk.tensor").
 
 A tensor map is followed if it lies in a parameter. A map that the kernel makes, or that lies in memory, may have changed before the copy.
 """
@@ -73,7 +73,7 @@ class ParameterMaps:
 
 
 def _moved(instruction: Instruction) -> Iterator[tuple[Operand, int]]:
-    """What an instruction adds to which address, if it does nothing else."""
+    """The address that an instruction moves or adds to, and the number that it adds; nothing for other instructions."""
     first, rest = instruction.operands[1], instruction.operands[2:]
     if instruction.parts[0] in ("mov", "cvta") and not rest:
         yield first, 0

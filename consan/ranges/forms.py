@@ -1,4 +1,4 @@
-"""What a slice holds of the text of a kernel: words of its parameters, accesses, and the instructions that they follow from."""
+"""The parts of a kernel's slice: words of its parameters, accesses, and the instructions that they follow from."""
 
 from __future__ import annotations
 

@@ -56,7 +56,7 @@ class Stretch:
 
 @dataclass
 class Path:
-    """TakingThreads that take one way, and where they are. A register that is missing has an unknown value.
+    """The threads that take one way, and the node that they have come to. A register that is missing has an unknown value.
 
     `earlier`: what its CTAs accessed before the way divided. `leads`: its threads are taken as leaders of their warps, or as the others.
     """
@@ -208,7 +208,7 @@ class _Walk:
         return rounds.registers
 
     def _ways(self, path: Path, node: BasicBlock) -> tuple[int, ...]:
-        """The nodes to go to. None: the kernel ends, or it goes on as it did on another path."""
+        """The nodes to go to. Empty: the kernel ends, or it goes on as it did on another path."""
         value = None if node.guard is None else path.registers.get(node.guard.register)
         if node.guard is None or value is None:
             path.certain = path.certain and node.guard is None
@@ -286,7 +286,7 @@ class _Walk:
             return []
 
     def _collective(self, path: Path, step: SliceStep) -> Iterator[tuple[Key, SpreadValue]]:
-        """What a warp elects, or what it takes from a lane: where all lanes have one value, that is it."""
+        """The result of an election, or of a shuffle from one lane if all lanes of a warp hold one value."""
         if step.collective == "elect":
             if path.leads is None:
                 raise _Election

@@ -98,7 +98,7 @@ class Proofs:
     def _kept(
         self, kept: dict[_Key, _Found | None], most: int, key: Callable[[], _Key], find: Callable[[], _Found | None]
     ) -> _Found | None:
-        """What was found for an equal launch, or is found for this one. A key begins with the kernel. None: it is not proven."""
+        """The result for an equal launch, or else for this one. A key begins with the kernel. None: it is not proven."""
         before, found = key(), None
         if before in kept:
             return kept[before]

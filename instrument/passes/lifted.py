@@ -86,7 +86,7 @@ def _read(instruction: Instruction) -> set[Key]:
 
 
 class _Mentions:
-    """Who reads, and who writes, the few registers that are asked for: operands are read of the instructions that name one of them."""
+    """The readers and the writers of the few registers that are asked for. Only instructions that name one have their operands read."""
 
     def __init__(self, function: Function) -> None:
         self._named = defaultdict[str, list[Instruction]](list)

@@ -78,7 +78,7 @@ class Turns:
         return later
 
     def _glances_later(self, group: LaneGroup) -> bool:
-        """The same, if it looks once, without waiting. Of several CTAs, the last one comes later, and sees what the others do not."""
+        """The same for a group that looks once, without waiting. The last of several CTAs comes later, and sees later writes."""
         if group.late or self.glanced >= GLANCED:
             group.late = False
             return False
