@@ -175,6 +175,11 @@ _BARRIER_MISUSE = CatalogueEntry(
             "name all lanes that execute {first_at} in its mask, or let only lanes of the mask come there",
             "a lane executes the bar.warp.sync at {first_at}, whose mask lacks it",
         ),
+        "arrived-twice": Situation(
+            "a barrier.cluster.wait between two arrivals of one thread: each thread may arrive only once in a phase",
+            "put barrier.cluster.wait between the two arrivals of each thread, or remove the arrival at {first_at}",
+            "a thread arrives at {first_at} at the barrier of the cluster, at which it has arrived in this phase",
+        ),
         "divergent-warp": Situation(
             "the other lanes of the warp at {point}: the .aligned form needs all of them",
             "move the instruction at {first_at} out of the branch, or make the branch uniform for the warp",

@@ -231,6 +231,11 @@ def _at_shared_id(root: Finding, finding: Finding) -> bool:
     return finding.culprit.ptx_line in [access.ptx_line for access in root.pair]
 
 
+def _behind_second_arrival(root: Finding, finding: Finding) -> bool:
+    """What is found in a cluster whose barrier has ended a phase too early: a thread arrived for two."""
+    return (root.kind, root.situation) == ("barrier-misuse", "arrived-twice") and finding.kind in _ANY and root.kernel == finding.kernel
+
+
 def _before_its_start(root: Finding, finding: Finding) -> bool:
     """An access to a CTA that may not have started, before which the repair of a race puts a cluster barrier."""
     if (root.kind, root.situation, finding.kind, finding.situation) != ("data-race", "cluster", "lifetime", "not-started"):
@@ -257,6 +262,7 @@ RULES: Final = (
     ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW),
     ConsequenceRule(_written_late, *_MAY_FOLLOW),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
+    ConsequenceRule(_behind_second_arrival, *_MAY_FOLLOW),
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),

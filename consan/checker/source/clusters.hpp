@@ -1,16 +1,18 @@
 // The barrier of a cluster (ISA "barrier.cluster"): all threads of all its CTAs that have not exited arrive once in a phase. A launch without
-// clusters has one CTA in each.
-//
-// Not handled: a second arrival of a thread in one phase, a wait without an arrival.
+// clusters has one CTA in each. A wait without an arrival since the last one is for the phase that its own thread holds up.
 #pragma once
 
 #include "scopes.hpp"
 
 class ClusterBarrier {
   public:
-    ClusterBarrier(const Shape &shape, Clocks &clocks, Scopes &scopes) : clocks_(clocks), scopes_(scopes), live_(shape.threads()), arrived_(shape.threads()), turn_(shape.threads(), 0) {
+    ClusterBarrier(const Shape &shape, Clocks &clocks, Scopes &scopes)
+        : clocks_(clocks), scopes_(scopes), live_(shape.threads()), arrived_(shape.threads()), turn_(shape.threads(), 0), waited_(shape.threads(), 0) {
         for (u32 thread = 0; thread < shape.threads(); ++thread) living_ += live_[thread] = shape.exists(thread);
     }
+
+    // Whether a thread has arrived in this phase: it may do so only once ("barrier.cluster": "Each thread must arrive at the barrier only once").
+    bool has_arrived(u32 thread) const { return arrived_[thread]; }
 
     // Returns whether the thread continues at once. Else it does so with the rest of its warp: where each warp is one thread (R-W1), what
     // it does next is behind the arrival of the warp.
@@ -35,11 +37,12 @@ class ClusterBarrier {
 
     // Returns whether the thread continues at once.
     bool wait(u32 thread) {
-        if (turn_[thread] > phase_) {
+        waited_[thread] = std::max(turn_[thread], waited_[thread] + 1);
+        if (waited_[thread] > phase_) {
             waiting_.push_back(thread);
             return false;
         }
-        if (turn_[thread]) let_go(thread);
+        let_go(thread);
         return true;
     }
 
@@ -88,7 +91,7 @@ class ClusterBarrier {
     Clocks &clocks_;
     Scopes &scopes_;
     std::vector<bool> live_, arrived_;
-    std::vector<u32> turn_;  // the phase of a thread's last arrival, from 1
+    std::vector<u32> turn_, waited_;  // the phases of a thread's last arrival and of its last wait, from 1
     u32 phase_ = 0, living_ = 0, coming_ = 0;  // phases completed; threads that live, and that have arrived
     std::vector<Past> pasts_;
     Given given_, fenced_;  // by relaxed arrivals: in this phase and in the last one

@@ -291,7 +291,9 @@ class Replay {
                 if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
             }
             return false;
-        case CLUSTER_ARRIVE: return cluster_barrier_.arrive(thread, event.flags & RELAXED, released);
+        case CLUSTER_ARRIVE:
+            if (cluster_barrier_.has_arrived(thread)) return misuse(thread, (u32)event.site, ARRIVED_TWICE), true;
+            return cluster_barrier_.arrive(thread, event.flags & RELAXED, released);
         case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
         case FENCE:
             if (event.offset & GIVES) catch_up(thread, released);
@@ -402,6 +404,7 @@ class Replay {
         access.writes = true;
         if (!bounds_.holds(access)) return;
         barriers(thread).touch(thread);
+        if (mbarriers_.data(access)) return;
         asynchronous_.access(access, true);
         if (log.has_value()) copies_.issue(access, log.wide_value(), log.b(), true);
         else copies_.issue(access, 0, log.b(), false), seals_.copy(thread);

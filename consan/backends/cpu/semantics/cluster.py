@@ -40,12 +40,13 @@ class ClusterBarriers:
         self.clusters = wave.clusters
         self.arrived = np.zeros(wave.lanes, np.bool_)
         self.turn = np.zeros(wave.lanes, np.int64)  # phase of the thread's last arrival, counted from 1
+        self.waited = np.zeros(wave.lanes, np.int64)  # the same of its last wait
         self.phase = np.zeros(self.clusters, np.int64)  # phases completed
         self.reset()
 
     def reset(self) -> None:
         """A new wave starts."""
-        for table in (self.arrived, self.turn, self.phase):
+        for table in (self.arrived, self.turn, self.waited, self.phase):
             table[...] = 0
         self.waiters: list[WaitingLanes] = []
         self.in_use = False
@@ -78,9 +79,13 @@ class ClusterBarriers:
         self.waiters = kept
         return released
 
-    def open_to(self, lanes: Lanes) -> Array:
-        """The threads whose last phase is complete."""
-        return np.asarray(self.phase[self.cluster_of[lanes]] >= self.turn[lanes])
+    def wait(self, lanes: Lanes) -> Array:
+        """Threads wait for the phase of their last arrival, or for the next one if they have not arrived since their last wait.
+
+        Returns whether that phase is complete.
+        """
+        self.waited[lanes] = np.maximum(self.turn[lanes], self.waited[lanes] + 1)
+        return np.asarray(self.phase[self.cluster_of[lanes]] >= self.waited[lanes])
 
 
 def decode_arrive(context: DecodeContext) -> Step:
@@ -99,7 +104,7 @@ class ClusterWait:
 
     def __call__(self, scheduler: Scheduler, group: LaneGroup) -> BoundBlock | None:  # noqa: D102 - an End
         lanes = group.lanes
-        free = self.barriers.open_to(lanes)
+        free = self.barriers.wait(lanes)
         if free.all():
             return self.following
         self.barriers.waiters.append(WaitingLanes(lanes[~free], group.stack, self.following, group.round, self.site, None))
