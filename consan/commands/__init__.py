@@ -37,5 +37,6 @@ COMMANDS: Final = (
     CommandEntry("replay", "run a schedule from reduce (or a seed of stress) again, and confirm its failure", "ReplayCommand"),
     CommandEntry("explain", "what a kind of finding means, with an example and its fix", "ExplainCommand"),
     CommandEntry("doctor", "show versions, devices, libraries and adapters, and what is missing", "DoctorCommand"),
+    CommandEntry("cache", "show where compiled kernels are kept and how large they are, or remove them", "CacheCommand"),
     CommandEntry("ptx", "show what is checked in a kernel's PTX, and what is not", "PtxCommand"),
 )

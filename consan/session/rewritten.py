@@ -1,7 +1,6 @@
 """Results of the recording pass on disk: the next process neither reads nor rewrites the module.
 
-The texts for the host (instrument/record/expansion.py) are kept beside it once somebody has asked for them. A file holds pickled values:
-the cache belongs to the user, who runs the machine code that lies in it, too.
+The texts for the host (instrument/record/expansion.py) are kept beside it once they were needed.
 
 Not handled: damaged files (the digest of the cache detects them) and other versions of the pass (the key excludes them).
 """
@@ -9,7 +8,6 @@ Not handled: damaged files (the digest of the cache detects them) and other vers
 from __future__ import annotations
 
 import functools
-import pickle
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import TypeVar
@@ -18,6 +16,7 @@ from consan.instrument import communicates
 from consan.instrument.ptx import Module
 from consan.instrument.record import Recorded, Refusal, module, record
 from consan.instrument.stored import fingerprint
+from consan.toolchain import codec
 from consan.toolchain.cache import CACHE, key
 
 Made = TypeVar("Made")
@@ -73,11 +72,11 @@ class Rewriting:
 
         def data() -> bytes:
             made.append(make())
-            return pickle.dumps(made[0])
+            return codec.dumps(made[0])
 
         how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT}"
         stored = CACHE.fetch(key("rewritten", part, self.ptx, how, fingerprint()), data)
-        found: Made = made[0] if made else pickle.loads(stored)
+        found: Made = made[0] if made else codec.loads(stored)
         return found
 
 

@@ -3,9 +3,10 @@
 The folder is `CONSAN_CACHE_DIR`, else the user's cache folder. A file is written under another name and then
 renamed, so a reader sees all of it or none, and two processes may compile the same thing. A digest of the contents
 starts each file, so a truncated or damaged file is a miss. A full disk or a read-only home turns the cache off for the process:
-the work is then repeated each time, and `Cache.problem` says why.
+the work is then repeated each time, and `Cache.problem` says why. A folder that another user owns or may write is not used: its files
+hold code that this process would run. Above `LARGEST` bytes the entries that were not used for the longest time go. `clear()` empties it.
 
-Not handled: eviction; `clear()` empties it. Keys contain the consan version, so old entries only waste space.
+Not handled: folders above the cache that others may write.
 """
 
 from __future__ import annotations
@@ -15,13 +16,18 @@ import functools
 import hashlib
 import os
 import shutil
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
 VARIABLE = "CONSAN_CACHE_DIR"
+LARGEST = 512 << 20  # bytes of all entries
+_KEPT = 0.75  # of LARGEST, after old entries were removed
+_FOLDER = "[0-9a-f][0-9a-f]"  # of the entries whose keys begin so
 _DIGEST_BYTES = 32
+_OTHERS_WRITE = stat.S_IWGRP | stat.S_IWOTH
 
 
 def default_folder() -> Path:
@@ -57,6 +63,8 @@ class Cache:
 
     def __init__(self, folder: Path | None = None) -> None:
         self._folder = folder
+        self._stored: int | None = None  # bytes of all entries, as far as this process knows
+        self._safe: dict[Path, bool] = {}
         self.problem: str | None = None
 
     @property
@@ -67,8 +75,12 @@ class Cache:
     def get(self, name: str) -> bytes | None:
         """The stored bytes, or None when they are absent or damaged."""
         try:
+            if not self._is_safe():
+                return None
             with self._path(name).open("rb") as file:
                 digest, body = file.read(_DIGEST_BYTES), file.read()
+                with contextlib.suppress(OSError):
+                    os.utime(file.fileno())  # used now, for `_evict`
         except (OSError, RuntimeError):
             return None
         return body if hashlib.sha256(body).digest() == digest else None
@@ -78,7 +90,11 @@ class Cache:
         if self.problem is not None:
             return
         try:
+            self.folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+            if not self._is_safe():
+                return
             self._write(self._path(name), hashlib.sha256(data).digest() + data)
+            self._count(len(data))
         except OSError as error:
             self.problem = f"{self.folder}: {error.strerror or error}"
         except RuntimeError as error:  # the user has no home folder (pathlib.Path.expanduser)
@@ -96,14 +112,51 @@ class Cache:
         """`fetch` for text."""
         return self.fetch(name, lambda: make().encode()).decode()
 
+    def _is_safe(self) -> bool:
+        """Whether only this user can have written the folder's files. If not, `problem` says so."""
+        folder = self.folder
+        if folder not in self._safe:
+            found = folder.stat()
+            owned = found.st_uid in (os.geteuid(), 0)
+            self._safe[folder] = owned and not found.st_mode & _OTHERS_WRITE
+            if not self._safe[folder]:
+                who = "other users may write it (chmod go-w)" if owned else "it belongs to another user"
+                self.problem = f"{folder}: {who}: the cache is not used. {VARIABLE} names another folder"
+        return self._safe[folder]
+
+    def _count(self, added: int) -> None:
+        """Keep the size of all entries, and remove old ones where they are too large."""
+        self._stored = self.size() if self._stored is None else self._stored + added
+        if self._stored > LARGEST:
+            self._stored = self._evict(int(LARGEST * _KEPT))
+
+    def _evict(self, most: int) -> int:
+        """Remove the entries that were not used for the longest time, until `most` bytes are left. Returns how many are left."""
+        entries = sorted((found.st_mtime, found.st_size, path) for path in self._entries() if (found := _stat(path)))
+        left = sum(size for _, size, _ in entries)
+        for _, size, path in entries:
+            if left <= most:
+                break
+            with contextlib.suppress(OSError):
+                path.unlink()
+                left -= size
+        return left
+
     def clear(self) -> None:
-        """Remove every entry."""
-        with contextlib.suppress(FileNotFoundError):
-            shutil.rmtree(self.folder)
+        """Remove every entry, and nothing that is not one: the folder is the user's choice."""
+        for path in self._entries():
+            path.unlink(missing_ok=True)
+        with contextlib.suppress(OSError):  # other files are in it
+            for folder in self.folder.glob(_FOLDER):
+                folder.rmdir()
+            self.folder.rmdir()
 
     def size(self) -> int:
         """Bytes on disk, for `consan doctor`."""
-        return sum(path.stat().st_size for path in self.folder.rglob("*") if path.is_file()) if self.folder.is_dir() else 0
+        return sum(found.st_size for path in self._entries() if (found := _stat(path)))
+
+    def _entries(self) -> list[Path]:
+        return [path for path in self.folder.glob(f"{_FOLDER}/*") if path.is_file()]
 
     def _path(self, name: str) -> Path:
         return self.folder / name[:2] / name[2:]
@@ -120,6 +173,14 @@ class Cache:
             with contextlib.suppress(OSError):
                 os.unlink(temporary)
             raise
+
+
+def _stat(path: Path) -> os.stat_result | None:
+    """None where another process has removed the file."""
+    try:
+        return path.stat()
+    except OSError:
+        return None
 
 
 CACHE = Cache()

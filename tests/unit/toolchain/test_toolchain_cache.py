@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import errno
 import multiprocessing
+import os
 from pathlib import Path
 
 import pytest
@@ -104,3 +105,47 @@ def test_two_processes_at_once(tmp_path: Path) -> None:
         worker.join()
     assert [worker.exitcode for worker in workers] == [0, 0]
     assert len([path for path in tmp_path.rglob("*") if path.is_file()]) == 7
+
+
+def test_folder_that_others_may_write_is_not_read(tmp_path: Path) -> None:
+    folder = tmp_path / "shared"
+    Cache(folder).put(key("a"), b"planted")
+    folder.chmod(0o770)
+    cache = Cache(folder)
+    assert cache.get(key("a")) is None
+    cache.put(key("b"), b"b")
+    assert cache.problem is not None and "other users may write it" in cache.problem
+    folder.chmod(0o700)
+    assert Cache(folder).get(key("a")) == b"planted"
+    assert Cache(folder).get(key("b")) is None
+
+
+def test_folder_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    Cache(tmp_path).put(key("a"), b"a")
+    monkeypatch.setattr("os.geteuid", lambda: 12345)
+    found = tmp_path.stat()
+    monkeypatch.setattr(Path, "stat", lambda self, **_: os.stat_result((found.st_mode, 0, 0, 1, 54321, 0, 0, 0, 0, 0)))
+    cache = Cache(tmp_path)
+    assert cache.get(key("a")) is None
+    assert cache.problem is not None and "belongs to another user" in cache.problem
+
+
+def test_entries_that_were_not_used_longest_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("consan.toolchain.cache.LARGEST", 1000)
+    cache = Cache(tmp_path)
+    for number in range(4):
+        cache.put(key(str(number)), bytes(200))
+        os.utime(cache._path(key(str(number))), (number, number))
+    assert cache.get(key("0")) is not None  # used last
+    cache.put(key("4"), bytes(200))
+    held = [number for number in range(5) if cache._path(key(str(number))).exists()]
+    assert held == [0, 3, 4]
+    assert cache.size() <= 750
+
+
+def test_clear_leaves_files_that_are_no_entries(tmp_path: Path) -> None:
+    (tmp_path / "thesis.tex").write_text("years of work")
+    cache = Cache(tmp_path)
+    cache.put(key("a"), b"a")
+    cache.clear()
+    assert [path.name for path in tmp_path.iterdir()] == ["thesis.tex"]
