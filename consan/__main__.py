@@ -21,6 +21,7 @@ from consan.commands.base import Parser
 from consan.process.termination import terminable
 from consan.reports import look
 from consan.reports.coverage import installed_version
+from consan.reports.visible import visible_lines
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141
@@ -113,7 +114,7 @@ def _drop_output() -> None:
 
 
 def _explain(line: str) -> None:
-    print(line, file=sys.stderr)
+    print(visible_lines(line), file=sys.stderr)
     if _debugging():
         traceback.print_exc()
 

@@ -10,16 +10,16 @@ from collections.abc import Iterable
 
 from consan._errors import UsageError
 from consan.reports.model import Report
-from consan.reports.sources import embed
+from consan.reports.sources import Reader, embed, read_lines
 from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, suppress
 
 Place = tuple[str, int]
 
 
-def finish(report: Report, rules: Iterable[Rule] = ()) -> Report:
-    """Add source lines to the report and mark what is suppressed."""
+def finish(report: Report, rules: Iterable[Rule] = (), read: Reader = read_lines) -> Report:
+    """Add source lines to the report and mark what is suppressed. `read` gives the lines of a source; default: from disk."""
     try:
-        return suppress(embed(report), rules)
+        return suppress(embed(report, read), rules, read)
     except SuppressionError as error:
         raise UsageError(str(error)) from None
 

@@ -40,7 +40,7 @@ def _writes(access: Access) -> bool:
 
 
 def _line(access: Access) -> str:
-    lines = read_lines(access.file, {})
+    lines = read_lines(access.file)
     call = enclosing_call(lines[access.line - 1], access.column) if access.line <= len(lines) else ""
     return place(access) + (f" ({call})" if call else "")
 

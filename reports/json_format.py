@@ -1,7 +1,7 @@
 """The stored form of a run: `consan.report/1`, written and read (JSON Schema: reports/schema).
 
 Keys of the schema keep their names and places. New keys are additions, and files without them stay readable. Reading
-checks the schema's name and the shape that the dataclasses need. It does no full schema
+checks the schema's name and the type of each field of the dataclasses (shapes.py). It does no full schema
 validation: that needs a package that is not a dependency. The tests do it.
 """
 
@@ -33,11 +33,16 @@ from consan.reports.model import (
     Unmodelled,
     VerifiedFix,
 )
+from consan.reports.shapes import ShapeError, check
 from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
 
 Json = dict[str, Any]
+
+_NUMBERS: Final = ("warp", "lanes", "threads", "line", "column", "ptx_line", "cluster_rank", "barrier")
+_WAITER: Final = {**dict.fromkeys(_NUMBERS, int | None), **dict.fromkeys(("why", "file", "ptx"), str | None)}  # fields of one
+_WORDS: Final = {"severity": SEVERITIES, "kind": KINDS, "policy": ("default", "isa")}  # of a finding's fields
 
 
 class ReportError(ValueError):
@@ -64,6 +69,8 @@ def loads(text: str) -> Report:
         data = json.loads(text)
     except ValueError as error:
         raise ReportError(f"not JSON: {error}") from None
+    except RecursionError:
+        raise ReportError("not a stored run: its values are nested too deeply") from None
     return from_json(data)
 
 
@@ -175,13 +182,17 @@ def from_json(data: Any) -> Report:
         raise ReportError(f'not a stored run: expected "schema": "{SCHEMA}", found {found!r}')
     try:
         report = _report_from_json(data)
-    except (KeyError, TypeError, ValueError, AttributeError) as error:
+        check(report, Report, "")
+    except ShapeError as error:
+        raise ReportError(f"not a valid {SCHEMA}: {error}") from None
+    except (KeyError, TypeError, ValueError, AttributeError, RecursionError) as error:
         raise ReportError(f"not a valid {SCHEMA}: {type(error).__name__}: {error}") from None
     if report.verdict not in VERDICTS:
         raise ReportError(f"not a valid {SCHEMA}: verdict {report.verdict!r}")
-    unknown = [finding.severity for finding in report.findings if finding.severity not in SEVERITIES]
-    if unknown:
-        raise ReportError(f"not a valid {SCHEMA}: severity {unknown[0]!r}")
+    for index, finding in enumerate(report.findings):
+        for name, known in _WORDS.items():
+            if getattr(finding, name) not in known:
+                raise ReportError(f"not a valid {SCHEMA}: findings[{index}].{name}: there is no {getattr(finding, name)!r}")
     return report
 
 
@@ -227,11 +238,20 @@ def finding_from_json(data: Json) -> Any:
         data,
         buffer=_flat(Buffer, data["buffer"]) if data.get("buffer") else None,
         accesses=tuple(map(_access_from_json, data["accesses"])),
-        waiters=tuple(data.get("waiters") or ()),
+        waiters=tuple(map(_waiter, data.get("waiters") or ())),
         suppressed=_flat(Suppressed, data["suppressed"]) if data.get("suppressed") else None,
         tests=tuple(data.get("tests") or ()),
         verified=_fix_from_json(data["verified"]) if data.get("verified") else None,
     )
+
+
+def _waiter(data: Json) -> Json:
+    """Its fields are free, but for those that a renderer computes with."""
+    for name in data.keys() & _WAITER.keys():
+        check(data[name], _WAITER[name], f"waiters: {name}")
+    for name in data.keys() & {"block", "thread"}:
+        check(_dim3(data[name]), Dim3, f"waiters: {name}")
+    return data
 
 
 def _fix_from_json(data: Json) -> Any:

@@ -1,8 +1,7 @@
 """Source lines for reports: found, stored with the run, and cut to excerpts.
 
-Lines come first from the report itself, then from disk: a stored run is readable without its sources, and a kernel compiled from
-a string has no file. `embed` stores the lines around every access in the report; adapters
-pass the texts that have no file.
+`embed` stores the lines around every access in the report, when the run ends. Renderers show these lines and read no file: a stored run may
+come from anywhere, and could name any file of this machine. `within` reads the files of one folder, for a user who names it.
 
 Not handled: a file that changes between the run and `embed` (which follows at once), and encodings other than UTF-8
 (undecodable bytes are replaced, so columns after them may be off).
@@ -10,7 +9,8 @@ Not handled: a file that changes between the run and `embed` (which follows at o
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import os
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
@@ -22,6 +22,9 @@ CONTEXT: Final = 2  # lines shown before and after the line of an access
 TAB: Final = 4
 _LARGEST: Final = 32 << 20  # bytes; a larger file is not source code
 
+Reader = Callable[[str], list[str]]
+"""Gives the lines of a source by the name that `.file` gives it; none if there is no such text."""
+
 
 @dataclass(frozen=True)
 class Excerpt:
@@ -32,20 +35,38 @@ class Excerpt:
     width: int
 
 
-def embed(report: Report, texts: Mapping[str, str] | None = None) -> Report:
-    """The report with the source lines around its accesses and waits; `texts` are sources by the name that `.file` gives them."""
+def embed(report: Report, read: Reader | None = None) -> Report:
+    """The report with the source lines around its accesses and waits. `read` gives their files' lines; default: from disk."""
     wanted: dict[str, set[int]] = {}
     for access in (access for finding in report.findings for access in (*finding.accesses, *stands(finding))):
         for file, line in steps(access):
             wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
-    found = {file: _pick(read_lines(file, texts or {}), numbers) for file, numbers in wanted.items()}
+    found = {file: _pick((read or read_lines)(file), numbers) for file, numbers in wanted.items()}
     return replace(report, sources={**report.sources, **{file: lines for file, lines in found.items() if lines}})
 
 
-def read_lines(file: str, texts: Mapping[str, str]) -> list[str]:
-    """The lines of a source, from `texts` or from disk; empty if there is no such text file."""
-    if file in texts:
-        return texts[file].splitlines()
+def of_texts(texts: Mapping[str, str]) -> Reader:
+    """Reads from these texts only."""
+    return lambda file: texts.get(file, "").splitlines()
+
+
+def within(folder: Path) -> Reader:
+    """Reads the files of a folder only: the file of the same path below it, else the one that shares the longest end of the path."""
+    root = folder.resolve()
+
+    def read(file: str) -> list[str]:
+        parts = [part for part in file.replace("\\", "/").split("/") if part not in ("", ".")]
+        for start in range(len(parts)):
+            path = Path(os.path.realpath(root.joinpath(*parts[start:])))
+            if path.is_relative_to(root) and path.is_file():
+                return read_lines(str(path))
+        return []
+
+    return read
+
+
+def read_lines(file: str) -> list[str]:
+    """The lines of a source on disk; empty if there is no such text file."""
     try:
         path = Path(file)
         if not path.is_file() or path.stat().st_size > _LARGEST:
@@ -60,21 +81,14 @@ def _pick(lines: list[str], numbers: set[int]) -> dict[int, str]:
 
 
 class Sources:
-    """Looks up lines for a renderer. Reads each file at most once."""
+    """Looks up the report's lines for a renderer."""
 
     def __init__(self, report: Report) -> None:
         self._stored = report.sources
-        self._read: dict[str, list[str]] = {}
 
     def line(self, file: str, number: int) -> str | None:
         """The text of one line, or None."""
-        stored = self._stored.get(file)
-        if stored is not None:
-            return stored.get(number)
-        if file not in self._read:
-            self._read[file] = read_lines(file, {})
-        lines = self._read[file]
-        return lines[number - 1] if 0 < number <= len(lines) else None
+        return self._stored.get(file, {}).get(number)
 
     def excerpt(self, access: Access) -> Excerpt | None:
         """The lines around an access, or its PTX line if there is no source. None if there is neither."""

@@ -16,7 +16,7 @@ from __future__ import annotations
 import difflib
 import json
 import re
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
@@ -24,7 +24,7 @@ from typing import Final
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.places import steps
-from consan.reports.sources import read_lines
+from consan.reports.sources import Reader, read_lines
 from consan.reports.verdict import verdict_of
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
@@ -74,9 +74,9 @@ def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str
     return Rule(kind, reason.strip(), by, kernel, source, in_source)
 
 
-def suppress(report: Report, rules: Iterable[Rule]) -> Report:
+def suppress(report: Report, rules: Iterable[Rule], read: Reader = read_lines) -> Report:
     """Mark the findings that a rule or a comment covers (the first rule wins), and compute the verdict again."""
-    given, lines = tuple(rules), Lines()
+    given, lines = tuple(rules), Lines(read)
     findings = tuple(finding if finding.suppressed else _marked(finding, given, lines) for finding in report.findings)
     ordered = tuple(sorted(findings, key=lambda finding: bool(finding.suppressed)))
     return replace(report, findings=ordered, verdict=verdict_of(findings, report.incomplete))
@@ -95,14 +95,14 @@ def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
 class Lines:
     """Lines of source files. Each file is read once."""
 
-    def __init__(self, texts: Mapping[str, str] | None = None) -> None:
-        self._texts = texts or {}
+    def __init__(self, read: Reader = read_lines) -> None:
+        self._reader = read
         self._read: dict[str, list[str]] = {}
 
     def of(self, file: str) -> list[str]:
         """All lines of a file; empty if it cannot be read."""
         if file not in self._read:
-            self._read[file] = read_lines(file, self._texts)
+            self._read[file] = self._reader(file)
         return self._read[file]
 
 

@@ -24,6 +24,7 @@ from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build
 from consan.reports.timeline import text as drawing
 from consan.reports.together import Cause, causes
+from consan.reports.visible import visible_item
 
 PLAIN_WIDTH: Final = 100
 MAX_WIDTH: Final = 120
@@ -66,7 +67,7 @@ def render(
 ) -> str:
     """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any. The switches are those of `Shown`."""
     out = io.StringIO()
-    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, report, Shown(notes, timeline, quiet)).report(stored)
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, visible_item(report), Shown(notes, timeline, quiet)).report(stored)
     # Table cells leave trailing blanks, which make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
@@ -79,7 +80,7 @@ def show(report: Report, file: IO[str], *, stored: str | None = None, notes: boo
         return
     width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
     glyphs = UNICODE if _speaks_unicode(file) else ASCII
-    _Printer(console(file, width, colored=colored), glyphs, report, Shown(notes, timeline, look.quiet())).report(stored)
+    _Printer(console(file, width, colored=colored), glyphs, visible_item(report), Shown(notes, timeline, look.quiet())).report(stored)
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:

@@ -25,9 +25,10 @@ from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Tables
 from consan.instrument.record.templates import LANES
 
-SCHEMA: Final = "consan.histories/2"
+SCHEMA: Final = "consan.histories/3"
 MOST_BYTES: Final = 1 << 30  # of one file, compressed
 _INDEX: Final = "histories.json"
+_SEAL: Final = b"consan.sha256:"  # before the digest of the archive, which ends the file
 _NAME_BYTES: Final = 16  # of a group
 _MOST_PENDING: Final = 32 << 20  # bytes, before they are compressed
 _EMPTY: Final = b"PK\5\6" + bytes(18)  # an archive without members
@@ -128,7 +129,7 @@ class Archive:
         """The file's bytes. `about`: modules and run, as JSON. More launches may be added afterwards."""
         self._pack()
         index = {"schema": SCHEMA, **about, "launches": self._launches, "left_out": self.left_out}
-        return _appended(self._bytes, {_INDEX: json.dumps(index).encode()})
+        return sealed(_appended(self._bytes, {_INDEX: json.dumps(index).encode()}))
 
     def _pack(self) -> None:
         self._bytes = _appended(self._bytes, {f"{name}.npy": _npy(values) for name, values in self._pending.items()})
@@ -147,7 +148,7 @@ class Contents:
 def read(name: str, data: bytes) -> Contents:
     """The contents of a file. UsageError with one line if it is damaged, cut, or of another version."""
     try:
-        with zipfile.ZipFile(io.BytesIO(data)) as file:
+        with zipfile.ZipFile(io.BytesIO(_unsealed(data))) as file:
             about = json.loads(file.read(_INDEX))
             if about.get("schema") != SCHEMA:
                 raise UsageError(f"{name} holds {about.get('schema')}, expected {SCHEMA}")
@@ -156,6 +157,19 @@ def read(name: str, data: bytes) -> Contents:
         raise
     except Exception as error:
         raise UsageError(f"{name} is damaged, or no file of recorded histories: {type(error).__name__}: {error}") from None
+
+
+def sealed(archive: bytes) -> bytes:
+    """The archive with its checksum."""
+    return archive + _SEAL + hashlib.sha256(archive).digest()
+
+
+def _unsealed(data: bytes) -> bytes:
+    """The archive before the seal. ValueError if a byte of it has changed: the archive's own sums do not cover its directory."""
+    archive, _, digest = data.rpartition(_SEAL)
+    if hashlib.sha256(archive).digest() != digest:
+        raise ValueError("its checksum does not fit")
+    return archive
 
 
 def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLaunch:

@@ -25,6 +25,7 @@ from consan.files import check_writable, write_file
 from consan.reports import advised
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural
 from consan.reports.patches import edited
+from consan.reports.visible import visible
 
 if TYPE_CHECKING:
     from consan.session.advice import Advice
@@ -69,7 +70,7 @@ class AdviseCommand:
 
         report = requested.run(args, advice.listen, more)
         covered = _covered(requested, others, runs)
-        print("\n".join(_text(advice, report, covered)))
+        print("\n".join(map(visible, _text(advice, report, covered))))
         if args.time:
             print("\n".join(_times(requested, args, advice)))
         if chosen:

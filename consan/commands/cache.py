@@ -13,7 +13,8 @@ class CacheCommand:
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments."""
-        parser.add_argument("action", nargs="?", choices=("show", "clear"), default="show", help="show its folder and size, or remove all entries")
+        actions = "show its folder and size, or remove all entries"
+        parser.add_argument("action", nargs="?", choices=("show", "clear"), default="show", help=actions)
 
     def run(self, args: argparse.Namespace) -> int:
         """Show it; `clear` empties it first. Raises UsageError if it cannot be emptied."""

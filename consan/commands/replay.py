@@ -18,7 +18,7 @@ from consan._errors import UsageError
 from consan.commands.deliver import deliver
 from consan.files import check_writable, is_archive, read_data, write_file
 from consan.reports.model import EXIT_VIOLATIONS
-from consan.reports.sources import embed
+from consan.reports.sources import of_texts
 from consan.reports.verdict import exit_status
 from consan.suppressions import finish
 
@@ -73,7 +73,7 @@ def replay_histories(args: argparse.Namespace) -> int:
         if value is not None:
             raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
     found, texts = replay(Session(device="cpu", engine="record", private=True, global_memory="off"), args.file, read_data(args.file))
-    report = embed(finish(found, args.rules), texts)
+    report = finish(found, args.rules, of_texts(texts))
     report = replace(report, command=("consan", *args.argv), status=exit_status(report, strict=False))
     if args.output is not None:
         write_file(args.output, report.to_json())

@@ -6,6 +6,8 @@ import argparse
 import contextlib
 import os
 import sys
+from dataclasses import replace
+from pathlib import Path
 
 from consan import options
 from consan._errors import UsageError
@@ -13,6 +15,7 @@ from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, read_file, write_file
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
+from consan.reports.sources import embed, within
 from consan.reports.suppress import to_toml
 
 
@@ -25,6 +28,8 @@ class ReportCommand:
         parser.add_argument("file", metavar="FILE", help=stored)
         shown = "instead of a report, print [[tool.consan.suppressions]] for the findings, to be completed with reasons"
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
+        root = "show lines of the sources below this folder where the run has not stored them; otherwise no other file is read"
+        parser.add_argument("--source-root", dest="root", metavar="DIR", help=root)
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -33,7 +38,7 @@ class ReportCommand:
         check_writable(args.output)
         if _shown_by_triage(args.file, chosen, args.notes):
             return 0
-        report = load(args.file)
+        report = _with_lines(load(args.file), args.root)
         if not args.emit:
             return deliver(report, chosen, args.output, stored=args.file, notes=args.notes, timeline=args.timeline)
         if args.output is None:
@@ -41,6 +46,15 @@ class ReportCommand:
         else:
             write_file(args.output, to_toml(report, os.getcwd()))
         return 0
+
+
+def _with_lines(report: Report, root: str | None) -> Report:
+    """The report with the lines that it lacks, from the user's folder. Raises UsageError if there is no such folder."""
+    if root is None:
+        return report
+    if not os.path.isdir(root):
+        raise UsageError(f"--source-root: there is no folder {root}")
+    return replace(report, sources={**embed(report, within(Path(root))).sources, **report.sources})
 
 
 def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:

@@ -65,7 +65,7 @@ def _variables(prepared: Prepared, entry: str) -> list[SharedVariable]:
 def sources_of(prepared: Prepared) -> dict[str, str]:
     """The sources that a module names and that can be read, but for libraries': texts by name."""
     names = {name for name in _FILE.findall(prepared.plain) if rank(name, os.getcwd()) != LIBRARY}
-    return {name: "\n".join(read_lines(name, {})) for name in sorted(names)}
+    return {name: "\n".join(read_lines(name)) for name in sorted(names)}
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,6 @@ import contextlib
 import functools
 import hashlib
 import os
-import shutil
 import stat
 import sys
 import tempfile

@@ -29,7 +29,7 @@ def loads(data: bytes) -> Any:
     """The value that `dumps` wrote. Raises ValueError if it is none."""
     try:
         return _value(json.loads(data))
-    except (TypeError, KeyError, IndexError, AttributeError, ImportError, RecursionError) as error:
+    except (TypeError, ValueError, KeyError, IndexError, AttributeError, ImportError, RecursionError) as error:
         raise ValueError(f"not a stored value: {type(error).__name__}: {error}") from None
 
 
@@ -61,7 +61,7 @@ def _value(plain: Any) -> Any:
 
 
 def _record(kind: type, values: list[Any]) -> Any:
-    made = object.__new__(kind)
+    made: Any = object.__new__(kind)
     for name, value in zip(_fields(kind), values, strict=True):
         object.__setattr__(made, name, _value(value))
     return made

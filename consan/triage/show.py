@@ -22,6 +22,7 @@ from rich.text import Text
 from consan.reports import look, text
 from consan.reports.model import VIOLATIONS, Report, plural
 from consan.reports.phrases import notes_hidden
+from consan.reports.visible import visible_item
 from consan.triage.campaign import SCHEMA, summary
 from consan.triage.outcome import OK, Json, Outcome
 from consan.triage.words import short_opcode
@@ -84,6 +85,7 @@ def console_for(file: IO[str]) -> Console:
 
 def show_document(document: Json, file: IO[str], *, notes: bool = False) -> None:
     """Show any triage document."""
+    document = visible_item(document)
     if document["schema"] == SCHEMA:
         show_stress(document, file, notes=notes)
     else:

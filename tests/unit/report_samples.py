@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding, Frame, KernelSummary, Report, Uninstrumented, Unmodelled
-from consan.reports.sources import embed
+from consan.reports.sources import embed, of_texts
 from consan.reports.verdict import assemble
 
 REDUCE = """#include <cuda_fp16.h>
@@ -101,7 +101,7 @@ def violations() -> Report:
         exit=3,
         command=COMMAND,
     )
-    return embed(report, {"reduce.cu": REDUCE})
+    return embed(report, of_texts({"reduce.cu": REDUCE}))
 
 
 def deadlock() -> Report:
@@ -190,4 +190,4 @@ def shapes() -> Report:
         describe(Finding(kind, "gemm", hazard=hazard, accesses=accesses, barrier=state, buffer=Buffer("tile", "shared", 600, 100)), name)
         for kind, name, hazard, accesses, state in situations
     ]
-    return embed(assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=findings), {"reduce.cu": REDUCE})
+    return embed(assemble(device="cpu", kernels=[KERNEL], checked=CHECKED, findings=findings), of_texts({"reduce.cu": REDUCE}))

@@ -11,7 +11,7 @@ from consan.reports import html, sarif, text
 from consan.reports.json_format import loads
 from consan.reports.merging import merge_findings
 from consan.reports.model import CULPRIT, Access, Finding, Report
-from consan.reports.sources import embed
+from consan.reports.sources import embed, of_texts
 from consan.reports.suppress import Rule, suppress, to_toml
 from consan.reports.verdict import assemble
 
@@ -20,7 +20,7 @@ BLAMED = replace(samples.RACE, accesses=(*samples.RACE.accesses, BARRIER))
 
 
 def report(*findings: Finding) -> Report:
-    return embed(assemble(device="cpu", kernels=samples.violations().kernels, findings=findings), {"reduce.cu": samples.REDUCE})
+    return embed(assemble(device="cpu", kernels=samples.violations().kernels, findings=findings), of_texts({"reduce.cu": samples.REDUCE}))
 
 
 def test_the_text_shows_it_as_the_third_without_a_thread() -> None:

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import html
 import re
+from base64 import b64encode
 from dataclasses import replace
 from datetime import datetime, timezone
+from hashlib import sha256
 from html.parser import HTMLParser
 from importlib import metadata
 
@@ -70,7 +72,9 @@ def test_the_page_is_well_formed_and_needs_nothing_else(report: Report) -> None:
     assert {link[0] for link in links} == {"#"}
     assert {link[1:] for link in links} <= set(ids)
     policy = next(meta["content"] for meta in reader.named("meta") if meta.get("http-equiv") == "Content-Security-Policy")
-    assert policy == "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'"
+    hashes = [re.search(f"<{name}>(.*?)</{name}>", text, re.DOTALL) for name in ("style", "script")]
+    style, script = (b64encode(sha256(found[1].encode()).digest()).decode() for found in hashes if found)
+    assert policy == f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'"
     assert reader.named("html") == [{"lang": "en"}]
     assert f"consan: {report.verdict}" in reader.text
 

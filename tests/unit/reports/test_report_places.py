@@ -12,6 +12,7 @@ import pytest
 from consan.instrument.sites import InlinedCall, Place
 from consan.reports import html, json_format, places, sarif, text
 from consan.reports.model import Access, Finding, Report
+from consan.reports.sources import embed
 from consan.reports.suppress import make_rule, suppress, to_toml
 from consan.reports.verdict import assemble
 
@@ -150,7 +151,7 @@ def report(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Report:
     first, second = chain(CUB, str(kernel)), replace(chain(CUB, CUB, str(kernel)), ptx_line=120)
     accesses = tuple(Access(role="write", op="st.shared.u32", **places.located(place)) for place in (first, second))
     finding = Finding("data-race", "_Z3revIfLi128EEvPf", hazard="WAW", message="m", accesses=accesses)
-    return assemble(device="cpu", findings=[finding])
+    return embed(assemble(device="cpu", findings=[finding]))
 
 
 def test_text(report: Report) -> None:

@@ -16,7 +16,7 @@ import report_samples as samples
 from consan.reports import sarif
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Report
-from consan.reports.sources import embed
+from consan.reports.sources import embed, of_texts
 from consan.reports.suppress import Rule, suppress
 
 REPORTS = {name: getattr(samples, name)() for name in ("clean", "violations", "incomplete", "deadlock", "operations")}
@@ -118,9 +118,8 @@ def moved(report: Report, by: int) -> Report:
         )
         for f in report.findings
     )
-    return embed(
-        replace(report, findings=findings, sources={}), {"reduce.cu": "\n" * by + samples.REDUCE.replace("tile[t] =", "tile[t]  =")}
-    )
+    text = "\n" * by + samples.REDUCE.replace("tile[t] =", "tile[t]  =")
+    return embed(replace(report, findings=findings, sources={}), of_texts({"reduce.cu": text}))
 
 
 def test_fingerprints_stay_when_lines_move_and_differ_between_findings() -> None:
@@ -132,7 +131,7 @@ def test_fingerprints_stay_when_lines_move_and_differ_between_findings() -> None
 def test_fingerprints_change_with_what_they_stand_for() -> None:
     race = replace(samples.violations(), findings=(samples.RACE,))
     other_kernel = replace(race, findings=(replace(samples.RACE, kernel="other"),))
-    other_line = embed(replace(race, sources={}), {"reduce.cu": samples.REDUCE.replace("in[blockIdx.x", "x[blockIdx.x")})
+    other_line = embed(replace(race, sources={}), of_texts({"reduce.cu": samples.REDUCE.replace("in[blockIdx.x", "x[blockIdx.x")}))
     found = [fingerprints(report)[0] for report in (race, other_kernel, other_line)]
     assert len(set(found)) == 3
 

@@ -51,7 +51,7 @@ def test_containers_and_members_keep_their_types(value: object) -> None:
     ],
 )
 def test_other_classes_and_damaged_values_are_refused(stored: object) -> None:
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError, match="not a stored value"):
         codec.loads(json.dumps(stored).encode())
 
 

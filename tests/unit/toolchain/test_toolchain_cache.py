@@ -36,6 +36,10 @@ def _stored(folder: Path) -> Path:
     return path
 
 
+def _entry(folder: Path, name: str) -> Path:
+    return folder / name[:2] / name[2:]
+
+
 @pytest.mark.parametrize("damage", [b"", b"short", b"x" * 100])
 def test_damaged_entry_is_a_miss_and_is_replaced(tmp_path: Path, damage: bytes) -> None:
     cache = Cache(tmp_path)
@@ -114,7 +118,8 @@ def test_folder_that_others_may_write_is_not_read(tmp_path: Path) -> None:
     cache = Cache(folder)
     assert cache.get(key("a")) is None
     cache.put(key("b"), b"b")
-    assert cache.problem is not None and "other users may write it" in cache.problem
+    assert cache.problem is not None
+    assert "other users may write it" in cache.problem
     folder.chmod(0o700)
     assert Cache(folder).get(key("a")) == b"planted"
     assert Cache(folder).get(key("b")) is None
@@ -127,7 +132,8 @@ def test_folder_of_another_user_is_not_read(tmp_path: Path, monkeypatch: pytest.
     monkeypatch.setattr(Path, "stat", lambda self, **_: os.stat_result((found.st_mode, 0, 0, 1, 54321, 0, 0, 0, 0, 0)))
     cache = Cache(tmp_path)
     assert cache.get(key("a")) is None
-    assert cache.problem is not None and "belongs to another user" in cache.problem
+    assert cache.problem is not None
+    assert "belongs to another user" in cache.problem
 
 
 def test_entries_that_were_not_used_longest_are_removed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -135,10 +141,10 @@ def test_entries_that_were_not_used_longest_are_removed(tmp_path: Path, monkeypa
     cache = Cache(tmp_path)
     for number in range(4):
         cache.put(key(str(number)), bytes(200))
-        os.utime(cache._path(key(str(number))), (number, number))
+        os.utime(_entry(tmp_path, key(str(number))), (number, number))
     assert cache.get(key("0")) is not None  # used last
     cache.put(key("4"), bytes(200))
-    held = [number for number in range(5) if cache._path(key(str(number))).exists()]
+    held = [number for number in range(5) if _entry(tmp_path, key(str(number))).exists()]
     assert held == [0, 3, 4]
     assert cache.size() <= 750
 
