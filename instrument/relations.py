@@ -205,6 +205,10 @@ class Relations(Protocol):
         """The PTX lines of the loads whose values a store puts back, changed, at the same address. In an unrolled loop: of all copies."""
         ...
 
+    def exchanged(self, one: Site, other: Site) -> bool:
+        """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read."""
+        ...
+
     def stores(self, access: Site) -> Stores | None:
         """The stores of the kernel to the shared variable that an access touches. None if the text does not tell."""
         ...

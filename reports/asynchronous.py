@@ -126,7 +126,6 @@ _RESULT_WAITS = {
         "{warp_barrier_ptx} after the wait: a wait serves the lanes that executed it",
         "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
         _NOT_THERE + ": another lane of the warp has waited for it",
-        "warning",
     ),
     "global-other-issuer:bulk store": Situation(
         "a cp.async.bulk.wait_group by the thread that issued the {operation}: groups belong to the thread that commits them",
@@ -213,7 +212,6 @@ OPERATION_WAITS: Final = {
         "{warp_barrier_ptx} after the wait: a wait serves the lanes that executed it",
         "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
         "the {operation} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
-        "warning",
     ),
     "other-issuer": Situation(
         "a {wait_name} by the thread that issued the {operation}: groups belong to the thread that commits them",

@@ -17,7 +17,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.bits import STATE
-from consan.instrument.abi.events import TYPES, Found, Hazard, Kind, Reason
+from consan.instrument.abi.events import TYPES, FindingFlags, Found, Hazard, Kind, Reason
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.reports.branches import where_all_pass
 from consan.reports.buffers import named_by_line
@@ -45,6 +45,7 @@ from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
 from consan.reports.ordering import NEXT_ITERATION, in_program_order, with_lost_updates
 from consan.reports.places import apart, shown_at
+from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
 from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.tolerated import with_tolerance
@@ -71,6 +72,8 @@ def decode(records: Records, table: Records | None, modules: Mapping[int, Module
             continue
         if found.kind is Kind.LIFETIME and reason_of(found) is Reason.EXIT and is_copy(found) and kernel_of(found) in unwaited:
             continue  # the missing wait is the same, and the conflicts before the exit say more
+        if not module.isa and _is_exchanged(found, module):
+            continue
         key = _words_key(found, module)
         if key not in told:
             told[key] = _finding(found, table, module)
@@ -129,7 +132,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     if found.kind is Kind.DIVERGENCE:
         return divergence(finding, Split.of(found.own), module.site(int(found.event["site"])), module.framework)
     pair = pair_of(found, finding.accesses, module)
-    situation = situation_of(found)
+    situation = EXCHANGED if _is_exchanged(found, module) else situation_of(found)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     unused = found.kind in _OF_VALUES and _is_unused(found, module)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
@@ -152,6 +155,15 @@ _OF_VALUES = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
 def _is_unused(found: Found, module: ModuleSites) -> bool:
     sites = (module.site(int(found.event[name])) for name in ("site", "other_site"))
     return any(site is not None and site.unused for site in sites)
+
+
+def _is_exchanged(found: Found, module: ModuleSites) -> bool:
+    """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read (R-W1)."""
+    if found.kind is not Kind.DATA_RACE or situation_of(found) != Reason.NO_WARP_SYNC.situation or module.relations is None:
+        return False
+    one, other = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+    within = bool(int(found.event["flags"]) & FindingFlags.SAME_WARP)
+    return within and one is not None and other is not None and module.relations.exchanged(one, other)
 
 
 def _hazard(found: Found, hazard: Hazard, module: ModuleSites) -> str | None:

@@ -34,6 +34,7 @@ class ModuleSites:
     address_name: Callable[[str, int, int], str] = lambda entry, begin, end: ""  # of bytes of global memory that a kernel touched
     relations: Relations | None = None  # which site can follow which, from the text
     fixes: Mapping[int, VerifiedFix] = field(default_factory=dict)  # by the number of the finding in the table
+    isa: bool = False  # the stricter reading (SEMANTICS 9)
 
     def site(self, number: int) -> Site | None:
         """The site, or None where the device did not keep it."""

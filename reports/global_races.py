@@ -163,7 +163,6 @@ GLOBAL_RACE: Final = CatalogueEntry(
             " {second_at}",
             "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the access releases or acquires"
             " it, and nothing orders the two lanes",
-            "warning",
         ),
         **READ_ONLY,
         **BETWEEN_LAUNCHES,

@@ -17,6 +17,7 @@ _RACE_MESSAGES = {
     "WAW": "the {first_role} at {first_at} and the {second_role} at {second_at} can land in either order",
 }
 _WARP_BARRIER = "{warp_barrier_ptx} with both lanes in its mask, between (1) and (2)"
+EXCHANGED: Final = "exchanged"  # R-W1: only in fact is the write behind the reads
 _CTA_BARRIER = "a barrier that both threads pass between (1) and (2): {cta_barrier_ptx}"
 
 _NEXT = (
@@ -29,11 +30,11 @@ _REGISTER = " (load into a register before it, store after it{outside})"
 # A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
     f"{name}@{shape}/{hazard}": Situation(
-        missing, (fix + more).replace("{barrier_call}", call).replace("{outside}", outside), message, severity
+        missing, (fix + more).replace("{barrier_call}", call).replace("{outside}", outside), message
     )
-    for name, call, missing, outside, severity in (
-        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ", and the barrier outside of any branch", ""),
-        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, "", "warning"),
+    for name, call, missing, outside in (
+        ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ", and the barrier outside of any branch"),
+        ("no-warp-sync", "{warp_barrier}", _WARP_BARRIER, ""),
     )
     for shape, hazard, fix, message, more in (
         ("next-iteration", "RAW", _NEXT, "the {second_role} at {second_at}, in the next iteration, can run before the {first_role} at"
@@ -75,7 +76,6 @@ _UPDATES = {
         " after their reads and before {first_at}",
         "lanes of one warp read these bytes, and the {second_role} at {second_at} can overwrite them before all have: it puts back what"
         " its own lane has loaded at {first_at}",
-        "warning",
     ),
     "no-warp-sync@update/WAW": replace(
         _SAME_UPDATE,
@@ -138,20 +138,25 @@ DATA_RACE: Final = CatalogueEntry(
             "{warp_barrier_ptx} after the wait of another lane: a wait serves the lanes that executed it",
             "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
             "the {first_role} at {first_at} was waited for by other lanes of the warp than the one of the {second_role} at {second_at}",
-            "warning",
         ),
         "other-lane-released": Situation(
             "{warp_barrier_ptx} before the arrival or release by another lane of the warp: it publishes what its own lane did",
             "put {warp_barrier} after {first_at} and before that arrival or release, or let all lanes of the warp arrive",
             "the {first_role} at {first_at} is by another lane than the one whose release orders {second_at}, and nothing orders the two"
             " lanes",
-            "warning",
         ),
         "no-warp-sync": Situation(
             _WARP_BARRIER,
             "put {warp_barrier} between {first_at} and {second_at}; shuffles and votes order no memory",
             "lanes of one warp touch the same bytes at {first_at} and {second_at}, and lanes do not run in step",
+        ),
+        EXCHANGED: Situation(
+            _WARP_BARRIER + " (policy isa: the write needs what the lanes have exchanged of the values that they read, so it comes later in"
+            " fact; the exchange orders no memory)",
+            "put {warp_barrier} between {first_at} and {second_at}",
+            "lanes of one warp touch the same bytes at {first_at} and {second_at}, and only an exchange of registers comes between",
             "warning",
+            "isa",
         ),
         **LAUNCH_RACES,
         **OPERATION_RACES,

@@ -51,7 +51,7 @@ def _by_wait(operation: str, message: str) -> dict[str, Situation]:
             message + ": its warp has waited, and nothing orders that wait before (2)",
         ),
         f"tensor-other-lanes:{operation}": Situation(
-            "{warp_barrier_ptx} after the {wait_name}", "put {warp_barrier} between the {wait_name} and {second_at}", message, "warning"
+            "{warp_barrier_ptx} after the {wait_name}", "put {warp_barrier} between the {wait_name} and {second_at}", message
         ),
     }
 
@@ -64,7 +64,6 @@ TENSOR_WAITS: Final = {
             "{warp_barrier_ptx} after the wait: it tells the lanes that executed it",
             "put {warp_barrier} between the wait and {second_at}, or let all lanes wait",
             _STILL_WORKS + ": other lanes of the warp have waited for it",
-            "warning",
         )
         for each in TENSOR_OPERATIONS
     },

@@ -12,8 +12,8 @@ from consan.backends.cpu.decode.operands import flatten
 from consan.instrument.isa import MemoryAccess, Row, elects, flow_of, is_exact, lookup, takes_from_lane
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.passes.flow import CONTROL, BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
+from consan.instrument.passes.ways import post_dominators
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
-from consan.instrument.record.ways import post_dominators
 from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
 from consan.ranges.deciding import deciding, reached, read_later, regions
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of

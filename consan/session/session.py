@@ -377,7 +377,7 @@ class Session:
         relations = TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries
         names = functools.partial(self.names.name, prepared.number)
-        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations)
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=self.policy == "isa")
 
     def take(self) -> model.Report | None:
         """The report since the last `take`, and a fresh start. None if nothing was launched."""

@@ -21,6 +21,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import cached_property
 
+from consan.instrument.between.exchanges import Exchanges
 from consan.instrument.between.flow import Flow
 from consan.instrument.between.paths import Vertices
 from consan.instrument.between.signals import signals_of
@@ -37,6 +38,7 @@ class TextRelations:
     def __init__(self, module: Callable[[], Module]) -> None:
         self._read = module
         self._flows: dict[str, Flow | None] = {}
+        self._exchanges: dict[str, Exchanges] = {}
 
     def order(self, one: Site, other: Site, barriers: str) -> Order | None:
         """See `relations.Relations`."""
@@ -89,6 +91,15 @@ class TextRelations:
         """See `relations.Relations`."""
         flow = self._flow(write.function)
         return flow.updates(write) if flow is not None else frozenset()
+
+    def exchanged(self, one: Site, other: Site) -> bool:
+        """See `relations.Relations`."""
+        pair = {site.access: site.ptx_line for site in (one, other)}
+        flow = self._flow(one.function) if one.function == other.function and pair.keys() == {"read", "write"} else None
+        if flow is None:
+            return False
+        known = self._exchanges.setdefault(one.function, Exchanges(flow.function))
+        return known.order(pair["read"], pair["write"])
 
     def stores(self, access: Site) -> Stores | None:
         """See `relations.Relations`."""

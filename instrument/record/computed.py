@@ -34,9 +34,9 @@ from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
+from consan.instrument.passes.ways import controls, post_dominators, rounds
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
 from consan.instrument.record.uniform import WarpValues
-from consan.instrument.record.ways import controls, post_dominators, rounds
 
 _RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})

@@ -14,6 +14,7 @@ from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.passes.ways import check_ends
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
     accesses,
@@ -40,7 +41,6 @@ from consan.instrument.record.footprint import Footprint
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
-from consan.instrument.record.ways import check_ends
 from consan.instrument.record.words import Manner, Words
 
 _DEPARTURES = frozenset({"return", "exit"})

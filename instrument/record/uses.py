@@ -14,8 +14,8 @@ from collections.abc import Iterator
 from consan.instrument.isa import computes, flow_of, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Graph, Key, graph_of, guard_of, key_of, written
+from consan.instrument.passes.ways import post_dominators
 from consan.instrument.ptx import Function, Instruction
-from consan.instrument.record.ways import post_dominators
 
 _OUTER = ("global", "generic")
 _MOST = 31  # stores that have a bit

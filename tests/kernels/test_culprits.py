@@ -115,7 +115,7 @@ def test_a_scan_of_a_warp_is_not_told_to_use_atomics_only(tmp_path: Path, engine
     (tmp_path / "scan.cu").write_text(SCAN)
     given = {"device": "cpu", "engine": engine}
     (race,) = consan.launch(consan.Kernel(tmp_path / "scan.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings
-    assert race.severity == "warning"
+    assert race.severity == "error"
     assert f"put __syncwarp() {where}" in race.fix
     (tmp_path / "fixed.cu").write_text(SCAN.replace("    sums[lane] +=", "    __syncwarp();\n    sums[lane] +="))
     assert not consan.launch(consan.Kernel(tmp_path / "fixed.cu"), 1, 32, [np.zeros(32, np.int32)], **given).findings

@@ -74,7 +74,7 @@ WAIT = describe(
     leave=1,
 )
 OUTPUT = replace(READ, line=11, column=35, ptx_line=90, warp=5, lane=3, thread=(163, 0, 0), inlined=())
-WARP = describe(Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, OUTPUT)))
+WARP = replace(describe(Finding("data-race", "reduce", hazard="RAW", accesses=(WRITE, OUTPUT))), severity="warning")
 UNUSED = describe(Finding("uninitialized-read", "reduce", accesses=(READ,), buffer=Buffer("shared memory", "shared", 640, 4)), "unused")
 
 KERNEL = KernelSummary("reduce", launches=3, memory_sites=10, sync_sites=2, global_stores=1)

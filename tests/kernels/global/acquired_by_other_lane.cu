@@ -4,7 +4,7 @@
 // arg:    data f32[32]=zeros
 // arg:    flag u32[1]=zeros
 // arg:    out f32[32]=zeros
-// expect: global-race RAW @store @load severity=warning
+// expect: global-race RAW @store @load severity=error
 // result: out = np.arange(32, dtype=np.float32)
 extern "C" __global__ void kernel(float* data, unsigned* flag, float* out) {
     if (blockIdx.x == 0) {

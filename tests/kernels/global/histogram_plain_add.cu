@@ -3,7 +3,7 @@
 // launch: grid=2 block=32
 // arg:    bins u32[8]=zeros
 // expect: global-race @update severity=error
-// expect: data-race @update severity=warning
+// expect: data-race @update severity=error
 // result: bins = np.full(8, 8, np.uint32)
 extern "C" __global__ void kernel(unsigned* bins) {
     unsigned bin = threadIdx.x % 8;

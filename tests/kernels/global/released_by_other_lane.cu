@@ -4,7 +4,7 @@
 // arg:    data f32[1]=zeros
 // arg:    flag u32[1]=zeros
 // arg:    out f32[32]=zeros
-// expect: global-race WAR @load @store severity=warning
+// expect: global-race WAR @load @store severity=error
 // result: data = np.ones(1, dtype=np.float32)
 extern "C" __global__ void kernel(float* data, unsigned* flag, float* out) {
     if (blockIdx.x == 0) {

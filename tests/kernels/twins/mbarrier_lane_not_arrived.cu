@@ -1,8 +1,8 @@
-// As mbarrier_lanes_release.cu, with stores by the lane that refills; in the racy twin only a lane of its own warp has not arrived: a warning.
+// As mbarrier_lanes_release.cu, with stores by the lane that refills; in the racy twin only a lane of its own warp has not arrived.
 // launch: grid=1 block=64 arch=sm_90
 // arg: out f32[192]=zeros
 // arg: x f32[192]=random
-// expect: data-race WAR @store @read severity=warning
+// expect: data-race WAR @store @read severity=error
 // result: out = x.reshape(3, 64)[:, ::-1].reshape(-1)
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(float* out, const float* x) {

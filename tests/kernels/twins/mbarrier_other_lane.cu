@@ -2,7 +2,7 @@
 // launch: grid=1 block=32 arch=sm_90
 // arg: x f32[32]=arange
 // arg: out f32[32]=zeros
-// expect: missing-wait @load @read severity=warning
+// expect: missing-wait @load @read severity=error
 // result: out = x[::-1]
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(const float* x, float* out) {

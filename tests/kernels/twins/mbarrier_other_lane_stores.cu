@@ -3,7 +3,7 @@
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[32]=arange
 // arg: out f32[32]=zeros
-// expect: data-race RAW @write @read severity=warning
+// expect: data-race RAW @write @read severity=error
 // result: out = x[::-1]
 #include "../mbarrier.cuh"
 extern "C" __global__ void kernel(const float* x, float* out) {

@@ -1,8 +1,8 @@
-// The last warp of a reduction trusts lockstep: wrong since Volta by the ISA, tolerated in practice, so a warning.
+// The last warp of a reduction trusts lockstep: wrong since Volta.
 // launch: grid=1 block=64
 // arg: x f32[64]=random
 // arg: out f32[1]=zeros
-// expect: data-race RAW @write @read severity=warning
+// expect: data-race RAW @write @read severity=error
 // result: out = x.sum().reshape(1)
 #ifdef RACY
 #define SYNCWARP()

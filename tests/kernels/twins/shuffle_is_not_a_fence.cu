@@ -2,7 +2,7 @@
 // launch: grid=1 block=32
 // arg: x i32[32]=arange
 // arg: out i32[32]=zeros
-// expect: data-race RAW @write @read severity=warning
+// expect: data-race RAW @write @read severity=error
 // result: out = x[::-1]
 extern "C" __global__ void kernel(const int* x, int* out) {
     __shared__ int s[32];

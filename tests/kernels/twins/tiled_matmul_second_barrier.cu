@@ -1,11 +1,11 @@
 // The classic tiled matmul; the racy twin lacks the barrier that ends an iteration. A row of `as` belongs to one warp, so
-// that its race stays inside the warp (a warning); a column of `bs` is read by every warp.
+// that its race stays inside the warp; a column of `bs` is read by every warp.
 // launch: grid=2x2 block=16x16
 // arg: a f32[32,32]=random
 // arg: b f32[32,32]=random
 // arg: c f32[32,32]=zeros
 // arg: n i32=32
-// expect: data-race WAR @a_write @a_read severity=warning
+// expect: data-race WAR @a_write @a_read severity=error
 // expect: data-race WAR @b_write @b_read severity=error
 // result: c = a @ b
 extern "C" __global__ void kernel(const float* a, const float* b, float* c, int n) {

@@ -105,9 +105,9 @@ def test_a_refill_of_what_was_written_is_a_waw() -> None:
     assert finding.hazard == "WAW"
 
 
-def test_a_lane_that_issues_without_a_warp_barrier_is_a_warning() -> None:
+def test_a_lane_that_issues_without_a_warp_barrier_is_an_error() -> None:
     fields = {"site": STORE, "other_site": WRITE, "own_operation": Operation.BULK_STORE, "thread": 1}
-    assert found(Kind.DATA_RACE, Reason.NO_WARP_SYNC, hazard=Hazard.RAW, **fields).severity == "warning"
+    assert found(Kind.DATA_RACE, Reason.NO_WARP_SYNC, hazard=Hazard.RAW, **fields).severity == "error"
     assert found(Kind.DATA_RACE, Reason.NO_BARRIER, hazard=Hazard.RAW, **{**fields, "thread": 64}).severity == "error"
 
 
@@ -162,7 +162,7 @@ def test_the_role_of_a_site_that_the_record_says_nothing_of(site: int, role: str
         (Reason.NOT_WAITED, "error", "may not have written yet"),
         (Reason.NOT_COMMITTED, "error", "it was not committed"),
         (Reason.WAITED_NO_BARRIER, "error", "nothing orders that wait"),
-        (Reason.OTHER_LANES, "warning", "another lane of the warp"),
+        (Reason.OTHER_LANES, "error", "another lane of the warp"),
         (Reason.OTHER_ISSUER, "error", "a wait by another thread does not cover it"),
     ],
 )

@@ -95,9 +95,9 @@ def test_a_race_between_warps_asks_for_a_barrier(hazard: str, missing: str, fix:
     assert fix in finding.fix
 
 
-def test_a_race_inside_a_warp_is_a_warning_that_asks_for_syncwarp() -> None:
+def test_a_race_inside_a_warp_is_an_error_that_asks_for_syncwarp() -> None:
     finding = describe(race(warp=5))
-    assert finding.severity == "warning"
+    assert finding.severity == "error"
     assert "__syncwarp()" in finding.missing
 
 

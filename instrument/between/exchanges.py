@@ -1,0 +1,184 @@
+"""Whether a write of one lane comes after the reads of the other lanes of its warp because it needs a value that they have given.
+
+A lane executes `shfl.sync`, `vote.sync`, `match.sync`, `redux.sync` or `mma.sync` with what it has loaded, so its load is over; the
+result exists once all lanes are there. A write that needs the result (its address, value, guard or a branch) cannot overtake the loads.
+The ISA orders no memory there (9.7.13), so this is an order in fact only.
+
+Decides from the text of one kernel, for a full mask. Each path from the read must pass such an exchange before it comes to the write or to
+an exit. The write must not come before the read without a barrier in between, and no lane may come to the one while another comes to the
+other between the same two instructions at which all lanes meet.
+
+Not followed: values that pass memory or a call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from consan.instrument.between.synchronising import BARRIERS
+from consan.instrument.isa import family_of, flow_of, has_action
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.passes.points import Members, members_of
+from consan.instrument.passes.ways import controls, post_dominators
+from consan.instrument.ptx import Function, Instruction, Register
+
+_EXCHANGES = frozenset({"warp-collective", "mma"})
+_LOADED, _GIVEN = 1, 2  # a value depends on the load; on an exchange of such a value
+_LEVELS = dict[Key, int]
+_BRANCH = -2  # in place of a scope: the branch of a node
+
+
+class Exchanges:
+    """The exchanges of one kernel, and its accesses by their PTX lines."""
+
+    def __init__(self, function: Function) -> None:
+        self._graph = graph_of(function)
+        self._steps = [[step.instruction for step in node.steps] for node in self._graph.nodes]
+        made = definitions(function)
+        self._exchanges = {id(each) for steps in self._steps for each in steps if _is_exchange(each, made)}
+        self._controls = _transitive(controls(self._graph, post_dominators(self._graph)))
+        self._known: dict[tuple[int, int], bool] = {}
+
+    def order(self, read_line: int, write_line: int) -> bool:
+        """Whether exchanges order all reads of a PTX line before the writes of another one, or a barrier does."""
+        name = (read_line, write_line)
+        if name not in self._known:
+            places = [list(self._at(line)) for line in name]
+            self._known[name] = all(len(each) == 1 for each in places) and self._ordered(places[0][0], places[1][0])
+        return self._known[name]
+
+    def _at(self, line: int) -> Iterator[tuple[int, int]]:
+        return ((node, step) for node, steps in enumerate(self._steps) for step, each in enumerate(steps) if each.line == line)
+
+    def _ordered(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
+        return not self._meet_apart(load, store) and self._follows_exchange(load, store)
+
+    # -- where both may run ----------------------------------------------------------------------------------------------
+
+    def _meet_apart(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
+        """Whether lanes may execute the two between the same two meetings, or the store first, with no barrier behind it."""
+        if load in self._reached((store[0], store[1] + 1), _is_barrier):
+            return True
+        starts = [(entry, 0) for entry in self._graph.entries]
+        starts += [(node, at + 1) for node, steps in enumerate(self._steps) for at, each in enumerate(steps) if self._is_meeting(each)]
+        return any({load, store} <= self._reached(start, self._is_meeting) for start in starts)
+
+    def _is_meeting(self, instruction: Instruction) -> bool:
+        return _is_barrier(instruction) or id(instruction) in self._exchanges
+
+    def _reached(self, start: tuple[int, int], stops: Callable[[Instruction], bool]) -> set[tuple[int, int]]:
+        """The places that a thread comes to from a place, without passing an instruction that stops it."""
+        found, seen, pending = set[tuple[int, int]](), set[int](), [start]
+        while pending:
+            node, first = pending.pop()
+            places = [(node, at) for at in range(first, len(self._steps[node]))]
+            end = next((number for number, (_, at) in enumerate(places) if stops(self._steps[node][at])), None)
+            found.update(places if end is None else places[: end + 1])
+            onward = [each for each in self._graph.nodes[node].successors if end is None and each not in seen]
+            seen.update(onward)
+            pending += [(each, 0) for each in onward]
+        return found
+
+    # -- what the store needs --------------------------------------------------------------------------------------------
+
+    def _follows_exchange(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
+        """Whether each path from the load to the store makes it need an exchange of what was loaded."""
+        at = self._steps[load[0]][load[1]]
+        loaded = dict.fromkeys(written(at), _LOADED)
+        if not loaded or at.predicate is not None:
+            return False
+        before: dict[int, _LEVELS] = {}
+        walk = _Walk(self._graph, self._steps, self._controls, self._exchanges, store)
+        pending = walk.pass_on(load[0], load[1] + 1, loaded, before)
+        while pending and not walk.failed:
+            node = pending.pop()
+            pending += walk.pass_on(node, 0, dict(before[node]), before)
+        return not walk.failed and walk.reached
+
+
+class _Walk:
+    """One walk from a load: the least that registers depend on it, on all paths."""
+
+    def __init__(
+        self, graph: Graph, steps: list[list[Instruction]], controlled: list[set[int]], exchanges: set[int], store: tuple[int, int]
+    ) -> None:
+        self._graph, self._steps, self._controls, self._exchanges, self._store = graph, steps, controlled, exchanges, store
+        self.failed = self.reached = False
+
+    def pass_on(self, node: int, first: int, levels: _LEVELS, before: dict[int, _LEVELS]) -> list[int]:
+        """Go through a node; the successors of which less is known than before."""
+        context = max((levels.get((_BRANCH, str(each)), 0) for each in self._controls[node]), default=0)
+        for at in range(first, len(self._steps[node])):
+            instruction = self._steps[node][at]
+            if _is_barrier(instruction):
+                return []
+            if (node, at) == self._store:
+                self.reached = True
+                self.failed |= max(context, _most(levels, _sources(instruction))) < _GIVEN
+            self._step(instruction, levels, context)
+            flow = flow_of(instruction)
+            if flow in CONTROL and guard_of(instruction) is not None:
+                levels[_BRANCH, str(node)] = _most(levels, _sources(instruction))
+            self.failed |= flow in ("exit", "return") and not any(level == _GIVEN for level in levels.values())
+        return [each for each in self._graph.nodes[node].successors if _lower(before, each, levels)]
+
+    def _step(self, instruction: Instruction, levels: _LEVELS, context: int) -> None:
+        made = list(written(instruction))
+        level = max(_most(levels, _sources(instruction)), context)
+        if id(instruction) in self._exchanges:
+            level = _GIVEN if level else 0
+        elif flow_of(instruction) == "call":
+            level = 0
+        guard = guard_of(instruction)
+        for key in made:
+            kept = level if guard is None else max(levels.get(guard.register, 0), min(level, levels.get(key, 0)))
+            levels[key] = kept
+
+
+def _lower(before: dict[int, _LEVELS], node: int, levels: _LEVELS) -> bool:
+    known = before.get(node)
+    if known is None:
+        before[node] = dict(levels)
+        return True
+    least = {key: min(level, levels.get(key, 0)) for key, level in known.items() if levels.get(key, 0)}
+    before[node] = least
+    return least != known
+
+
+def _most(levels: _LEVELS, keys: Iterable[Key]) -> int:
+    return max((levels.get(key, 0) for key in keys), default=0)
+
+
+def _sources(instruction: Instruction) -> list[Key]:
+    """The registers that an instruction needs, its guard included; of an exchange without its mask."""
+    mask = set(names(instruction.operands[-1:])) if family_of(instruction) == "warp-collective" else set()
+    found = [key_of(instruction.scope, name) for name in read(instruction) if name not in mask]
+    guard = guard_of(instruction)
+    return found if guard is None else [*found, guard.register]
+
+
+def _is_exchange(instruction: Instruction, made: dict[Key, list[Instruction]]) -> bool:
+    """Whether all lanes of the warp execute an instruction together, and each may get what others give."""
+    members = members_of(instruction) if family_of(instruction) in _EXCHANGES and instruction.predicate is None else None
+    if members is None or not isinstance(members.mask, Register):
+        return members is not None and members.is_warp
+    moved = made.get(key_of(instruction.scope, members.mask.name), [])
+    return len(moved) == 1 and has_action(moved[0], "arithmetic", "move") and Members(moved[0].operands[-1]).is_warp
+
+
+def _is_barrier(instruction: Instruction) -> bool:
+    return instruction.predicate is None and BARRIERS["warp"](instruction)
+
+
+def _transitive(direct: list[set[int]]) -> list[set[int]]:
+    """The branches that decide whether a node is reached, and those that decide about these."""
+    found = [set(each) for each in direct]
+    changed = True
+    while changed:
+        changed = False
+        for each in found:
+            more = set().union(*(found[branch] for branch in each)) - each if each else set()
+            changed |= bool(more)
+            each |= more
+    return found
