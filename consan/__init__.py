@@ -10,14 +10,16 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from consan.api import Kernel, Stream, TensorMap, check, launch
+    from consan.asserting import assert_clean
     from consan.reports.model import RacyKernelError, Report
 
 __version__ = "0.1.0"
-__all__ = ["Kernel", "RacyKernelError", "Report", "Stream", "TensorMap", "check", "launch"]
+__all__ = ["Kernel", "RacyKernelError", "Report", "Stream", "TensorMap", "assert_clean", "check", "launch"]
 
 _HOMES = dict.fromkeys(("Kernel", "Stream", "TensorMap", "check", "launch"), "consan.api") | dict.fromkeys(
     ("RacyKernelError", "Report"), "consan.reports.model"
 )
+_HOMES["assert_clean"] = "consan.asserting"
 
 
 def __getattr__(name: str) -> Any:

@@ -189,7 +189,6 @@ def _switch(words: str, told: str) -> Option:
 SESSION: Final = (
     Option("--device", "where kernels run; auto: the GPU if there is one", default="auto", choices=DEVICES),
     Option("--seed", "seed of the schedule and of random arguments", read_integer, 0, metavar="N"),
-    _switch("--strict", "warnings give status 66, an incomplete run 67"),
     Option(
         "--policy",
         "isa: also report missing proxy fences that only a strict reading of the ISA requires, as warnings and notes",
@@ -252,6 +251,10 @@ SESSION: Final = (
         "--keep-histories", "write what each distinct CTA did to a file that consan replay checks again, on any machine (recorded launches)"
     ),
 )
+STATUS: Final = (
+    _switch("--strict", "warnings give status 66"),
+    _switch("--allow-incomplete", "an incomplete verdict gives status 0, not 67"),
+)
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
 OUTPUT: Final = (
     Option("--format", "format of the report", choices=("text", "json", "sarif", "html")),
@@ -273,7 +276,7 @@ TERMINAL: Final = (
     Option("--color", "colour; auto: on a terminal or if FORCE_COLOR is set, but not if NO_COLOR is set", default="auto", choices=COLORS),
 )
 COMPILING: Final = (_switch("-v --verbose", "show the warnings of the CUDA C++ compiler"),)
-ALL: Final = (*SESSION, *OUTPUT, *PICTURE, *RUN, *TERMINAL, *COMPILING)
+ALL: Final = (*SESSION, *STATUS, *OUTPUT, *PICTURE, *RUN, *TERMINAL, *COMPILING)
 
 
 def add(parser: argparse.ArgumentParser, options: Iterable[Option], title: str) -> None:

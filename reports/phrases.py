@@ -10,11 +10,26 @@ from __future__ import annotations
 import os
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator
 from typing import Any, Final
 
 from consan.reports.kinds import place
-from consan.reports.model import CLEAN, SEVERITIES, Access, Buffer, Finding, Frame, Report, plural, runs, seen
+from consan.reports.model import (
+    CLEAN,
+    EXIT_INCOMPLETE,
+    EXIT_VIOLATIONS,
+    SEVERITIES,
+    VIOLATIONS,
+    Access,
+    Buffer,
+    Finding,
+    Frame,
+    Report,
+    plural,
+    runs,
+    seen,
+)
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
 from consan.reports.together import causes
@@ -120,8 +135,27 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     for note in report.notes:
         yield "note", note
     yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
+    yield from _statuses(report)
+
+
+def _statuses(report: Report) -> Iterator[tuple[str, str]]:
+    """How the program ended, and why the status of the command is neither that nor 66 for errors."""
     if report.exit:
         yield "program", f"ended with status {report.exit}"
+    if why := _status(report):
+        yield "status", why
+
+
+def _status(report: Report) -> str:
+    if report.status == EXIT_INCOMPLETE:
+        return f"{EXIT_INCOMPLETE}, because the verdict is incomplete (--allow-incomplete gives 0)"
+    if report.status != EXIT_VIOLATIONS or report.verdict == VIOLATIONS:
+        return ""
+    warnings = (finding for finding in report.active if finding.severity == "warning")
+    kinds = Counter(f"warning[{finding.kind}] in kernel {kernel_name(finding.kernel)}" for finding in warnings)
+    told = [f"{what} ({number} times)" if number > 1 else what for what, number in kinds.items()]
+    more = [f"{len(told) - MAX_NAMES} more"] if len(told) > MAX_NAMES else []
+    return f"{EXIT_VIOLATIONS}, because --strict counts warnings: {', '.join([*told[:MAX_NAMES], *more])}"
 
 
 def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:

@@ -120,13 +120,8 @@ def _counted(number: int, one: str, many: str) -> tuple[str, ...]:
     return (f"{number:,} {one if number == 1 else many}",) if number else ()
 
 
-def exit_status(report: Report, *, strict: bool = False) -> int:
-    """The status of the command: findings override the program's own status; gaps do so only under --strict."""
+def exit_status(report: Report, *, strict: bool = False, allow_incomplete: bool = False) -> int:
+    """The status of the command, where 0 means clean: findings, else the program's own status, else gaps."""
     if report.verdict == VIOLATIONS or (strict and report.count("warning")):
         return EXIT_VIOLATIONS
-    if strict and report.verdict == INCOMPLETE:
-        return EXIT_INCOMPLETE
-    return report.exit
-
-
-# --- merging -----------------------------------------------------------------------------------------------------------
+    return report.exit or (EXIT_INCOMPLETE if report.verdict == INCOMPLETE and not allow_incomplete else 0)

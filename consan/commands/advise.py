@@ -38,7 +38,7 @@ class AdviseCommand:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         add_launch_options(parser)
-        options.add(parser, options.SESSION, "checking")
+        options.add(parser, (*options.SESSION, *options.STATUS), "checking")
         group = parser.add_argument_group("more launches")
         group.add_argument("--runs", default="1", metavar="N", help="launch N times, with other schedules and other random arguments")
         words = "launch with these options in place of those given, such as '--grid 2 --arg f32[256]=random'; may be repeated"

@@ -52,7 +52,7 @@ class CheckCommand:
         parser.add_argument("file", metavar="FILE", help="CUDA C++ (.cu) or PTX (.ptx)")
         parser.epilog = "Without --grid and --block: what the kernels of FILE take, and a command to start from; nothing is checked then."
         add_launch_options(parser)
-        options.add(parser, options.SESSION, "checking")
+        options.add(parser, (*options.SESSION, *options.STATUS), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         parser.add_argument("--patch", metavar="FILE", help="write the verified fixes as a unified diff, of the .cu file or of the PTX")
 
@@ -71,7 +71,7 @@ class CheckCommand:
         report = with_reruns(requested, args, report)
         if args.patch is not None:
             report = with_patch(requested, args, report)
-        status = exit_status(report, strict=args.strict)
+        status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
         told = replace(report, command=("consan", *args.argv), status=status)
         undelivered = deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
         return status or undelivered

@@ -42,7 +42,7 @@ class RunCommand:
     def prepare(self, parser: argparse.ArgumentParser) -> None:
         """Declare the arguments. All words after the program belong to the program."""
         parser.usage = "consan run [options] [-m module | -c code | script.py | ./program] [args...]"
-        options.add(parser, (*options.SESSION, *options.RUN), "checking")
+        options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN), "checking")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
         add_words(parser)
 
@@ -82,7 +82,7 @@ class RunCommand:
 def _reported(report: Report, args: argparse.Namespace, chosen: str, stored: str, failure: ConsanError | None = None) -> int:
     """Store and print the report. Returns the exit status."""
     report = replace(report, command=("consan", *args.argv))
-    report = replace(report, status=exit_status(report, strict=args.strict))
+    report = replace(report, status=exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete))
     wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
     kept = bool(wanted) and keep(stored, dumps(report))
     deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)

@@ -76,7 +76,7 @@ class StressCommand:
             document = campaign.document(**_about(args, job, workers))
         write_file(stored, json.dumps(document, indent=1) + "\n")
         _show(document, shown, stored, args.notes)
-        return status_of(document, args.strict)
+        return status_of(document, allow_incomplete=args.allow_incomplete)
 
 
 def _add_options(parser: argparse.ArgumentParser) -> None:
@@ -91,7 +91,7 @@ def _add_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--atol", default="0", metavar="X", help="with --expect: absolute tolerance of floats [0]")
     group.add_argument("--compare-stdout", action="store_true", help="the program's output is part of its result")
     add_launch_options(parser)
-    options.add(parser, (*options.SESSION, *options.RUN), "checking")
+    options.add(parser, (*options.SESSION, *options.STATUS, *options.RUN), "checking")
     options.add(parser, (*options.OUTPUT, *options.TERMINAL), "output")
 
 
@@ -236,7 +236,7 @@ def _given(args: argparse.Namespace) -> list[str]:
     words: list[str] = []
     for option in (*options.SESSION, *options.RUN):
         value = getattr(args, option.name)
-        if option.name not in ("device", "seed", "strict") and value != option.default:
+        if option.name not in ("device", "seed") and value != option.default:
             words += [option.flags[-1], *([] if option.switch else [getattr(value, "text", str(value))])]
     return words
 
@@ -260,10 +260,10 @@ def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> Non
     print(f"stored: {stored}{following}", file=sys.stderr if shown == "json" else sys.stdout)
 
 
-def status_of(document: dict[str, Any], strict: bool) -> int:
+def status_of(document: dict[str, Any], *, allow_incomplete: bool) -> int:
     """The status of the campaign; 130 after Ctrl-C."""
     if document["partial"]:
         return INTERRUPTED
     if document["verdict"] == VIOLATIONS:
         return EXIT_VIOLATIONS
-    return EXIT_INCOMPLETE if strict and document["verdict"] == INCOMPLETE else 0
+    return EXIT_INCOMPLETE if not allow_incomplete and document["verdict"] == INCOMPLETE else 0

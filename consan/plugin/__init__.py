@@ -30,6 +30,7 @@ OPTIONS: Final = (
     ("consan_device", False, "where kernels run: auto, gpu or cpu"),
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
+    ("consan_allow_incomplete", True, "an incomplete verdict neither marks nor fails a test"),
     ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
     ("consan_mutate", True, "say which barriers, waits and fences no test would notice the absence of (on the virtual machine)"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),
@@ -38,8 +39,9 @@ MARKERS: Final = (
     "consan(expect=KIND): the kernels of this test must have findings of this kind (or of each kind of a tuple), or the test fails",
     "consan_allow(KIND, reason=..., kernel='*', source='*'): findings of this kind do not count in this test",
 )
-# Letters for consan's own failures: passing tests that were racy, or (strict) not fully checked.
-LETTERS: Final = {"racy": ("R", "RACY"), "incomplete": ("I", "INCOMPLETE")}
+# Letters for passing tests that were racy, or not fully checked.
+_INCOMPLETE: Final = ("I", "INCOMPLETE")
+LETTERS: Final = {"racy": ("R", "RACY"), "incomplete": _INCOMPLETE}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -145,7 +147,9 @@ def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, pytest.TestR
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] | None:
-    """The letters for consan's own failures."""
+    """The letters for consan's own failures, and for tests that pass with gaps."""
+    if report.passed and report.when == "call" and getattr(report, "consan_gap", False) and not hasattr(report, "wasxfail"):
+        return "passed", *_INCOMPLETE
     letters = LETTERS.get(getattr(report, "consan_failure", None) or "")
     if letters is None or not report.failed:
         return None

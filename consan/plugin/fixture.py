@@ -18,7 +18,7 @@ from consan.plugin.keys import LEDGER, WATCH
 from consan.plugin.ledger import open_ledger
 from consan.plugin.settings import settings_of
 from consan.plugin.watch import NotCleanError, WatchedTest, failure_of, headline
-from consan.reports.model import CLEAN, INCOMPLETE, Report
+from consan.reports.model import Report
 
 Source = api.Kernel | str | os.PathLike[str]
 
@@ -63,10 +63,10 @@ class Consan:
         with self._asserting():
             report = self._report(kernel, grid, block, args, **options)
         self._watch.asserted.append(report)
-        accepted = (CLEAN, INCOMPLETE) if allow_incomplete else (CLEAN,)
-        failure = failure_of(report, strict=self._watch.settings.strict and not allow_incomplete)
-        if report.verdict not in accepted or failure is not None:
-            raise NotCleanError(headline(report), failure or "incomplete", report)
+        settings = self._watch.settings
+        failure = failure_of(report, strict=settings.strict, gaps=not (allow_incomplete or settings.allow_incomplete))
+        if failure is not None:
+            raise NotCleanError(headline(report), failure, report)
         return report
 
     def _report(

@@ -47,6 +47,7 @@ class Ledger:
         self._reports: list[Report] = []
         self._judged: dict[str, list[Report]] = {}  # reports of launches that tests judge themselves
         self._comments: dict[tuple[str, str], None] = {}
+        self._gappy: set[str] = set()  # passing tests that were not fully checked
         self._problem: str | None = None
         self._sections: dict[frozenset[str], str] = {}  # sections of failed tests, and which test showed them first
 
@@ -74,6 +75,8 @@ class Ledger:
             text = getattr(report, name, None)
             if text is not None:
                 self._add(text, test, outcome if test else "passed")
+        if getattr(report, "consan_gap", False):
+            self._gappy.add(report.nodeid)
         judged = getattr(report, "consan_judged", None)
         if judged is not None:
             self._judged.setdefault(report.nodeid, []).append(json_format.from_json(json.loads(judged)["report"]))
@@ -128,7 +131,7 @@ class Ledger:
             session.exitstatus = max(int(session.exitstatus), int(pytest.ExitCode.TESTS_FAILED))
         if self._path is not None:
             self._write(self._path, int(session.exitstatus))
-        if self._checked_nothing() and settings_of(self._config).strict and session.exitstatus == pytest.ExitCode.OK:
+        if self._checked_nothing() and settings_of(self._config).gaps_fail and session.exitstatus == pytest.ExitCode.OK:
             session.exitstatus = EXIT_INCOMPLETE  # no test failed, but nothing was checked either
 
     def _checked_nothing(self) -> bool:
@@ -138,7 +141,8 @@ class Ledger:
         return CHECKING in self._config.stash and not listing and not kernels_checked(self.combined())
 
     def _fails(self, report: Report) -> bool:
-        return failure_of(report, strict=settings_of(self._config).strict) is not None
+        settings = settings_of(self._config)
+        return failure_of(report, strict=settings.strict, gaps=settings.gaps_fail) is not None
 
     def combined(self, status: int = 0) -> Report:
         """All findings of the run."""
@@ -217,7 +221,8 @@ class Ledger:
         launches = sum(kernel.launches for kernel in kernels)
         tests = {test.id for test in report.tests if test.launches} | set(self._judged)
         counts = (plural(len(kernels), "kernel"), plural(launches, "launch", "launches"), plural(len(report.active), "finding"))
-        where = f"in {plural(len(tests - {OUTSIDE}), 'test')} on {report.device}; seed {report.seed}"
+        gaps = f" ({len(self._gappy)} incomplete)" if self._gappy else ""
+        where = f"in {plural(len(tests - {OUTSIDE}), 'test')}{gaps} on {report.device}; seed {report.seed}"
         areas = ", ".join(area.partition(":")[0] for area in report.not_checked)
         return f"consan: {report.verdict}: {', '.join(counts)} {where}" + (f"; not checked: {areas}" if areas else "")
 

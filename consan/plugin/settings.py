@@ -20,7 +20,7 @@ from consan._errors import ConsanError
 from consan.plugin.keys import ConsanWarning
 
 _KEY: Final = pytest.StashKey["Settings"]()
-_OURS: Final = ("device", "seed", "strict", "notes")  # consan's options that are also pytest options
+_OURS: Final = ("device", "seed", "strict", "allow_incomplete", "notes")  # consan's options that are also pytest options
 _OF_LAUNCH: Final = (
     *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
     *("engine", "trace_memory", "exhaustive", "sample", "keep_histories", "global_memory"),
@@ -33,7 +33,7 @@ class Settings:
     def __init__(self, config: pytest.Config) -> None:
         read = configuration.load(config.rootpath)
         below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
-        wanted = (*options.SESSION, *options.RUN, options.NOTES)
+        wanted = (*options.SESSION, *options.STATUS, *options.RUN, options.NOTES)
         self.values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
         self.rules = read.rules
         for warning in read.warnings:
@@ -41,8 +41,18 @@ class Settings:
 
     @property
     def strict(self) -> bool:
-        """Whether warnings and gaps fail a test."""
+        """Whether warnings, and gaps unless they are allowed, fail a test."""
         return bool(self.values.strict)
+
+    @property
+    def allow_incomplete(self) -> bool:
+        """Whether a test whose kernels were not fully checked counts as any other."""
+        return bool(self.values.allow_incomplete)
+
+    @property
+    def gaps_fail(self) -> bool:
+        """Whether a gap fails a test."""
+        return self.strict and not self.allow_incomplete
 
     @property
     def notes(self) -> bool:

@@ -1,7 +1,8 @@
 """Takes the findings of one test after each phase, judges them, and adds them to pytest's reports.
 
 A test fails if an unexpected finding counts (under strict settings also a warning or a gap), or if
-an expected finding is missing. Findings of setup fixtures belong to the test's call; those of the
+an expected finding is missing. A passing test with a gap is marked as incomplete.
+Findings of setup fixtures belong to the test's call; those of the
 teardown are an error of the teardown. If a test fails anyway, its findings are shown with it.
 
 `Checking` is the session of a run under `--consan`. Without it a watch sees only launches through the fixture.
@@ -89,6 +90,7 @@ class PhaseOutcome:
 
     report: Report
     failure: str | None = None
+    gap: bool = False  # its launches were not fully checked, and nothing allows that
 
 
 @dataclass
@@ -142,13 +144,14 @@ class WatchedTest:
         reports = [report for report in (taken, *self._asserted_clean()) if report is not None]
         if reports:
             report = combine(reports)
-            self._finish(when, report, failure_of(report, strict=self.settings.strict))
+            self._finish(when, report, self._failure(report))
+            self.outcomes[when].gap = taken is not None and taken.verdict == INCOMPLETE and not self.settings.allow_incomplete
         if when == "call":
             self._check_markers()
 
     def _asserted_clean(self) -> list[Report]:
         """Leave out reports of failed assertions of a passing test: the test has caught them."""
-        clean = [report for report in self.asserted if failure_of(report, strict=self.settings.strict) is None]
+        clean = [report for report in self.asserted if self._failure(report) is None]
         self.judged += [report for report in self.asserted if not any(report is one for one in clean)]
         self.asserted = []
         return clean
@@ -160,6 +163,9 @@ class WatchedTest:
         self.asserted = []
         if reports:
             self._record(when, combine(reports), error.failure if isinstance(error, NotCleanError) else None)
+
+    def _failure(self, report: Report) -> str | None:
+        return failure_of(report, strict=self.settings.strict, gaps=self.settings.gaps_fail)
 
     def _finish(self, when: str, report: Report, failure: str | None) -> None:
         self._record(when, report, failure)
@@ -200,6 +206,7 @@ class WatchedTest:
             return
         report.consan = packed(outcome.report)  # type: ignore[attr-defined]
         report.consan_failure = outcome.failure  # type: ignore[attr-defined]
+        report.consan_gap = outcome.gap  # type: ignore[attr-defined]
         if outcome.report.active or outcome.report.verdict == INCOMPLETE:
             report.sections.append((SECTION, render(outcome.report, notes=self.settings.notes)))
 
@@ -214,11 +221,11 @@ def _stripped(report: Report) -> Report:
     return replace(report, findings=(), incomplete=nothing, dropped=0, evicted=0, notes=(), sources={})
 
 
-def failure_of(report: Report, *, strict: bool) -> str | None:
-    """Why a test with this report fails: `racy`, `incomplete`, or None."""
+def failure_of(report: Report, *, strict: bool, gaps: bool) -> str | None:
+    """Why a test with this report fails: `racy`, `incomplete`, or None. `strict`: warnings fail it; `gaps`: gaps do."""
     if report.verdict == VIOLATIONS or (strict and report.count("warning")):
         return "racy"
-    return "incomplete" if strict and report.verdict == INCOMPLETE else None
+    return "incomplete" if gaps and report.verdict == INCOMPLETE else None
 
 
 def line(finding: Finding) -> str:

@@ -76,7 +76,6 @@ class Session:
         *,
         device: str = "auto",
         seed: int = 0,
-        strict: bool = False,
         policy: str = "default",
         kernel_name: KernelFilter | None = None,
         launch_skip: int = 0,
@@ -103,7 +102,7 @@ class Session:
         self.device = on or (new_device if private else shared_device)(device, shadow_memory)
         self._finish = weakref.finalize(self, self.device.close) if private else None
         self.backend = self.device.backend
-        self.seed, self.strict, self.policy = seed, strict, policy
+        self.seed, self.policy = seed, policy
         self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
         self.triton_arch = triton_arch  # the target of Triton on the virtual machine
         self.skip_benchmarks = skip_benchmarks

@@ -199,7 +199,9 @@ def test_doctor_works_here(capsys: pytest.CaptureFixture[str]) -> None:
         (0, ["-DFIXED"], [], 0),
         (3, ["-DFIXED"], [], 3),
         (3, [], [], 66),
-        (0, ["-DFIXED"], ["--kernel-name", "kns=x", "--strict"], 67),
+        (0, ["-DFIXED"], ["--kernel-name", "kns=x"], 67),
+        (3, ["-DFIXED"], ["--kernel-name", "kns=x"], 3),
+        (0, ["-DFIXED"], ["--kernel-name", "kns=x", "--allow-incomplete"], 0),
     ],
 )
 def test_a_program(own: int, options: list[str], flags: list[str], status: int) -> None:
@@ -258,7 +260,7 @@ def test_where_nothing_was_checked_the_kernels_that_were_there_are_named(
 ) -> None:
     if "subprocess" in words[-1]:
         monkeypatch.setenv("CONSAN_KERNEL_NAME", "kns=shfit")
-    assert main([words[0], "--strict", "-o", "r.json", *words[1:]]) == 67
+    assert main([words[0], "-o", "r.json", *words[1:]]) == 67
     data = stored()
     assert (data["verdict"], data["incomplete"]) == ("incomplete", [reason])
     (outside,) = data["not_checked"]

@@ -237,7 +237,12 @@ def test_it(): cp.RawModule(path="unmodelled.ptx").get_function("unmodelled")((1
 
 
 def test_a_gap_is_shown_and_fails_a_test_under_strict(project: pytest.Pytester) -> None:
-    run(project, UNMODELLED, passed=1).stdout.fnmatch_lines(["test_it.py .*", "=*= consan: incomplete =*", GAP])
+    shown = run(project, UNMODELLED, passed=1)
+    shown.stdout.fnmatch_lines(["test_it.py I*", "=*= consan: incomplete =*", GAP, "* in 1 test (1 incomplete) on cpu; *"])
+    assert shown.ret == 0
+    allowed = run(project, UNMODELLED, "--consan-strict", "--consan-allow-incomplete", passed=1)
+    allowed.stdout.fnmatch_lines(["test_it.py .*", "=*= consan: incomplete =*", GAP])
+    assert allowed.ret == 0
     result = run(project, UNMODELLED, "--consan-strict", failed=1)
     result.stdout.fnmatch_lines(
         ["consan: *, strict", "test_it.py I*", "consan: incomplete: unmodelled contains *", "INCOMPLETE test_it.py::test_it*"]

@@ -81,13 +81,29 @@ def test_the_entry_by_its_symbol_or_its_name(wanted: str, monkeypatch: pytest.Mo
         (samples.clean, [], 0),
         (samples.clean, ["--strict"], 0),
         (samples.violations, [], 66),
-        (samples.incomplete, [], 0),
+        (samples.incomplete, [], 67),
         (samples.incomplete, ["--strict"], 67),
+        (samples.incomplete, ["--allow-incomplete"], 0),
+        (samples.violations, ["--allow-incomplete"], 66),
     ],
 )
 def test_status(result: Callable[[], Report], flags: list[str], status: int, monkeypatch: pytest.MonkeyPatch) -> None:
     with fake(monkeypatch, result):
         assert main(["check", "k.ptx", *LAUNCH, *ARGS, *flags]) == status
+
+
+def test_strict_says_which_warnings_give_the_status(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with fake(monkeypatch, lambda: replace(samples.clean(), findings=(samples.WARP,))):
+        assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--strict"]) == 66
+        assert "66, because --strict counts warnings: warning[data-race] in kernel " in " ".join(capsys.readouterr().out.split())
+        assert main(["check", "k.ptx", *LAUNCH, *ARGS]) == 0
+    assert "  status:" not in capsys.readouterr().out
+
+
+def test_an_incomplete_verdict_says_how_to_allow_it(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    with fake(monkeypatch, samples.incomplete):
+        assert main(["check", "k.ptx", *LAUNCH, *ARGS]) == 67
+    assert "67, because the verdict is incomplete (--allow-incomplete gives 0)" in " ".join(capsys.readouterr().out.split())
 
 
 def test_json_on_standard_output(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

@@ -134,8 +134,8 @@ def test_debug_shows_the_traceback(monkeypatch: pytest.MonkeyPatch, capsys: pyte
 
 @pytest.mark.parametrize("option", options.ALL, ids=lambda option: option.name)
 def test_every_option_reads_its_variable_and_the_command_line_wins(option: options.Option) -> None:
-    samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f", "strict": "1"}
-    samples_of |= {"quiet": "1", "verbose": "1", "color": "never", "notes": "1", "timeline": "1"}
+    samples_of = {"device": "cpu", "seed": "5", "policy": "isa", "kernel_name": "kns=x", "format": "json", "output": "f"}
+    samples_of |= {"strict": "1", "allow_incomplete": "1", "quiet": "1", "verbose": "1", "color": "never", "notes": "1", "timeline": "1"}
     samples_of |= {"triton_arch": "sm_80", "skip_benchmarks": "1", "assembly": "fast"}
     samples_of |= {"engine": "record", "exhaustive": "1", "keep_histories": "1", "global_memory": "on"}
     text = samples_of.get(option.name, "3")
@@ -194,7 +194,7 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert main(["run", *flags, str(script)]) == 0
     given = session.latest.options
     assert given.pop("kernel_name").text == "kns=mm"
-    expected = {"device": "cpu", "seed": 9, "strict": True, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
+    expected = {"device": "cpu", "seed": 9, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
     expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "sample": 7, "keep_histories": True}
     expected |= {"global_memory": "auto"}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}

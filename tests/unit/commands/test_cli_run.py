@@ -113,11 +113,11 @@ def test_violations_win_over_the_status_of_the_program(here: Path, monkeypatch: 
     assert stored(here).verdict == "violations"
 
 
-@pytest.mark.parametrize(("flags", "status"), [([], 5), (["--strict"], 67)])
-def test_an_incomplete_run(flags: list[str], status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    (here / "p.py").write_text("raise SystemExit(5)")
+@pytest.mark.parametrize(("own", "flags", "status"), [(5, [], 5), (5, ["--strict"], 5), (0, [], 67), (0, ["--allow-incomplete"], 0)])
+def test_an_incomplete_run(own: int, flags: list[str], status: int, here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "p.py").write_text(f"raise SystemExit({own})")
     assert consan(monkeypatch, *flags, "p.py", result=samples.incomplete) == status
-    assert (stored(here).exit, stored(here).status) == (5, status)
+    assert (stored(here).exit, stored(here).status) == (own, status)
 
 
 @pytest.mark.parametrize(("flags", "kept"), [([], 0), (["-o", "out.json"], 1)])

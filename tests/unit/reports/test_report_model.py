@@ -70,8 +70,10 @@ def test_a_kernel_that_is_only_listed_as_uninstrumented_leaves_the_run_clean() -
         ([WARNING], 0, 3, False, 3),
         ([WARNING], 0, 0, True, 66),
         ([NOTE], 0, 0, True, 0),
+        ([], 1, 0, False, 67),
+        ([], 1, 0, True, 67),
         ([], 1, 3, False, 3),
-        ([], 1, 3, True, 67),
+        ([], 1, 3, True, 3),
         ([WARNING], 1, 0, True, 66),
         ([ERROR], 0, 3, False, 66),
         ([ERROR], 1, 1, True, 66),
@@ -81,6 +83,12 @@ def test_exit_status(findings: list[Finding], gaps: int, program: int, strict: b
     report = assemble(device="cpu", kernels=[RAN], findings=findings, dropped=gaps, exit=program)
     assert exit_status(report, strict=strict) == status
     assert report.exit == program
+
+
+@pytest.mark.parametrize(("findings", "program", "status"), [([], 0, 0), ([], 3, 3), ([ERROR], 0, 66)])
+def test_gaps_may_be_allowed(findings: list[Finding], program: int, status: int) -> None:
+    report = assemble(device="cpu", kernels=[RAN], findings=findings, dropped=1, exit=program)
+    assert exit_status(report, allow_incomplete=True) == status
 
 
 def test_findings_of_one_pair_of_sites_merge_whatever_their_order() -> None:
