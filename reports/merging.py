@@ -59,12 +59,12 @@ def _rank(finding: Finding) -> tuple[Any, ...]:
 
 
 def _merge(group: list[Finding]) -> Finding:
-    """The first finding of the group, with the worst severity and the totals.
+    """The finding of the group that speaks for it, with the totals.
 
     `ctas` is exact if each record comes from another CTA or carries the total. Otherwise it is a lower
     bound, because records do not list their CTAs.
     """
-    first = min(group, key=lambda finding: SEVERITIES.index(finding.severity))
+    first = min(group, key=_speaks)
     blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
     return replace(
         first,
@@ -75,6 +75,11 @@ def _merge(group: list[Finding]) -> Finding:
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
         verified=next((finding.verified for finding in group if finding.verified), None),
     )
+
+
+def _speaks(finding: Finding) -> tuple[int, bool]:
+    """The order in which findings of a group give it their words: a barrier between warps orders lanes of a warp, too."""
+    return SEVERITIES.index(finding.severity), finding.situation.startswith("no-warp-sync")
 
 
 def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:
