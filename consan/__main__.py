@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     _open_missing_streams()
     try:
         with terminable():
-            return _run(list(sys.argv[1:] if argv is None else argv))
+            return _run(list(sys.argv[1:] if argv is None else argv), whole_process=argv is None)
     except KeyboardInterrupt:
         print("consan: interrupted", file=sys.stderr)
         return int(ExitCode.INTERRUPTED)
@@ -77,7 +77,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         return int(ExitCode.INTERNAL)
 
 
-def _run(argv: list[str]) -> int:
+def _run(argv: list[str], *, whole_process: bool) -> int:
     wanted = next((word for word in argv if not word.startswith("-")), None)  # no option before a command takes a value
     names = [entry.name for entry in COMMANDS]
     if wanted is not None and wanted not in names:
@@ -89,7 +89,7 @@ def _run(argv: list[str]) -> int:
         raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
     from consan import config  # late: --help reads no configuration
 
-    arguments.argv = argv
+    arguments.argv, arguments.whole_process = argv, whole_process
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
     options.fill(arguments, os.environ, configuration.texts)
     arguments.rules = configuration.rules

@@ -25,10 +25,20 @@ class Accumulated(list[Finding]):
     """Findings of any number of launches, merged as they come: a program may have one in each of a million launches."""
 
     _merge_at = _MERGE_AFTER
+    new = False  # whether one has come that is unlike all before, since the caller last cleared this
+    _known: set[tuple[Any, ...]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._known = set()
 
     def add(self, found: Iterable[Finding]) -> None:
         """Keep findings. They are merged once as many have come as there are distinct ones."""
-        self += found
+        for finding in found:
+            self.append(finding)
+            key = merge_key(finding)
+            self.new |= key not in self._known
+            self._known.add(key)
         if len(self) > self._merge_at:
             self[:] = merge_findings(self)
             self._merge_at = 2 * len(self) + _MERGE_AFTER

@@ -36,18 +36,18 @@ def choose_format(given: str | None, output: str | None) -> str:
     return chosen
 
 
-def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None) -> Report:
+def judged(session: Session, rules: Sequence[Rule], status: int, children: Path | None = None, own: str = "") -> Report:
     """The report of a session whose program ended with `status`, with source lines and suppressions.
 
-    `children`: folder with the reports of child processes. Unused suppressions are warned of. Ctrl-C during the wait for the device
-    stops the device, not the report.
+    `children`: folder with the reports of child processes, and of this one under the stem `own`. Unused suppressions are warned of.
+    Ctrl-C during the wait for the device stops the device, not the report.
     """
     try:
         report = session.report()
     except KeyboardInterrupt:
         report, status = session.report(), int(ExitCode.INTERRUPTED)
     if children is not None:
-        report = merged(report, children)
+        report = merged(report, children, own)
     return settled(report, session.places(report), rules, status)
 
 

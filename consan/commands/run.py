@@ -26,6 +26,7 @@ from consan.commands.deliver import choose_format, deliver, judged, keep, settle
 from consan.files import check_writable
 from consan.process import children
 from consan.process.program import PythonProgram, add_words, drop_dashes, find_native, find_program, run_program
+from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
 from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
@@ -61,28 +62,48 @@ class RunCommand:
             status, report, places = run_native(native, args)
             return _reported(settled(report, places, args.rules, status), args, chosen, stored)
         assert isinstance(program, PythonProgram)
-        session = open_session(args)
-        session.show(for_terminal())
-        remark(lambda: _shadow_memory(session))
         with _folder() as folder:
-            session.source_dir = folder / "sources"
-            if not folder.is_dir():
-                session.note("there is no temporary folder: launches of child processes are not in this report")
-            forks, process = children.Forks(session, folder), os.getpid()
-            with children.offered(folder, args, session.backend.choice):
-                status, failure = run_program(program, session)
-            forks.stop()
-            if os.getpid() != process:  # a forked child returned here: its parent reports
-                forks.end()
-                return _after_failure(failure, status)
-            report = judged(session, args.rules, status, folder)
-        return _reported(report, args, chosen, stored, failure)
+            ended = supervise(folder) if args.whole_process and folder.is_dir() and can_supervise() else None
+            if ended is not None:
+                return ended.status if ended.spoke else _reported(_left(ended, folder, args), args, chosen, stored)
+            with speaking(folder) as own:
+                made, failure, own.status = _sanitized(program, args, folder)
+                if made is not None:
+                    own.status = _reported(made, args, chosen, stored, failure)
+            return own.status
+
+
+def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -> tuple[Report | None, ConsanError | None, int]:
+    """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
+    session = open_session(args)
+    session.show(for_terminal())
+    remark(lambda: _shadow_memory(session))
+    session.source_dir = folder / "sources"
+    if not folder.is_dir():
+        session.note("there is no temporary folder: launches of child processes are not in this report")
+    forks, process, handover = children.Forks(session, folder), os.getpid(), children.Handover(folder)
+    with children.offered(folder, args, session.backend.choice), handover.kept(session):
+        status, failure = run_program(program, session)
+        forks.stop()
+        if os.getpid() != process:  # a forked child returned here: its parent reports
+            forks.end()
+            return None, failure, _after_failure(failure, status)
+        return judged(session, args.rules, status, folder, handover.stem), failure, status
+
+
+def _left(ended: Ended, folder: Path, args: argparse.Namespace) -> Report:
+    """The report of a program whose process has not reported."""
+    how = f"was ended by {ended.by}" if ended.by else f"ended with status {ended.status} outside of Python"
+    if ended.by:
+        print(f"consan: the program {how}", file=sys.stderr)
+    return settled(children.left(folder, ended.pid, f"the program {how}", args.seed), (), args.rules, ended.status)
 
 
 def _reported(report: Report, args: argparse.Namespace, chosen: str, stored: str, failure: ConsanError | None = None) -> int:
     """Store and print the report. Returns the exit status."""
     report = replace(report, command=("consan", *args.argv))
     report = replace(report, status=exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete))
+    _replace_closed_output()
     wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
     kept = bool(wanted) and keep(stored, dumps(report))
     deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
@@ -90,6 +111,16 @@ def _reported(report: Report, args: argparse.Namespace, chosen: str, stored: str
         print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
     _after_failure(failure, report.exit)
     return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
+
+
+def _replace_closed_output() -> None:
+    """The program may have closed the standard output. The report then goes where errors go."""
+    with contextlib.suppress(ValueError, AttributeError):  # not a stream of this process: nothing that the program can close
+        number = sys.stdout.fileno()
+        try:
+            os.fstat(number)
+        except OSError:
+            sys.stdout = sys.stderr
 
 
 def _shadow_memory(session: Session) -> str:

@@ -2,14 +2,16 @@
 
 An environment variable tells a child of the run. A new interpreter (subprocess, torchrun, multiprocessing's spawn and
 forkserver) is armed by the `sitecustomize` in the folder `startup`, which is on PYTHONPATH; a forked child is armed already. A child
-writes a mark file before its first kernel and its report when it ends. The parent merges the reports. A mark without a report makes
-the run `incomplete`: that child was killed or still runs.
+writes a mark file before its first kernel, what it has found as it finds it, and its report when it ends. The parent merges the reports. A
+mark that is left makes the run `incomplete`: that child was killed or still runs. The process of `consan run` itself does the same, for its
+supervisor (supervisor.py).
 
 - A child opens its session when it first uses a kernel. A process that only imports a framework creates no context.
-- `os._exit` (multiprocessing's forked workers) and SIGTERM (workers of a pool) write the report before the process ends.
+- `os._exit` (multiprocessing's forked workers), `os.execv` and SIGTERM (workers of a pool) write the report before the process ends.
+  A Python process that takes the place of this one is followed as a child is.
 
 Not handled: children with their own environment (`env=`), started with -I, -E or -S, or of another interpreter; forked children
-on a GPU, where CUDA does not work after a fork (noted); children that call `exec` after launching kernels.
+on a GPU, where CUDA does not work after a fork (noted).
 """
 
 from __future__ import annotations
@@ -22,8 +24,8 @@ import os
 import sys
 import threading
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -32,7 +34,7 @@ from consan.process.termination import before_termination, uninterrupted
 from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
-from consan.reports.verdict import verdict_of
+from consan.reports.verdict import assemble, verdict_of
 from consan.session.opening import open_session
 from consan.suppressions import finish
 
@@ -41,6 +43,8 @@ if TYPE_CHECKING:
 
 VARIABLE: Final = "_CONSAN_CHILDREN"  # internal: set for children only
 _PATH: Final = "PYTHONPATH"
+_LONGEST_WAIT: Final = 2.0  # seconds for another thread's launch, at the end
+_STORING: Final = 10  # storing findings takes at most one part in so many of the process's time
 _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "uninstrumented")  # session methods that a kernel needs
 
 
@@ -55,8 +59,7 @@ def offered(folder: Path, arguments: argparse.Namespace, device: str) -> Iterato
         given["kernel_name"] = given["kernel_name"].text
     given |= {"device": device}
     settings = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": given}
-    startup = str(Path(__file__).with_name("startup"))
-    changed = {VARIABLE: json.dumps(settings), _PATH: os.pathsep.join(filter(None, (startup, os.environ.get(_PATH))))}
+    changed = _followed(os.environ, json.dumps(settings))
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
     try:
@@ -69,19 +72,59 @@ def offered(folder: Path, arguments: argparse.Namespace, device: str) -> Iterato
                 os.environ[name] = value
 
 
-def merged(report: Report, folder: Path) -> Report:
-    """The parent's report merged with its children's."""
-    read = [_read(path) for path in sorted(folder.glob("*.json"))]
-    found = [one for one in read if isinstance(one, Report)]
-    reasons = [one for one in read if isinstance(one, str)]
-    lost = [path.stem.partition("-")[0] for path in sorted(folder.glob("*.mark"))]
-    reasons += [f"child process {pid} launched kernels and did not report: it was killed, or it still runs" for pid in lost]
-    if not found and not reasons:
+def _followed(environment: Mapping[str, str], settings: str) -> dict[str, str]:
+    """The variables with which a new interpreter is armed."""
+    startup = str(Path(__file__).with_name("startup"))
+    return {VARIABLE: settings, _PATH: os.pathsep.join(filter(None, (startup, environment.get(_PATH))))}
+
+
+def merged(report: Report, folder: Path, own: str = "") -> Report:
+    """The parent's report merged with its children's. `own`: the stem of the parent's own files, which its report replaces."""
+    stored = _stored(folder, own)
+    reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost)]
+    if not stored.reports and not reasons:
         return report
-    together = combine([report, *found])
+    together = combine([report, *stored.reports])
     kept = (*together.incomplete, *reasons)
-    notes = (*together.notes, *([f"{plural(len(found), 'child process', 'child processes')} included"] if found else []))
+    number = len(stored.reports)
+    notes = (*together.notes, *([f"{plural(number, 'child process', 'child processes')} included"] if number else []))
     return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept), notes=notes)
+
+
+def left(folder: Path, pid: int, end: str, seed: int) -> Report:
+    """The report of what the processes of a run have stored, when the program's own has not reported at its end. `end`: how it ended."""
+    stored = _stored(folder)
+    own = [stem for stem in stored.lost if _pid(stem) == str(pid)]
+    reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost if stem not in own)]
+    if own or not stored.reports:
+        reasons.append(f"{end}: what it launched since it last found something is not in this report")
+    together = combine(stored.reports or [assemble(device="", why_nothing=end, seed=seed)])
+    kept = (*together.incomplete, *reasons)
+    return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept))
+
+
+@dataclass(frozen=True)
+class _Stored:
+    """What the processes of a run have left in its folder."""
+
+    reports: list[Report]
+    reasons: list[str]  # why others cannot be read
+    lost: list[str]  # the stems of processes that have not ended as they should
+
+
+def _stored(folder: Path, own: str = "") -> _Stored:
+    read = [_read(path) for path in sorted(folder.glob("*.json")) if path.stem != own]
+    reports, reasons = [one for one in read if isinstance(one, Report)], [one for one in read if isinstance(one, str)]
+    return _Stored(reports, reasons, [path.stem for path in sorted(folder.glob("*.mark")) if path.stem != own])
+
+
+def _lost(stem: str, folder: Path) -> str:
+    what = "did not report at its end" if (folder / f"{stem}.json").exists() else "did not report"
+    return f"child process {_pid(stem)} launched kernels and {what}: it was killed, or it still runs"
+
+
+def _pid(stem: str) -> str:
+    return stem.partition("-")[0]
 
 
 def _read(path: Path) -> Report | str:
@@ -96,40 +139,76 @@ def _read(path: Path) -> Report | str:
 
 
 class Handover:
-    """Writes the session's report once, when this process ends. Until then the mark file stands for it."""
+    """Writes the session's report when this process ends, and what it has found until then. Until the end there is a mark file."""
 
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._stem = ""
+        self.stem = ""
         self._session: Session | None = None
+        self._pid = os.getpid()
+        self._next = 0.0  # when findings may be stored again
 
     def begin(self, session: Session) -> None:
         """Write the mark before the first kernel. Findings copied by a fork belong to the parent."""
         if self._session is None:
-            self._session, self._stem = session, f"{os.getpid()}-{time.time_ns()}"
+            self._session, self.stem = session, f"{os.getpid()}-{time.time_ns()}"
             session.take()
+            session.news.on_found = self._store
             with contextlib.suppress(OSError):  # the parent has ended, and nobody reads the mark
                 self._mark.touch()
             before_termination(self.end)
 
+    @contextlib.contextmanager
+    def kept(self, session: Session) -> Iterator[None]:
+        """Inside the block this process may end at any time: what the session has found until then is stored."""
+        saved = os._exit, os.execv, os.execve
+        self.begin(session)
+        before_leaving(self.end, lambda: self.begin(session))
+        try:
+            yield
+        finally:
+            os._exit, os.execv, os.execve = saved
+            self._session, session.news.on_found = None, None
+
     def end(self) -> None:
-        """Write the report. SIGTERM must not interrupt it: a pool sends it to workers that are about to end."""
-        with uninterrupted():
-            session, self._session = self._session, None
-            if session is not None:
-                self._write(session.take())
+        """Write the report. SIGTERM must not interrupt it: a pool sends it to workers that are about to end.
+
+        If another thread has the device for long, what was stored stands, and so does the mark.
+        """
+        lock = self._session.device.lock if self._session is not None else None
+        if lock is None or self._pid != os.getpid() or not lock.acquire(timeout=_LONGEST_WAIT):
+            return
+        try:
+            with uninterrupted(), contextlib.suppress(OSError):  # a full disk: the mark tells
+                session, self._session = self._session, None
+                if session is not None:
+                    self._finish(session)
+        finally:
+            lock.release()
+
+    def _finish(self, session: Session) -> None:
+        session.news.on_found = None
+        self._write(session.take())
+        self._mark.unlink(missing_ok=True)
+
+    def _store(self) -> None:
+        """Write what was found so far. Rarely, if that takes long: the process spends little of its time with it."""
+        began = time.monotonic()
+        if self._session is not None and self._pid == os.getpid() and began >= self._next:
+            with contextlib.suppress(OSError):
+                self._write(self._session.so_far())
+            now = time.monotonic()
+            self._next = now + _STORING * (now - began)
 
     def _write(self, report: Report | None) -> None:
-        with contextlib.suppress(OSError):
-            if report is not None:
-                partial = self._folder / f"{self._stem}.partial"
-                partial.write_text(dumps(finish(report)))
-                partial.replace(self._folder / f"{self._stem}.json")
-            self._mark.unlink()
+        if report is not None:
+            partial = self._folder / f"{self.stem}.partial"
+            partial.write_text(dumps(finish(report)))
+            partial.replace(self._folder / f"{self.stem}.json")
 
     @property
     def _mark(self) -> Path:
-        return self._folder / f"{self._stem}.mark"
+        return self._folder / f"{self.stem}.mark"
 
 
 class _Backend:
@@ -204,7 +283,7 @@ def arm(given: dict[str, Any]) -> None:
     session = ChildSession(given)
     adapters.install(session)
     atexit.register(session.end)
-    _before_leaving(session.end)  # children of the fork server end with os._exit
+    before_leaving(session.end)  # children of the fork server end with os._exit
     os.register_at_fork(after_in_child=lambda: session.forked(Path(given["folder"])))
 
 
@@ -235,7 +314,7 @@ class Forks:
             return
         self._session.device.lock = threading.RLock()
         self._handover = Handover(self._folder)
-        _before_leaving(self.end)
+        before_leaving(self.end)
         for name in _USES:
             setattr(self._session, name, _beginning(self._handover, self._session, getattr(type(self._session), name)))
 
@@ -248,14 +327,33 @@ def _beginning(handover: Handover, session: Session, method: Callable[..., Any])
     return first
 
 
-def _before_leaving(end: Callable[[], None]) -> None:
-    """Call it before `os._exit` ends this process or a fork of it."""
-    leave = os._exit
+def before_leaving(end: Callable[[], None], resume: Callable[[], None] = lambda: None) -> None:
+    """Call `end` before `os._exit` or `exec` ends this process or a fork of it. `resume`: the call has failed, and the process goes on."""
 
-    def leaving(status: int) -> None:
-        try:
-            end()
-        finally:
-            leave(status)
+    def leaving(leave: Callable[..., Any]) -> Callable[..., Any]:
+        def ended(*args: Any, **kwargs: Any) -> Any:
+            try:
+                end()
+            finally:
+                try:
+                    leave(*args, **kwargs)
+                finally:
+                    resume()
 
-    os._exit = leaving  # type: ignore[assignment]
+        return ended
+
+    os._exit = leaving(os._exit)
+    os.execv = leaving(os.execv)
+    os.execve = leaving(_following(os.execve))
+
+
+def _following(execve: Callable[..., Any]) -> Callable[..., Any]:
+    """`execve` with an environment that arms the new interpreter, unless it does so already."""
+
+    def following(path: Any, argv: Any, env: Mapping[Any, Any]) -> Any:
+        settings = os.environ.get(VARIABLE)
+        if settings is not None and not {VARIABLE, os.fsencode(VARIABLE)} & env.keys():
+            env = {**env, **_followed(env, settings)}
+        return execve(path, argv, env)
+
+    return following

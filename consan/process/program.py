@@ -3,8 +3,7 @@
 Modelled on coverage's PyRunner: the program runs in a fresh `__main__` module, consan's frames are removed from its
 tracebacks, SystemExit keeps its status, and non-daemon threads are waited for.
 
-Differences from `python`: `atexit` functions run after the report, PYTHONSTARTUP and -i are not supported, and a program that
-ends with os._exit or exec ends consan, too.
+Differences from `python`: `atexit` functions run after the report, and PYTHONSTARTUP and -i are not supported.
 """
 
 from __future__ import annotations

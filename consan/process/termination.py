@@ -85,11 +85,11 @@ def _insist(waits: Callable[[], bool]) -> None:
     if before != -1:  # an event loop of the program: it wakes up by itself
         signal.set_wakeup_fd(before)
         return
-    os.register_at_fork(after_in_child=lambda: _give_up(writer))
+    os.register_at_fork(after_in_child=lambda: drop_wakeup(writer))
     threading.Thread(target=_repeat, args=(reader, waits), daemon=True, name="consan-termination").start()
 
 
-def _give_up(writer: int) -> None:
+def drop_wakeup(writer: int) -> None:
     """In a forked process, which has no thread that reads: its signals must not wake the parent's."""
     current = signal.set_wakeup_fd(-1)
     if current != writer:

@@ -28,6 +28,7 @@ from consan.reports.positions import unfinished
 from consan.session.device import Device
 from consan.session.histories import Keeper
 from consan.session.modules import Modules
+from consan.session.news import News
 from consan.session.prepared import Prepared
 from consan.session.proofs import Proofs
 from consan.session.recording import Recording, gaps_of
@@ -61,6 +62,9 @@ class Judge:
     proofs: Proofs = field(default_factory=Proofs)
     settle: Callable[[], None] = lambda: None  # wait for the launches beside which the program goes on
     _checking: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.news = News(self.device, self.recording, self.watch)
 
     def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
@@ -203,6 +207,7 @@ class Judge:
         if started.stopped:
             self._stopped(prepared, entry, started, checked)
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ended_early or bool(started.stopped)))
+        self.news.tell()
 
     def _stopped(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> None:
         """Tell how a launch ended that the host has stopped."""

@@ -12,7 +12,7 @@ import contextlib
 import functools
 import math
 import weakref
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -52,20 +52,6 @@ from consan.session.watch import SessionWatch
 if TYPE_CHECKING:
     from consan.options import KernelFilter
 
-CHECKED = (
-    *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
-    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
-)
-_SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
-
-
-def _checked(used: Iterable[Prepared], globals_too: bool) -> tuple[str, ...]:
-    """The areas that a clean verdict speaks for. Tensor memory and launch control are two where a kernel uses them."""
-    recorded = (prepared.recorded for prepared in used if prepared.recorded is not None)
-    families = {family for each in recorded for function in each.functions for family in function.families}
-    return (*CHECKED, *(_SPECIAL[each] for each in _SPECIAL if each in families), *["global-memory"] * globals_too)
-
-
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 
@@ -104,8 +90,7 @@ class Session:
         self.backend = self.device.backend
         self.seed, self.policy = seed, policy
         self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
-        self.triton_arch = triton_arch  # the target of Triton on the virtual machine
-        self.skip_benchmarks = skip_benchmarks
+        self.triton_arch, self.skip_benchmarks = triton_arch, skip_benchmarks  # the target of Triton on the virtual machine
         self.progress = SILENT
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
@@ -124,6 +109,7 @@ class Session:
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self.sites_of, cta_limit)
+        self.news = self._judge.news
         self._beside = BesideProgram(self.device, self._judge, self.watch)
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
@@ -280,6 +266,7 @@ class Session:
             if recording is not None:
                 recording.ended(result)
             self.watch.after(prepared, entry, result, threads, alone=self.alone)
+        self.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats
 
     def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
@@ -328,17 +315,23 @@ class Session:
 
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
-        found, drained = self._collect()
+        return self._report(*self._collect())
+
+    def so_far(self) -> model.Report:
+        """The report of what is known now, without a wait for the device."""
+        known = self.device.owner is self and self._read_back(lost=self.device.lost or not self.backend.survives_fork)
+        return self._report(*(known or (self._found, self._drained)))
+
+    def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
         found, left_out = of_known_order(found, unknown_order(self.modules.used.values()))
         found = [*found, *self.recording.findings]
-        counters = drained.counters if drained else None
-        outer = self.recording.looks_outside(self.backend)
+        counters, outer = drained.counters if drained else None, self.recording.looks_outside(self.backend)
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
         report = assemble(
             device=self.backend.device_name,
             kernels=summary.kernels(),
             findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
-            checked=_checked(self.modules.used.values(), summary.has_checked_globals()),
+            checked=summary.checked(),
             uninstrumented=summary.listed(self._uninstrumented),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
@@ -366,10 +359,14 @@ class Session:
                 return self._found, self._drained
             if not self.device.lost:
                 self.watch.synchronize()
-            drained = self.device.shadow.drain(lost=self.device.lost)
-            modules = {p.number: self.sites_of(p) for p in self.modules.used.values()}
-            found = decode(drained.records, drained.table, modules)
-            return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
+            return self._read_back(lost=self.device.lost)
+
+    def _read_back(self, *, lost: bool) -> tuple[list[model.Finding], Drained]:
+        """Stored records, and those of the tables."""
+        drained = self.device.shadow.drain(lost=lost)
+        modules = {p.number: self.sites_of(p) for p in self.modules.used.values()}
+        found = decode(drained.records, drained.table, modules)
+        return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
     def sites_of(self, prepared: Prepared) -> ModuleSites:
         """The module's sites for the report. The text is parsed only if there is something to report."""

@@ -225,6 +225,10 @@ class Shadow:
             self.backend.write(self.address + self._offsets[name], bytes(4))
         return found, over
 
+    def found(self) -> int:
+        """How many findings the ring holds."""
+        return int(np.count_nonzero(self.ring[:_FINDINGS_BYTES].view(records.dtype(events.FINDING))["event"]["valid"]))
+
     def drain(self, *, lost: bool = False) -> Drained:
         """Read everything back; after a lost context only the ring is readable."""
         ring = self.ring[:_FINDINGS_BYTES].view(records.dtype(events.FINDING)).copy()

@@ -15,6 +15,11 @@ from consan.session.recording import Recording
 from consan.session.selection import Selection
 from consan.session.shadow import Counters, Drained
 
+CHECKED = (
+    *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
+    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
+)
+_SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
 _COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
@@ -53,6 +58,13 @@ class Summary:
             findings = static_findings(prepared.instrumented.hazards, launches, prepared.framework)
             found += [replace(finding, count=launches[finding.kernel], ctas=0) for finding in findings]
         return found
+
+    def checked(self) -> tuple[str, ...]:
+        """The areas that a clean verdict speaks for. Tensor memory and launch control are two where a kernel uses them."""
+        recorded = (prepared.recorded for prepared in self.used if prepared.recorded is not None)
+        families = {family for each in recorded for function in each.functions for family in function.families}
+        special = (_SPECIAL[each] for each in _SPECIAL if each in families)
+        return (*CHECKED, *special, *["global-memory"] * self.has_checked_globals())
 
     def has_checked_globals(self) -> bool:
         """Whether races in global memory were looked for in all kernels that were checked, in full."""

@@ -44,13 +44,13 @@ module.get_function('spin')((1,), (64,), (out,))
 """
 
 
-def interrupted(process: subprocess.Popen[str], when: str, number: int = signal.SIGINT) -> Outcome:
+def interrupted(process: subprocess.Popen[str], when: str, number: int = signal.SIGINT, *, alone: bool = False) -> Outcome:
     """Ctrl-C, or another signal, once the process has made the file `when`, and a moment later."""
     end = time.monotonic() + 60
     while not Path(when).exists() and process.poll() is None and time.monotonic() < end:
         time.sleep(0.05)
     time.sleep(0.3)
-    os.killpg(process.pid, number)
+    (os.kill if alone else os.killpg)(process.pid, number)
     return finish(process)
 
 
@@ -141,9 +141,32 @@ def test_sigterm_reports_what_there_is(here: Path) -> None:
     assert f"child: {-signal.SIGTERM}" in done.out
 
 
-def test_a_second_sigterm_ends_the_process(here: Path) -> None:
+def test_a_second_sigterm_ends_the_program_but_not_the_report(here: Path) -> None:
     Path("script.py").write_text(KERNEL + FOR_GOOD)
-    assert interrupted(start("run", "--device", "cpu", "script.py"), "running", signal.SIGTERM).status == -signal.SIGTERM
+    done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running", signal.SIGTERM)
+    assert (done.status, loads(Path("r.json").read_text()).exit) == (66, 128 + signal.SIGTERM)
+    assert "consan: the program was ended by SIGTERM" in done.err
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_to_the_supervisor_alone_reaches_the_program_once(here: Path, number: int) -> None:
+    """A second one would end it: the program needs a moment for its own end."""
+    ending = "import time\ntry: pathlib.Path('running').touch(); time.sleep(60)\nfinally: time.sleep(0.5); print('an end', flush=True)\n"
+    for alone in (True, False):
+        Path("running").unlink(missing_ok=True)
+        Path("script.py").write_text(KERNEL + ending)
+        done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running", number, alone=alone)
+        assert (done.status, loads(Path("r.json").read_text()).exit) == (66, 130)
+        assert done.out.count("an end") == 1
+
+
+def test_a_killed_supervisor_takes_the_program_with_it(here: Path) -> None:
+    Path("script.py").write_text(KERNEL + "pathlib.Path('running').touch()\nimport time; time.sleep(60)\n")
+    began = time.monotonic()
+    done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running", signal.SIGKILL, alone=True)
+    assert done.status == -signal.SIGKILL
+    assert time.monotonic() - began < 50  # its end closes the pipes
+    assert "data-race" in done.out
 
 
 def test_a_clean_program_that_is_interrupted_ends_with_130(here: Path) -> None:

@@ -60,7 +60,7 @@ KILLED = """
 import os, signal
 from common import launch
 if os.fork() == 0:
-    launch("racy")
+    launch("clean")
     os.kill(os.getpid(), signal.SIGKILL)
 os.wait()
 launch("of_parent")
