@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import Final
 
 from consan._errors import UsageError
 
 _LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not fill the machine's memory
+_BINARY: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")  # characters that no text in Latin-1 has
 _ARCHIVE: Final = b"PK\3\4"  # how a zip archive begins
 
 
@@ -18,11 +20,20 @@ def read_file(name: str) -> str:
         with open(name, encoding="utf-8-sig") as file:
             text = file.read(_LARGEST_TEXT + 1)
     except UnicodeDecodeError:
-        raise UsageError(f"{name} is not a text file") from None
+        text = _latin(name)
     except (OSError, ValueError) as error:  # ValueError: a NUL in the name
         raise UsageError(f"cannot read {name}: {reason(error)}") from None
     if len(text) > _LARGEST_TEXT:
         raise UsageError(f"cannot read {name}: it is larger than {_LARGEST_TEXT >> 20} MiB")
+    return text
+
+
+def _latin(name: str) -> str:
+    """The text of a file that is not UTF-8, such as a source with comments in Latin-1. UsageError if it has control characters."""
+    with open(name, encoding="latin-1") as file:
+        text = file.read(_LARGEST_TEXT + 1)
+    if _BINARY.search(text):
+        raise UsageError(f"{name} is not a text file")
     return text
 
 

@@ -123,6 +123,11 @@ _OUT_OF_BOUNDS = CatalogueEntry(
             "check the address and the size of the copy (of a tensor map: its box){more_memory}",
             "the {first_role} at {first_at} touches {bytes}; {limit}",
         ),
+        "misaligned": Situation(
+            "",
+            "correct the index or the stride of the {first_role} at {first_at}, or use accesses of a smaller width",
+            "the {first_role} at {first_at} is misaligned: {alignment}",
+        ),
         GENERAL: Situation("", "check the index of the {first_role} at {first_at}{keep}{larger}"),
     },
 )

@@ -20,13 +20,14 @@ from rich.text import Text
 
 from consan import config, options
 from consan.reports.model import plural
+from consan.toolchain.extras import install
 
 OK: Final = "ok"
 MISSING: Final = "missing"
 INFO: Final = ""
 _STYLE: Final = {OK: "green", MISSING: "yellow", INFO: "dim"}
 
-INSTALL_CUPY: Final = "pip install 'consan[cuda13]', to sanitize CuPy programs on the GPU"
+INSTALL_CUPY: Final = "pip install cupy-cuda13x (cupy-cuda12x for CUDA 12), to sanitize CuPy programs on the GPU"
 
 
 @dataclass(frozen=True)
@@ -112,7 +113,7 @@ def _toolchain() -> Iterator[Line]:
 
     for name, place in find.describe().items():
         absent = MISSING if name in _NEEDED else INFO
-        yield Line("toolchain", name, absent if place == "not found" else OK, place, find.INSTALL_HINT)
+        yield Line("toolchain", name, absent if place == "not found" else OK, place, install("cpu"))
 
 
 @dataclass(frozen=True)
@@ -159,7 +160,7 @@ def _backends() -> Iterator[Line]:
     assembler = find.locate(find.NVJITLINK) is not None or find.ptxas() is not None
     _, found = gpus()
     lacks = [text for text, there in (("NVRTC", compiler), ("nvJitLink or ptxas", assembler), ("a GPU", bool(found))) if not there]
-    cpu_hint = f"needs NVRTC for the shadow runtime: {find.INSTALL_HINT}"
+    cpu_hint = f"needs NVRTC for the shadow runtime: {install('cpu')}"
     yield Line("backends", "cpu", OK if compiler else MISSING, "the PTX virtual machine", cpu_hint)
     yield Line("backends", "gpu", INFO if lacks else OK, f"needs {', '.join(lacks)}" if lacks else found[0].name)
 

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure, UsageError
+from consan.toolchain.extras import install
 
 MAGIC: Final = b"\x50\xed\x55\xba"
 _HEAD: Final = struct.Struct("<4sHHQ")  # magic, version, bytes of this head, bytes of the entries
@@ -24,7 +25,6 @@ _PTX, _CUBIN = 1, 2
 _LZ4, _ZSTD = 0x2000, 0x8000
 _LARGEST: Final = 1 << 28  # bytes of an entry without compression
 _TARGET: Final = re.compile(rb"^\s*\.target\s+sm_(\d+)([af]?)", re.MULTILINE)
-_INSTALL: Final = "pip install 'consan[native]'"
 
 
 @dataclass(frozen=True)
@@ -154,7 +154,9 @@ def _system(name: str, title: str) -> ctypes.CDLL:
     try:
         return ctypes.CDLL(name)
     except OSError:
-        raise EnvironmentFailure(f"this fat binary is compressed with {title}, and there is no library for that: {_INSTALL}") from None
+        raise EnvironmentFailure(
+            f"this fat binary is compressed with {title}, and there is no library for that: {install('native')}"
+        ) from None
 
 
 def _whole(target: ctypes.Array[ctypes.c_char], size: int) -> bytes:

@@ -31,7 +31,8 @@ if TYPE_CHECKING:
     from consan.reports.variables import Layout
     from consan.session.prepared import Prepared
 
-_ADDRESS_FAULTS: Final = {"out-of-bounds": "", "misaligned": "the address is not a multiple of the access's width"}
+_MISALIGNED: Final = "misaligned"
+_ADDRESS_FAULTS: Final = ("out-of-bounds", _MISALIGNED)
 _DIVERGENT: Final = "divergent"
 _ILLEGAL: Final = "illegal"  # a tcgen05 instruction
 _MISUSE: Final = "tcgen05-misuse"
@@ -189,9 +190,18 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     facts: dict[str, Any] = dict(_outside(access))
     if space == "shared":
         facts |= {"shared_bytes": fault.shared_bytes, "dynamic": prepared.layout(entry).dynamic is not None}
-    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), **facts)
-    detail = fault.message or _ADDRESS_FAULTS[fault.kind]
-    return _with_message(finding, f"{finding.message}{f' ({detail})' if detail else ''}; the launch ended there")
+    misaligned = fault.kind == _MISALIGNED
+    facts |= {"alignment": fault.message or _alignment(fault)} if misaligned else {}
+    finding = describe(Finding(kind="out-of-bounds", kernel=entry, accesses=(access,)), _MISALIGNED if misaligned else None, **facts)
+    detail = f" ({fault.message})" if fault.message and not misaligned else ""
+    return _with_message(finding, f"{finding.message}{detail}; the launch ended there")
+
+
+def _alignment(fault: Fault) -> str:
+    """By how much the address misses a multiple of the access's width."""
+    beyond = fault.address % fault.nbytes if fault.nbytes else 0
+    by = f"{plural(beyond, 'byte')} beyond" if beyond else "not"
+    return f"the address is {by} a multiple of {fault.nbytes}"
 
 
 def _illegal(fault: Fault, prepared: Prepared, entry: str) -> Finding:

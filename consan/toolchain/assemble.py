@@ -32,6 +32,7 @@ from typing import Literal
 from consan._errors import EnvironmentFailure, InternalError, UsageError
 from consan.toolchain import find
 from consan.toolchain.cache import CACHE, Cache, key
+from consan.toolchain.extras import install
 from consan.toolchain.log import AssembledEntry, entry_info
 
 Tool = Literal["nvjitlink", "ptxas"]
@@ -133,7 +134,7 @@ def _assemble_lowered(
     tool: Tool,
 ) -> Assembled:
     if limit < _OLDEST:
-        raise UsageError(f"{name} needs PTX ISA {_dotted(wanted)}; {tool} here stops at {_dotted(limit)}; upgrade: {find.INSTALL_HINT}")
+        raise UsageError(f"{name} needs PTX ISA {_dotted(wanted)}; {tool} here stops at {_dotted(limit)}; upgrade: {install('cpu')}")
     outcome = _RUN[tool](with_version(ptx, limit), arch, options, fast)
     if outcome.cubin is None:
         reason = _failure(outcome.log, arch, name)
@@ -232,7 +233,7 @@ def _tools() -> list[Tool]:
     if len(found) == 2 and not _clone_option():
         found.reverse()
     if not found:
-        raise EnvironmentFailure(f"no PTX assembler was found (libnvJitLink or ptxas); install one with: {find.INSTALL_HINT}")
+        raise EnvironmentFailure(f"no PTX assembler was found (libnvJitLink or ptxas); install one with: {install('cpu')}")
     return found
 
 
@@ -310,7 +311,7 @@ def jitlink_version() -> tuple[int, int]:
     """Version of the nvJitLink library, e.g. (13, 0)."""
     major, minor = ctypes.c_uint(), ctypes.c_uint()
     if _jitlink().nvJitLinkVersion(ctypes.byref(major), ctypes.byref(minor)):
-        raise EnvironmentFailure(f"nvJitLink does not work; reinstall it with: {find.INSTALL_HINT}")
+        raise EnvironmentFailure(f"nvJitLink does not work; reinstall it with: {install('cpu')}")
     return major.value, minor.value
 
 

@@ -22,8 +22,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from consan._errors import EnvironmentFailure
-
-INSTALL_HINT = "pip install 'consan[cpu]'"
+from consan.toolchain.extras import install
 
 # Folders below site-packages/nvidia that hold a component: CUDA 13 wheels share one, CUDA 12 wheels have one each.
 _WHEEL_FOLDERS = ("cu[0-9]*", "cuda_nvrtc", "nvjitlink", "cuda_runtime", "cuda_cccl", "cuda_nvcc", "cuda_crt")
@@ -105,11 +104,11 @@ def load(library: Library) -> ctypes.CDLL:
     """Load a library, or fail with one line that names what to install."""
     path = locate(library)
     if path is None:
-        raise EnvironmentFailure(f"{library.purpose}, was not found (lib{library.stem}.so); install it with: {INSTALL_HINT}")
+        raise EnvironmentFailure(f"{library.purpose}, was not found (lib{library.stem}.so); install it with: {install('cpu')}")
     try:
         return ctypes.CDLL(path)
     except OSError as error:
-        raise EnvironmentFailure(f"{library.purpose}, cannot be loaded: {error}; reinstall it with: {INSTALL_HINT}") from error
+        raise EnvironmentFailure(f"{library.purpose}, cannot be loaded: {error}; reinstall it with: {install('cpu')}") from error
 
 
 @functools.lru_cache(maxsize=1)

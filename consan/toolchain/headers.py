@@ -55,7 +55,6 @@ _BUILT_IN = (
     "cassert",
     "ctype.h",
     "errno.h",
-    "math.h",
     "memory.h",
     "stdio.h",
     "stdlib.h",
@@ -81,6 +80,12 @@ using ::intptr_t; using ::uintptr_t; using ::intmax_t; using ::uintmax_t;
 #endif
 """
 
+# The macros of math.h; its functions are built in.
+_MATH = "#pragma once\n" + "".join(
+    f"#ifndef {name}\n#define {name} {value}\n#endif\n"
+    for name, value in (("INFINITY", "__int_as_float(0x7f800000)"), ("NAN", "__int_as_float(0x7fffffff)"), ("HUGE_VALF", "INFINITY"))
+)
+
 
 def _forward(name: str) -> str:
     # Declared first: the C headers of libcu++ (<cuda/std/climits>) do not open the namespace themselves.
@@ -97,5 +102,6 @@ VIRTUAL_HEADERS: dict[str, str] = {
     **{name: _alias(target) for name, target in _ALIASED.items()},
     "cstdio": "#pragma once\nnamespace std { using ::printf; }\n",
     "cstdint": _INTEGERS,
+    "math.h": _MATH,
     "stdint.h": _INTEGERS,
 }

@@ -22,6 +22,7 @@ from pathlib import Path
 
 from consan._errors import EnvironmentFailure, InternalError, UsageError
 from consan.toolchain import find
+from consan.toolchain.extras import install
 from consan.toolchain.headers import VIRTUAL_HEADERS
 
 _COMPILATION_ERROR = 6
@@ -34,6 +35,10 @@ _HINTS = (
      "CUTLASS up to 4.2 does not compile with libcu++ of CUDA 13.2 or newer; pip install 'nvidia-cuda-cccl<13.2'"),
     (re.compile(r"Including <cub/cub.cuh> is not supported|__host__ function is not allowed in JIT mode"),
      "include the block or warp header that the kernel uses, such as <cub/block/block_reduce.cuh>"),
+    (re.compile(r'identifier "(?:INFINITY|NAN|HUGE_VALF?|M_PI|(?:FLT|DBL)_\w+|U?(?:INT|LONG|LLONG|CHAR|SHRT)_M(?:AX|IN))" is undefined'),
+     "nvcc includes the headers of these names by itself, NVRTC does not: #include <cmath>, <cfloat> or <climits>"),
+    (re.compile(r'open source file "(?:torch|ATen|c10|pybind11|Python)[./\w]*"'),
+     "the headers of torch and Python are for the host, and consan compiles device code only: move the kernels to a file of their own"),
 )  # fmt: skip
 # Headers of the host's C++ library: nvcc has them, NVRTC does not.
 _HOST_HEADER = re.compile(
@@ -164,7 +169,7 @@ def version() -> tuple[int, int]:
 
 def _check(status: int) -> None:
     if status:
-        raise EnvironmentFailure(f"NVRTC does not work: {_error_name(status)}; reinstall it with: {find.INSTALL_HINT}")
+        raise EnvironmentFailure(f"NVRTC does not work: {_error_name(status)}; reinstall it with: {install('cpu')}")
 
 
 def _strings(items: Sequence[str]) -> ctypes.Array[ctypes.c_char_p]:

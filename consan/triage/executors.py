@@ -22,6 +22,7 @@ from concurrent.futures.process import BrokenProcessPool
 from typing import Any, Final
 
 from consan._errors import EnvironmentFailure, UsageError
+from consan.toolchain.extras import install
 from consan.triage.outcome import Job, Outcome, Request
 from consan.triage.run import failed, run
 
@@ -135,7 +136,7 @@ def _connect(address: str) -> Any:
     try:
         distributed = importlib.import_module("distributed")
     except ImportError:
-        raise EnvironmentFailure("--executor dask://... needs Dask: pip install 'consan[dask]'") from None
+        raise EnvironmentFailure(f"--executor dask://... needs Dask: {install('dask')}") from None
     where = address.removeprefix(DASK)
     try:
         return distributed.Client(where if "://" in where else f"tcp://{where}", timeout=10, set_as_default=False)

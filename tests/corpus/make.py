@@ -21,6 +21,7 @@ from typing import Any
 from consan._errors import ConsanError
 from consan.toolchain import find, nvrtc
 from consan.toolchain.cache import key
+from consan.toolchain.extras import install
 
 from . import host
 from .tools import CACHE, nvcc_version, run
@@ -123,7 +124,7 @@ def notes(ptx: str) -> dict[str, Any]:
 
 
 def _nvrtc_entries() -> Iterator[Entry]:
-    skip = None if find.locate(find.NVRTC) else f"NVRTC is not installed: {find.INSTALL_HINT}"
+    skip = None if find.locate(find.NVRTC) else f"NVRTC is not installed: {install('cpu')}"
     for name in PLAIN:
         for arch in ARCHS:
             yield Entry(f"nvrtc/{name}/{arch}", "nvrtc", arch, functools.partial(_with_nvrtc, KERNELS / f"{name}.cu", arch), skip)

@@ -13,6 +13,7 @@ from consan.commands import doctor
 from consan.reports import text
 from consan.reports.json_format import dumps, loads
 from consan.toolchain import find
+from consan.toolchain.extras import install
 
 KERNEL = """extern "C" __global__ void k(const float* in, float* out) {
     __shared__ float tile[64];
@@ -57,6 +58,22 @@ def test_report_of_something_else(content: str, run_file: str, capsys: pytest.Ca
     assert err.count("\n") == 1
 
 
+def test_a_source_in_latin_1_is_compiled(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_bytes(b"// caf\xe9\n__global__ void k(float* x) { x[threadIdx.x] = 1; }\n")
+    assert main(["check", "k.cu", "--device", "cpu", "--grid", "1", "--block", "32", "--arg", "f32[32]=zeros"]) == 0
+
+
+def test_a_misaligned_access_is_called_so(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text("__global__ void k(float* x, float4* y) { y[0] = *(float4*)(x + 10 * (threadIdx.x + 1)); }\n")
+    launch = ["--device", "cpu", "--grid", "1", "--block", "1", "--arg", "f32[64]=zeros", "--arg", "f32[64]=zeros"]
+    assert main(["check", "k.cu", *launch]) == 66
+    shown = " ".join(capsys.readouterr().out.split())
+    assert "is misaligned: the address is 8 bytes beyond a multiple of 16" in shown
+    assert "larger" not in shown
+
+
 def test_report_of_a_binary_file(run_file: str, capsys: pytest.CaptureFixture[str]) -> None:
     Path("x.json").write_bytes(b"\xff\xfe\x00")
     assert main(["report", "x.json"]) == 2
@@ -89,7 +106,7 @@ def test_doctor_says_how_to_get_what_is_missing(monkeypatch: pytest.MonkeyPatch,
     lines = [line for line in capsys.readouterr().out.splitlines() if line.startswith("  nvrtc")]
     assert lines
     assert "missing" in lines[0]
-    assert find.INSTALL_HINT in lines[0]
+    assert install("cpu") in lines[0]
 
 
 def test_doctor_survives_a_probe_that_fails(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

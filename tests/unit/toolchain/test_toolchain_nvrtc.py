@@ -143,3 +143,21 @@ def test_without_nvrtc(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.undo()
     find.load.cache_clear()
     nvrtc._library.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["INFINITY", "FLT_MAX", "INT_MAX"])
+def test_macros_that_nvcc_includes_get_a_hint(name: str) -> None:
+    with pytest.raises(UsageError, match="note: nvcc includes the headers of these names by itself"):
+        nvrtc.compile_ptx(f"__global__ void k(float* x) {{ x[0] = {name}; }}")
+
+
+def test_headers_of_torch_get_a_hint() -> None:
+    with pytest.raises(UsageError, match="note: the headers of torch and Python are for the host"):
+        nvrtc.compile_ptx("#include <torch/extension.h>\n__global__ void k() {}")
+
+
+@pytest.mark.parametrize(
+    "headers", ["<math.h>\n#include <float.h>", "<cmath>\n#include <cfloat>", "<math.h>\n#include <cmath>\n#include <cfloat>"]
+)
+def test_headers_of_the_macros_define_them(headers: str) -> None:
+    assert "st.global" in nvrtc.compile_ptx(f"#include {headers}\n__global__ void k(float* x) {{ x[0] = -INFINITY; x[1] = FLT_MAX; }}").ptx
