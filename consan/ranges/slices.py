@@ -21,7 +21,7 @@ from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
 _ORDINARY: Final = frozenset({"load", "store", "atomic", "reduction"})
-_UNSEEN: Final = frozenset({"texture", "surface", "multimem", "call"})  # families that reach memory in ways that are not followed
+_UNSEEN: Final = frozenset({"texture", "surface", "multimem", "wmma", "call"})  # families that reach memory in ways that are not followed
 _WIDE: Final = 64
 _ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
 

@@ -100,7 +100,8 @@ class Summary:
         reached = prepared.instrumented.reachable(name)
         counts = Counter((each.opcode, each.ptx_line) for function in reached for each in function.unmodelled)
         tally = self.recording.tally(prepared, name)
-        external = [model.Unmodelled(f"call {called}", 0) for called in prepared.instrumented.external]
+        called = set[str]().union(*(function.calls for function in reached))
+        external = [model.Unmodelled(f"call {name}", 0) for name in prepared.instrumented.external if name in called]
         return model.KernelSummary(
             name=name,
             launches=self._launches(prepared, index) + self.selection.left_out[prepared.number, name],

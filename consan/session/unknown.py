@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from consan.instrument.isa import ROWS, lookup
+from consan.instrument.isa import ROWS, lookup, spares_shared
 from consan.instrument.ptx import parse
 from consan.reports.model import Finding, plural
 from consan.session.prepared import Prepared
@@ -39,8 +39,10 @@ def only_recorded(ptx: str) -> bool:
 
 
 def _may_order(opcode: str) -> bool:
-    row = lookup(tuple(opcode.split(".")))
-    return row is not None and (row.status == "recorded" or row.completion == "mbarrier")
+    parts = tuple(opcode.split("."))
+    row = lookup(parts)
+    orders = row is not None and (row.status == "recorded" or row.completion == "mbarrier" or bool(row.ordering))
+    return orders and not spares_shared(parts)
 
 
 def of_known_order(findings: Iterable[Finding], unknown: dict[str, str]) -> tuple[list[Finding], list[str]]:

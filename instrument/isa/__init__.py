@@ -21,6 +21,7 @@ from consan.instrument.isa.queries import (
     lowest_bit,
     may_wait,
     polls,
+    spares_shared,
     takes_from_lane,
 )
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
@@ -53,5 +54,6 @@ __all__ = [
     "may_wait",
     "polls",
     "sources",
+    "spares_shared",
     "takes_from_lane",
 ]

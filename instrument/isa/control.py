@@ -3,12 +3,15 @@
 PTX ISA 9.7.9.5, 9.7.9.6 (shfl), 9.7.10 (texture), 9.7.11 (surface), 9.7.12 (control flow), 9.7.13.8 to 9.7.13.14 (vote, match,
 activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellaneous).
 
-All are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Textures and surfaces have their own path to global
-memory, where races are not detected. Labels, functions and tables of branch targets have operand roles of their own, so that they are
-not taken for registers.
+All but the accesses of textures and surfaces are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Textures and
+surfaces have paths of their own to global memory (8.6), which are not modelled: the texture or surface object says which bytes a coordinate
+reaches. Queries of these objects read no memory that a kernel writes. Labels, functions and tables of branch targets have operand roles of
+their own, so that they are not taken for registers.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
@@ -100,6 +103,14 @@ _TEXTURE = {
 }
 _TXQ = "width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples"
 
+_UNSEEN_READ: dict[str, Any] = {"status": "not modelled", "touch": "read texture texture 0 texture"}
+
+
+def _surface(name: str, block: str, access: str) -> list[Row]:
+    touch = f"{access} surface surface 0 surface"
+    return rows(f"Surface Instructions: {name}", "surface", block, status="not modelled", touch=touch, classes=_SURFACE)
+
+
 TEXTURE: list[Row] = [
     *rows(
         "Texture Instructions: tex",
@@ -108,9 +119,16 @@ TEXTURE: list[Row] = [
         tex{.lod}.geom.v4.dtype.ctype dst, [texture]{, src}{, src}{, src}{, src}
         tex{.lod}.geom.v2.f16x2.ctype dst, [texture]{, src}{, src}{, src}{, src}
         """,
+        **_UNSEEN_READ,
         classes=_TEXTURE,
     ),
-    *rows("Texture Instructions: tld4", "texture", "tld4.comp.geom.v4.dtype.f32 dst, [texture]{, src}{, src}", classes=_TEXTURE),
+    *rows(
+        "Texture Instructions: tld4",
+        "texture",
+        "tld4.comp.geom.v4.dtype.f32 dst, [texture]{, src}{, src}",
+        **_UNSEEN_READ,
+        classes=_TEXTURE,
+    ),
     *rows(
         "Texture Instructions: txq",
         "texture",
@@ -138,24 +156,22 @@ _SURFACE = {
 }
 
 SURFACE: list[Row] = [
-    *rows("Surface Instructions: suld", "surface", "suld.b.geom{.loadop}{.vec}.type.clamp dst, [surface]", classes=_SURFACE),
-    *rows(
-        "Surface Instructions: sust",
-        "surface",
+    *_surface("suld", "suld.b.geom{.loadop}{.vec}.type.clamp dst, [surface]", "read"),
+    *_surface(
+        "sust",
         """
         sust.b.geom{.storeop}{.vec}.type.clamp [surface], src
         sust.p.geom{.vec}.b32.clamp [surface], src
         """,
-        classes=_SURFACE,
+        "write",
     ),
-    *rows(
-        "Surface Instructions: sured",
-        "surface",
+    *_surface(
+        "sured",
         """
         sured.b.op.geom.ctype.clamp [surface], src
         sured.p.op.geom.ctype.clamp [surface], src
         """,
-        classes=_SURFACE,
+        "rmw",
     ),
     *rows(
         "Surface Instructions: suq",

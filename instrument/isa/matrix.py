@@ -2,9 +2,8 @@
 
 `ldmatrix` and `stmatrix` access 16 bytes of shared memory at each row address, including the padding of 4-bit and 6-bit formats. Threads 0
 to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` use registers only. `wmma.load`
-and `wmma.store` are neutral on global memory and not modelled elsewhere: the ISA does not specify which bytes a thread accesses ("Matrix
-Fragments for WMMA"). The shared-memory operands of wgmma and tcgen05 are descriptors in registers, whose footprint is known at run time
-only, so these rows have no touches.
+and `wmma.store` are not modelled: the ISA does not specify which bytes a thread accesses ("Matrix Fragments for WMMA"). The shared-memory
+operands of wgmma and tcgen05 are descriptors in registers, whose footprint is known at run time only, so these rows have no touches.
 
 tcgen05: the virtual machine executes it and the recording engine takes it; called hooks do not know tensor memory. Tensor memory is named
 by `taddr` and other operands (lane in the upper, column in the lower half of an address), so it is no touch. `completion` says what
@@ -146,9 +145,9 @@ _WMMA = {
 
 
 def _wmma_memory(section: str, block: str, access: str) -> list[Row]:
-    in_global = rows(_WARP + section, "wmma", block.replace("{.ss}", ".ss"), touch=f"{access} addr ss 0", classes={**_WMMA, "ss": "global"})
-    elsewhere = {**_WMMA, "ss": "shared shared::cta"}
-    return in_global + rows(_WARP + section, "wmma", block, status="not modelled", touch=f"{access} addr ss 0", classes=elsewhere)
+    columns: dict[str, Any] = {"status": "not modelled", "touch": f"{access} addr ss 0"}
+    in_global = rows(_WARP + section, "wmma", block.replace("{.ss}", ".ss"), **columns, classes={**_WMMA, "ss": "global"})
+    return in_global + rows(_WARP + section, "wmma", block, **columns, classes={**_WMMA, "ss": "shared shared::cta"})
 
 
 WMMA: list[Row] = [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consan.instrument.isa.model import InstructionLike
+from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.table import lookup
 
 __all__ = [
@@ -20,12 +20,14 @@ __all__ = [
     "lowest_bit",
     "may_wait",
     "polls",
+    "spares_shared",
     "takes_from_lane",
 ]
 
 # First letters of types of numbers that two machines may round in different ways.
 _ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
 _WITH_CARRY = frozenset({"addc", "subc", "madc"})
+_MAY_BE_SHARED = frozenset({"shared", "generic"})
 _WIDEST = 64  # bits
 _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 
@@ -74,6 +76,24 @@ def computes(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with its operands, and with nothing else: no carry."""
     carries = instruction.parts[0] in _WITH_CARRY or "cc" in instruction.parts[1:]
     return family_of(instruction) == "arithmetic" and not carries
+
+
+def spares_shared(parts: tuple[str, ...]) -> bool:
+    """Whether an opcode can neither touch shared memory nor order accesses to it: what is recorded there is true without it.
+
+    Of fences that is so of those between virtual aliases: two addresses are two locations. False for an unknown opcode.
+    """
+    row = lookup(parts)
+    if row is None:
+        return False
+    spaces = {space for touch in row.touches for space in _spaces(row, touch.space)}
+    return spaces.isdisjoint(_MAY_BE_SHARED) if spaces else set(row.ordering) <= {"alias"}
+
+
+def _spaces(row: Row, given: str) -> tuple[str, ...]:
+    """The spaces that a form's touch may be of."""
+    named = tuple(space.partition("::")[0] for space in row.classes.get(given, (given,)))
+    return (*named, "generic") if given in row.classes and f"{{.{given}}}" in row.form else named
 
 
 def chooses(instruction: InstructionLike) -> bool:

@@ -86,7 +86,15 @@ BARRIER: list[Row] = [
     ),
 ]
 
-_PROXIES = {"proxykind": "alias async", "async_space": "global shared::cta shared::cluster"}
+_PROXIES = {"async_space": "global shared::cta shared::cluster"}
+
+
+def _aliases(name: str) -> list[Row]:
+    """Fences between virtual addresses of one location (8.2.2), which are not modelled: two addresses are two locations."""
+    return rows(
+        _SYNC + "membar, fence (proxy fence)", "proxy-fence", f"{name}.alias", name=name, status="not modelled", ordering=("alias",)
+    )
+
 
 FENCE: list[Row] = [
     *rows(
@@ -131,22 +139,35 @@ FENCE: list[Row] = [
         _SYNC + "membar, fence (proxy fence)",
         "proxy-fence",
         """
-        fence.proxy.proxykind
+        fence.proxy.async
         fence.proxy.async.async_space
-        fence.proxy.async::generic.sem.sync_restrict.scope
         fence.proxy.tensormap::generic.release.scope
         fence.proxy.tensormap::generic.acquire.scope [addr], size
         """,
         name="fence.proxy",
         status="checked",
         ordering=("proxy",),
-        classes={**_PROXIES, "sem": "acquire release", "sync_restrict": "sync_restrict::shared::cta sync_restrict::shared::cluster"},
+        classes=_PROXIES,
     ),
+    *rows(
+        _SYNC + "membar, fence (proxy fence with .sync_restrict)",
+        "proxy-fence",
+        """
+        fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope
+        fence.proxy.async::generic.release.sync_restrict::shared::cta.scope
+        """,
+        name="fence.proxy",
+        status="not modelled",
+        ordering=("proxy",),
+        classes={"scope": "cluster"},
+    ),
+    *_aliases("fence.proxy"),
+    *_aliases("membar.proxy"),
     *rows(
         _SYNC + "membar, fence (proxy fence)",
         "proxy-fence",
         """
-        membar.proxy.proxykind
+        membar.proxy.async
         membar.proxy.async.async_space
         """,
         name="membar.proxy",

@@ -75,10 +75,11 @@ def _fitting(parts: tuple[str, ...], at: int) -> Iterator[str]:
 
 # First words of opcodes that only compute, branch or exchange within a warp. Any other opcode without a row counts as memory access or
 # synchronisation, because a sanitizer must not overlook new instructions of that kind.
+_WITHOUT_MEMORY = frozenset({"arithmetic", "control", "call", "warp-collective", "mma", "address", "texture", "surface"})
 _HARMLESS = frozenset(
     name
     for name, rows in _INDEX.items()
-    if all(row.family in ("arithmetic", "control", "call", "warp-collective", "mma", "address", "texture", "surface") for row in rows)
+    if all(row.status == "neutral" and row.family in _WITHOUT_MEMORY for row in rows)
 )
 
 

@@ -15,6 +15,7 @@ from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
 from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.passes.indirect import unknown_targets
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
 from consan.instrument.runtime import Variant
@@ -24,15 +25,22 @@ MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix",
 MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
 _MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
 _SHARED_SPACES = frozenset({"shared", "generic"})
+UNKNOWN_CALL = "call by an address that may lie outside of the module"
 _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
-_EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaLaunchDeviceV2", "cudaGetParameterBufferV2"})
+_EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2"})
 
 
 def plan_functions(module: Module, *, recorded: bool = False) -> dict[str, FunctionPlan]:
     """A plan for every function that has a body. `recorded`: for the recording engine, which takes what hooks do not check."""
     plans = {f.name: _plan(f, recorded) for f in module.functions if f.body is not None}
+    for plan in plans.values():
+        plan.stats.unmodelled += [_gap(plan, each, UNKNOWN_CALL) for each in unknown_targets(module, plan.function)]
     propagate(plans)
     return plans
+
+
+def _gap(plan: FunctionPlan, instruction: Instruction, name: str = "") -> UnmodelledInstruction:
+    return UnmodelledInstruction(name or instruction.opcode, instruction.line, plan.function.name)
 
 
 def _plan(function: Function, recorded: bool) -> FunctionPlan:
@@ -58,10 +66,10 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
         return
     if row is None:
         if is_memory_or_sync(instruction.parts):
-            plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
+            plan.stats.unmodelled.append(_gap(plan, instruction))
         return
     if row.status == "not modelled" or (row.status == "recorded" and not recorded):
-        plan.stats.unmodelled.append(UnmodelledInstruction(instruction.opcode, instruction.line, plan.function.name))
+        plan.stats.unmodelled.append(_gap(plan, instruction))
     elif row.status in ("checked", "recorded") and (touches_checked_state(row, instruction) or (recorded and row.family in MAP_FAMILIES)):
         plan.work.append(Work(instruction, row))
     elif row.touches:

@@ -145,7 +145,7 @@ def _publishes(function: Function, instruction: Instruction) -> bool:
 
 def _side(work: Work, access: str) -> MemoryAccess | None:
     """The side of a bulk copy in global memory that is read or written; None if the copy has no side in shared memory."""
-    if work.row.family not in ("bulk", "tensor") or work.row.action == "multimem":
+    if work.row.family not in ("bulk", "tensor"):
         return None
     sides = work.event.accesses
     shared = any(side.space == "shared" and side.address is not operand_of(work, "mbar") for side in sides)

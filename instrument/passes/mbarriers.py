@@ -142,7 +142,7 @@ def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
         global_sides.add_map_fence(context, work, snippet)
     else:
         global_sides.add_fence(context, work, snippet)
-    if not {"tensormap::generic", "alias", "global"} & set(words):
+    if not {"tensormap::generic", "global"} & set(words):
         context.call(snippet, hook("proxy_fence", own_cta="shared::cta" in words), guard=guard_text(work.instruction))
     if snippet.lines:
         context.edits.insert_before(work.instruction, snippet.text())

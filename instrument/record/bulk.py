@@ -33,7 +33,6 @@ _FENCES = {
     ("async", "global"): _GLOBAL,
     ("async", "shared::cta"): _SHARED,
     ("async", "shared::cluster"): _SHARED,
-    ("alias",): 0,
 }
 
 

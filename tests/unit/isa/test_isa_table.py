@@ -67,6 +67,8 @@ def describe(text: str) -> MemoryAccess:
         "setp.eq.and.pred",
         "cvt.f32",
         "dp2a.s32.s32",
+        "red.async.release.cluster.global.add.u32",  # the conditions of .release leave .gpu and .sys
+        "fence.proxy.async::generic.acquire.sync_restrict::shared::cta.cluster",
         "frobnicate.b32",
     ],
 )
@@ -158,11 +160,21 @@ def test_what_is_modelled_is_what_the_milestone_says() -> None:
         ("ld.const.b32", "neutral"),
         ("ld.local.b32", "neutral"),
         ("ld.global.nc.b32", "neutral"),
+        ("ldu.global.b32", "neutral"),
         ("st.local.b32", "neutral"),
         ("st.relaxed.cluster.shared::cluster.b32", "checked"),
         ("atom.shared::cluster.add.u32", "checked"),
         ("red.shared.add.u32", "checked"),
-        ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16", "neutral"),
+        ("wmma.load.a.sync.aligned.row.m16n16k16.global.f16", "not modelled"),
+        ("tex.1d.v4.u32.s32", "not modelled"),
+        ("tld4.r.2d.v4.u32.f32", "not modelled"),
+        ("suld.b.1d.b32.trap", "not modelled"),
+        ("sust.b.1d.b32.trap", "not modelled"),
+        ("sured.b.add.1d.u32.trap", "not modelled"),
+        ("multimem.red.global.add.u32", "not modelled"),
+        ("fence.proxy.alias", "not modelled"),
+        ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", "not modelled"),
+        ("discard.global.L2", "not modelled"),
         ("wmma.load.a.sync.aligned.row.m16n16k16.f16", "not modelled"),
         ("griddepcontrol.wait", "neutral"),
         ("cp.async.bulk.prefetch.L2.global", "neutral"),
@@ -170,6 +182,40 @@ def test_what_is_modelled_is_what_the_milestone_says() -> None:
 )
 def test_status_follows_the_space(opcode: str, status: str) -> None:
     assert row_of(opcode).status == status
+
+
+# Families whose instructions touch no memory and order nothing (sections 9.7.1 to 9.7.12 and the warp-wide exchanges of 9.7.13, which 8.9.4
+# does not name); queries of textures and surfaces; hints to caches; addresses; the mma of registers.
+_WITHOUT_EFFECT = frozenset(
+    ("arithmetic", "control", "call", "warp-collective", "mma", "address", "cluster-address", "special", "cache", "texture", "surface")
+)
+_PRIVATE = frozenset(("const", "local", "param"))  # a thread's own, or read only
+# What is neutral and has an effect, and who follows it.
+_FOLLOWED = {
+    "ld.global.nc": "R-GM13: recorded with the loads",
+    "ldu": "recorded with the loads",
+    "griddepcontrol": "R-GM14: an order of launches",
+    "call": "functions are followed; test_unseen_targets",
+    "cp.async.bulk.prefetch": "a hint",
+    "cp.async.bulk.prefetch.tensor": "a hint",
+}
+
+
+@pytest.mark.parametrize("row", [row for row in ROWS if row.status == "neutral"], ids=lambda row: row.form)
+def test_a_neutral_form_touches_no_memory_and_orders_nothing(row: Row) -> None:
+    if ("ld.global.nc" if ".nc" in row.form else row.name) in _FOLLOWED:
+        return
+    spaces = {space.partition("::")[0] for touch in row.touches for space in row.classes.get(touch.space, (touch.space,))}
+    private = spaces <= _PRIVATE
+    assert private, spaces
+    assert row.touches or row.family in _WITHOUT_EFFECT
+    # The semantics that `ld` and `st` may have there bind nobody: no other thread sees these spaces.
+    assert row.touches or (not row.ordering and row.sem == "weak" and row.completion == "sync")
+
+
+def test_the_texts_of_textures_and_surfaces_that_access_memory_are_not_neutral() -> None:
+    accessing = {"tex", "tld4", "suld", "sust", "sured"}
+    assert {row.name for row in ROWS if row.family in ("texture", "surface") and row.status == "not modelled"} == accessing
 
 
 @pytest.mark.parametrize(
@@ -185,6 +231,10 @@ def test_status_follows_the_space(opcode: str, status: str) -> None:
         ("atom.acq_rel.sys.global.add.u32 %r1, [%rd2], 1", "acq_rel", "sys", True),
         ("red.release.gpu.global.add.u32 [%rd2], 1", "release", "gpu", True),
         ("multimem.st.weak.global.b32 [%rd2], %r1", "weak", "none", False),
+        ("multimem.st.global.b32 [%rd2], %r1", "weak", "none", False),  # 9.7.9.14: these default to weak
+        ("multimem.ld_reduce.global.add.u32 %r1, [%rd2]", "weak", "none", False),
+        ("multimem.red.global.add.u32 [%rd2], %r1", "relaxed", "sys", True),
+        ("red.async.release.sys.global.add.u32 [%rd2], %r1", "release", "sys", True),
         ("fence.acq_rel.cta", "acq_rel", "cta", True),
         ("fence.sc.gpu", "sc", "gpu", True),
         ("fence.cta", "acq_rel", "cta", True),

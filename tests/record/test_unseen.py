@@ -1,0 +1,104 @@
+"""What no rule follows is listed as not modelled, for the kernels that can reach it; the rest of such a kernel is recorded all the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consan
+from consan.instrument.passes.analyse import UNKNOWN_CALL, external_calls, plan_functions
+from consan.instrument.ptx import parse
+from consan.instrument.record.takes import refusal
+
+HEAD = """.version 9.0
+.target sm_100a
+.address_size 64
+.extern .func (.param .b32 r) cudaLaunchDeviceV2 (.param .b64 a, .param .b64 b);
+.func f() { ret; }
+.func g() { ret; }
+.global .align 8 .u64 table[2] = {f, g};
+.global .align 8 .u64 other;
+.shared .align 16 .b8 s[64];
+"""
+REGISTERS = ".reg .b32 %r<50>; .reg .b64 %d<20>; .reg .pred %p<4>; .reg .f32 %f<9>;"
+PROTOTYPE = "kind : .callprototype _ ();"
+
+
+def _kernel(body: str, name: str = "k") -> str:
+    return f".visible .entry {name}(.param .u64 p) {{\n{REGISTERS}\nld.param.u64 %d1, [p];\n{body}\nret;\n}}\n"
+
+
+def _listed(body: str) -> tuple[list[str], str]:
+    module = parse(HEAD + _kernel(body))
+    plans = plan_functions(module, recorded=True)
+    return [each.opcode for each in plans["k"].stats.unmodelled] + sorted(external_calls(plans["k"], plans)), refusal(module, plans)
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%d1], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, 16;",
+        "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%d1], 16;",
+        "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r9}];",
+        "tld4.r.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%f1, %f2}];",
+        "suld.b.1d.b32.trap %r1, [%d1, {%r2}];",
+        "sust.b.1d.b32.trap [%d1, {%r2}], %r1;",
+        "sured.b.add.1d.u32.trap [%d1, {%r2}], %r1;",
+        "multimem.red.global.add.u32 [%d1], %r1;",
+        "multimem.st.global.u32 [%d1], %r1;",
+        "multimem.ld_reduce.global.add.u32 %r1, [%d1];",
+        "fence.proxy.alias;",
+        "discard.global.L2 [%d1], 128;",
+    ],
+)
+def test_what_spares_shared_memory_is_listed_and_the_kernel_recorded(instruction: str) -> None:
+    assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
+
+
+@pytest.mark.parametrize(
+    "instruction",
+    [
+        "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%d1], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, 16;",  # maybe to shared memory
+        "fence.acquire.sync_restrict::shared::cluster.cluster;",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
+        "red.async.release.gpu.global.add.u32 [%d1], %r1;",
+    ],
+)
+def test_what_may_order_or_touch_shared_memory_is_not_recorded(instruction: str) -> None:
+    listed, why = _listed(instruction)
+    assert listed == [instruction.split()[0].rstrip(";")]
+    assert why == f"{listed[0]} is not modelled"
+
+
+@pytest.mark.parametrize(
+    ("pointer", "listed"),
+    [
+        ("mov.u64 %d2, f;", []),
+        ("mov.u64 %d3, f; mov.u64 %d4, g; selp.b64 %d2, %d3, %d4, %p1;", []),
+        ("ld.global.u64 %d2, [table+8];", []),
+        ("mov.u64 %d3, table; mad.wide.u32 %d3, %r1, 8, %d3; ld.global.u64 %d2, [%d3];", []),
+        ("mov.u64 %d2, %d1;", [UNKNOWN_CALL]),
+        ("ld.global.u64 %d2, [%d1];", [UNKNOWN_CALL]),
+        ("ld.global.u64 %d2, [other];", [UNKNOWN_CALL]),
+        ("mov.u64 %d2, f; @%p1 ld.global.u64 %d2, [%d1];", [UNKNOWN_CALL]),
+    ],
+)
+def test_a_call_by_an_address_from_memory_is_listed(pointer: str, listed: list[str]) -> None:
+    assert _listed(f"{pointer} {PROTOTYPE} call %d2, (), kind;") == (listed, "")
+
+
+def test_a_list_of_targets_tells_what_a_call_reaches() -> None:
+    assert _listed("ld.global.u64 %d2, [%d1]; kinds : .calltargets f, g; call %d2, (), kinds;") == ([], "")
+
+
+def test_a_launch_from_the_device_is_listed_for_its_kernel_alone() -> None:
+    launch = "{ .param .b64 a; .param .b64 b; .param .b32 r; call.uni (r), cudaLaunchDeviceV2, (a, b); }"
+    assert _listed(launch) == (["cudaLaunchDeviceV2"], "")
+    launched = consan.launch(
+        consan.Kernel(HEAD + _kernel(launch, "launcher") + _kernel(""), entry="k"), 1, 32, [np.zeros(4, np.int32)], device="cpu"
+    )
+    assert launched.verdict == "clean"
+    assert {kernel.name: [gap.opcode for gap in kernel.unmodelled] for kernel in launched.kernels} == {
+        "launcher": ["call cudaLaunchDeviceV2"],
+        "k": [],
+    }
