@@ -21,6 +21,7 @@ Pair = tuple[Site | None, Site | None]
 NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
+ONE_STORE: Final = "one-store"  # one instruction by which several threads store
 UPDATE: Final = "update"  # the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
@@ -81,6 +82,8 @@ def _shape(finding: Finding, order: Order | None) -> str:
     first, second = finding.accesses
     if order is not None and order.carried:
         return NEXT_ITERATION
+    if finding.hazard == "WAW" and first.site == second.site:
+        return ONE_STORE
     one_line = first.line and (first.file, first.line) == (second.file, second.line)
     return STATEMENT if one_line and first.site != second.site else ""
 

@@ -26,6 +26,7 @@ _NEXT = (
 )
 _BETWEEN = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
 _HALVES = "if several threads update the same element, make the update atomic ({atomic_add}); else " + _BETWEEN
+_ONE_STORES = "give each thread bytes of its own; or let one thread store, which has the value that is wanted"
 _REGISTER = " (load into a register before it, store after it{outside})"
 # A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
@@ -47,7 +48,7 @@ _SHAPED_RACES = {
         ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
         ("own-update", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
         ("own-update", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
-        ("statement", "WAW", "give each thread bytes of its own; " + _HALVES, _RACE_MESSAGES["WAW"], ""),
+        ("statement", "WAW", _ONE_STORES, _RACE_MESSAGES["WAW"], ""),
     )
 }  # fmt: skip
 
@@ -66,6 +67,15 @@ _SAME_UPDATE = Situation(
     _ATOMIC,
     "several threads update the same bytes at {second_at}, and store the same value, in no order",
 )
+# Threads that store different values by one instruction.
+_ONE_STORE = {
+    f"{name}@one-store": Situation(
+        f"one {one} that stores: the ISA does not say which of the values of one instruction remains",
+        f"let the {one} store that has the value that is wanted, or give each {one} bytes of its own",
+        f"{several} store different values to the same bytes at {{second_at}}: which value remains is undefined",
+    )
+    for name, one, several in (("no-warp-sync", "lane", "lanes of one warp"), ("same-site", "thread", "several threads"))
+}
 # One thread's update of bytes that others update too (`ordering.UPDATE`).
 _UPDATES = {
     "no-barrier@update": _UPDATE,
@@ -109,6 +119,7 @@ DATA_RACE: Final = CatalogueEntry(
         ),
         "no-barrier": Situation(_CTA_BARRIER, "put {cta_barrier} between {first_at} and {second_at}"),
         **_SHAPED_RACES,
+        **_ONE_STORE,
         **_UPDATES,
         **READ_ONLY,
         **WITHIN_A_CTA,

@@ -188,6 +188,13 @@ def test_a_fix_is_right_word_by_word(name: str, fix: str) -> None:
     assert (repaired.verdict, repaired.findings) == ("clean", ())
 
 
+def test_one_store_of_different_values_needs_neither_an_atomic_nor_a_barrier() -> None:
+    (report,) = _racy("one_store_of_lanes")
+    (race,) = report.findings
+    assert "which value remains is undefined" in race.message
+    assert not any(word in race.fix for word in ("atomic", "syncwarp", "syncthreads"))
+
+
 UNKNOWN = """
 .version 8.0
 .target sm_90
