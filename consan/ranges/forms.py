@@ -95,7 +95,7 @@ class ParameterForm:
 
 @dataclass(frozen=True, slots=True)
 class SliceStep:
-    """An instruction. `amount`: the bytes that a copy reads; `operation`: of `sources`, if its results can be known.
+    """An instruction. `amount`: not zero where a copy reads; `operation`: of `sources`, if its results can be known.
 
     `collective`: it takes a value from another lane ("shfl"), or elects one ("elect").
     """

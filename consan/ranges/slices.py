@@ -143,14 +143,12 @@ class Slice:
         assert row is not None
         own = row.family in _ORDINARY and "nc" not in row.modifiers(instruction.parts)
         accesses = tuple(self._form(instruction, each, own) for each in _outer(instruction))
-        amount = _amount(instruction)
         loads = tuple(_parameters(instruction, row, self._places)) if row.family == "load" else ()
         operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
-        taken = None if amount is None else _source(instruction, amount)
         collective = "elect" if elects(instruction) and self._of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
         if collective == "shfl":
             sources = (_source(instruction, instruction.operands[1]),)
-        return SliceStep(step.guard, accesses, taken, written(instruction), loads, operation, sources, collective)
+        return SliceStep(step.guard, accesses, _reads_something(instruction), written(instruction), loads, operation, sources, collective)
 
     def _form(self, instruction: Instruction, access: MemoryAccess, own: bool) -> AccessForm:
         base, offset = _base(access)
@@ -200,6 +198,16 @@ def _amount(instruction: Instruction) -> Operand | None:
     row = lookup(instruction.parts)
     operands = row.event(instruction).operands if row is not None and row.family == "cp.async" else ()
     return next((operand for role, operand in operands if role == "src-size"), None)
+
+
+def _reads_something(instruction: Instruction) -> Source:
+    """What is not zero where a copy reads. `ignore-src` is a predicate in the place of `src-size`: where it holds, nothing is read."""
+    amount = _amount(instruction)
+    source = None if amount is None else _source(instruction, amount)
+    if isinstance(source, Opposite):
+        return source.register
+    ignores = isinstance(amount, Register) and isinstance(source, tuple) and register_bits(amount.name, instruction.scope) == 1
+    return Opposite(source) if ignores and isinstance(source, tuple) else source
 
 
 def _brings(instruction: Instruction) -> bool:

@@ -73,7 +73,8 @@ class BesideProgram:
         recorded, recording = prepared.recorded, self.judge.recording
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
-        if recorded.mode is not Mode.OFF or not recorded.leaves or recording.asks_all or entry in recorded.silent:
+        beyond = entry in recorded.silent or entry in recorded.refused
+        if recorded.mode is not Mode.OFF or not recorded.leaves or recording.asks_all or beyond:
             return False
         return not recorded.compact or result_bytes(recorded.compact[prepared.entries.index(entry)]) <= MOST_RESULTS
 

@@ -160,6 +160,8 @@ class GlobalLooks:
         """Why a launch does not take the form; empty if it does."""
         if whole.recorded is None:
             return f"called hooks do not look for them ({whole.refusal})"
+        if why := whole.recorded.refused.get(launch.entry):
+            return why
         if whole.instrumented.communicates:  # no CTA may wait for one that has no place
             ctas, threads = math.prod(launch.grid), math.prod(launch.block)
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)

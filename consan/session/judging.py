@@ -76,7 +76,7 @@ class Judge:
         if not accesses:
             return prepared, 0
         light = self.modules.without_outer(prepared)
-        if light.recorded is None:
+        if light.recorded is None or entry in light.recorded.refused:
             return prepared, 0
         self._unlist(prepared)
         return light, accesses
@@ -112,9 +112,12 @@ class Judge:
         """
         if prepared.recorded is None:
             return prepared, None
+        refused = prepared.recorded.refused.get(entry, "")
         if self.device.backend.capturing(stream):
             self.recording.takes_hooks(prepared.name, "a launch into a graph")
             return self._with_hooks(prepared, cluster), None
+        if refused:
+            return self._start_refused(prepared, entry, (grid, block, cluster), restore, stream, refused)
         prepared, proven = self.pruned(prepared, entry, grid, block, args)
         assert prepared.recorded is not None
         if prepared.doubtful:
@@ -127,21 +130,39 @@ class Judge:
         try:
             started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None, beside=beside)
         except NoRoom as error:
-            if prepared.recorded.mode is not Mode.OFF:
-                prepared = self.modules.without_outer(prepared)
-                if prepared.recorded is None:  # it is as it is for want of room
-                    prepared.refusal = str(error)
-                    self.recording.has_no_room(prepared.name, str(error))
-                self.recording.lacks_room(prepared, entry, error)
-                return self.start(prepared, entry, grid, block, cluster, restore, stream)
-            self.recording.has_no_room(prepared.name, str(error))
-            hooked = self._with_hooks(prepared, cluster)
-            self.recording.lacks_room(hooked, entry, error)
-            return hooked, None
+            return self._start_without_room(prepared, entry, (grid, block, cluster), restore, stream, error)
         started.restore, started.proven = restore, proven
         if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return prepared, started
+
+    def _start_without_room(
+        self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, error: NoRoom
+    ) -> tuple[Prepared, Started | None]:
+        """Start a launch whose log has no room: with the form without global memory, or with hooks."""
+        assert prepared.recorded is not None
+        if prepared.recorded.mode is not Mode.OFF:
+            prepared = self.modules.without_outer(prepared)
+            if prepared.recorded is None:  # it is as it is for want of room
+                prepared.refusal = str(error)
+                self.recording.has_no_room(prepared.name, str(error))
+            self.recording.lacks_room(prepared, entry, error)
+            return self.start(prepared, entry, *shape, restore, stream)
+        self.recording.has_no_room(prepared.name, str(error))
+        hooked = self._with_hooks(prepared, shape[2])
+        self.recording.lacks_room(hooked, entry, error)
+        return hooked, None
+
+    def _start_refused(
+        self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, why: str
+    ) -> tuple[Prepared, Started | None]:
+        """Start a kernel that this form does not record: with the form without global memory, or with hooks."""
+        assert prepared.recorded is not None
+        if prepared.recorded.mode is Mode.OFF:
+            self.recording.takes_hooks(prepared.name, why)
+            return self.recording.refuses(self._with_hooks(prepared, shape[2]), entry, why), None
+        chosen, started = self.start(self.modules.without_outer(prepared), entry, *shape, restore, stream)
+        return (chosen if started is None else self.recording.refuses(chosen, entry, why)), started
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
         with self.device.backend.apart_from_captures():

@@ -47,6 +47,7 @@ _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 32  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
+_UNSEEN: Final = "called hooks do not look for them"
 _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
@@ -235,6 +236,11 @@ class Recording:
         """Keep why a kernel's global memory was not checked in full."""
         self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
 
+    def refuses(self, prepared: Prepared, entry: str, why: str) -> Prepared:
+        """Keep why a kernel of a module is not recorded as its others are. Returns the form that it takes."""
+        self.lacks_outer(prepared, entry, why if prepared.recorded is not None else f"{_UNSEEN} ({why})")
+        return prepared
+
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
         """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
         self.lacks_outer(prepared, entry, str(error))
@@ -266,8 +272,9 @@ class Recording:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             why = prepared.refusal and f" ({prepared.refusal})"
-            told = prepared.refusal in of_launches or (prepared.number, entry) in self._beyond
-            return of_launches if told else (f"called hooks do not look for them{why}", *of_launches)
+            known = prepared.refusal in of_launches or any(each.startswith(_UNSEEN) for each in of_launches)
+            told = known or (prepared.number, entry) in self._beyond
+            return of_launches if told else (f"{_UNSEEN}{why}", *of_launches)
         if prepared.recorded.outer_refusal:
             return (prepared.recorded.outer_refusal, *of_launches)
         tally = self.tally(prepared, entry)

@@ -21,7 +21,7 @@ from consan.instrument.record.global_memory import Mode, touches, waits_for_grid
 from consan.instrument.record.sides import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
-_BY_ADDRESS = ""  # among the names of called functions
+BY_ADDRESS = ""  # among the names of called functions
 
 
 def recorded_functions(plans: Plans, reads: bool, writes: bool, mode: Mode) -> frozenset[str]:
@@ -45,7 +45,7 @@ def _is_event(instruction: Instruction, reads: bool, writes: bool, mode: Mode) -
 
 
 def _reaches(plan: FunctionPlan, recorded: set[str]) -> bool:
-    return bool(recorded) and (_BY_ADDRESS in plan.stats.calls or not recorded.isdisjoint(plan.stats.calls))
+    return bool(recorded) and (BY_ADDRESS in plan.stats.calls or not recorded.isdisjoint(plan.stats.calls))
 
 
 def is_recorded_call(instruction: Instruction, recorded: frozenset[str]) -> bool:
@@ -62,7 +62,7 @@ def called_in_loops(plans: Plans) -> frozenset[str]:
     found |= {name for name in plans if name in _targets(calls, name)}
     for name in tuple(found):
         found |= _targets(calls, name)
-    if _BY_ADDRESS in found:
+    if BY_ADDRESS in found:
         found |= {name for name, plan in plans.items() if not plan.is_entry}
     return frozenset(found)
 
@@ -73,7 +73,7 @@ def _calls(plan: FunctionPlan) -> Iterator[tuple[str, bool]]:
         return
     graph = graph_of(plan.function)
     for number, node in enumerate(graph.nodes):
-        called = [callee(step.instruction) or _BY_ADDRESS for step in node.steps if flow_of(step.instruction) == "call"]
+        called = [callee(step.instruction) or BY_ADDRESS for step in node.steps if flow_of(step.instruction) == "call"]
         if called:
             repeats = graph.repeats(number)
             yield from ((name, repeats) for name in called)
@@ -84,7 +84,7 @@ def _targets(calls: dict[str, list[tuple[str, bool]]], name: str) -> set[str]:
     found, pending = set[str](), [name]
     while pending:
         more = {target for target, _ in calls.get(pending.pop(), ())} - found
-        if _BY_ADDRESS in more:
+        if BY_ADDRESS in more:
             more |= calls.keys() - found
         found |= more
         pending += more

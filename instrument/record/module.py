@@ -13,7 +13,7 @@ from typing import Any
 from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
-from consan.instrument.passes.context import Context, FunctionPlan
+from consan.instrument.passes.context import Context
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
@@ -23,9 +23,9 @@ from consan.instrument.record import bulk, clusters, expansion, functions, globa
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
-from consan.instrument.record.recorded import Recorded, Refusal
+from consan.instrument.record.recorded import NOT_RECORDED, Recorded, Refusal
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.takes import polls_shared, recorded_sides, refusal
+from consan.instrument.record.takes import Plans, mode_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -38,7 +38,7 @@ COMPACT = True  # modules whose threads leave have compact logs where that can b
 def record(
     source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False, compact: bool | None = None
 ) -> Recorded:
-    """Rewrite a module. Raises `Refusal` where it has something that is not recorded yet.
+    """Rewrite a module. Kernels with something that is not recorded yet stay as they are (`Recorded.refused`). Raises `Refusal` if all do.
 
     `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
     `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
@@ -62,7 +62,7 @@ def record(
 
 def outer_mode(module: Module) -> Mode:
     """How `record` would record the global memory of a module."""
-    return Pass(module, outer=True, isa=False, leaves=True).mode(plan_functions(module, recorded=True))[0]
+    return mode_of(plan_functions(module, recorded=True), outer=True)[0]
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,16 @@ class Pass:
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
         plans = plan_functions(self.module, recorded=True)
-        mode, shared = self.mode(plans)
-        if reason := manner is Manner.FULL and refusal(self.module, plans, mode, isa=self.isa):
-            raise Refusal(reason)
+        refused = refusals(plans, outer=self.outer, isa=self.isa)
+        taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
+        if refused and not taken:
+            raise Refusal(next(iter(refused.values())))
+        mode, shared = mode_of(taken, outer=self.outer)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
-        kernels = self._kernels(context, mode, manner, known)
+        kernels = self._kernels(context, taken, mode, manner, known)
         for kernel in kernels if self.outer else ():
             kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
         try:
@@ -100,18 +102,11 @@ class Pass:
             raise Refusal(str(error)) from None
         for kernel in kernels:
             kernel.cut(words)
-        return self._recorded(context, kernels, mode, words), kernels
+        return self._recorded(context, kernels, refused, mode, words), kernels
 
-    def mode(self, plans: dict[str, FunctionPlan]) -> tuple[Mode, bool]:
-        """How global memory is recorded, and whether threads may synchronise through shared memory."""
-        if not self.outer:
-            return Mode.OFF, False
-        shared = global_memory.synchronises(plans, ("shared", "generic")) or polls_shared(plans)
-        return global_memory.mode_of(plans, shared=shared), shared
-
-    def _kernels(self, context: Context, mode: Mode, manner: Manner, known: dict[int, Computed]) -> list[KernelRewrite]:
-        """The kernels, and the device functions that are recorded."""
-        plans, templates = context.plans, list[Template]()
+    def _kernels(self, context: Context, plans: Plans, mode: Mode, manner: Manner, known: dict[int, Computed]) -> list[KernelRewrite]:
+        """The kernels and the device functions that are recorded. `plans`: of the kernels that are, and of what they call."""
+        templates = list[Template]()
         reads, writes = recorded_sides(plans)
         called = functions.recorded_functions(plans, reads, writes, mode)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
@@ -119,7 +114,8 @@ class Pass:
         how["fences"] = mode is Mode.SYNCED or clusters.relaxes(plans.values())
         how["apart"] = functions.may_part(plans, called)
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
-        kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in enumerate(context.entries())]
+        taken = ((n, plan) for n, plan in enumerate(context.entries()) if plan.function.name in plans)
+        kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in taken]
         return kernels + [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
 
     @functools.cached_property
@@ -128,10 +124,18 @@ class Pass:
         functions = self.module.functions
         return static_findings(self.module, {family_of(each) for function in functions for each in function.instructions()})
 
-    def _recorded(self, context: Context, kernels: list[KernelRewrite], mode: Mode, words: int) -> Recorded:
+    @functools.cached_property
+    def _refused_alone(self) -> dict[str, str]:
+        """The kernels that are not recorded without global memory."""
+        return refusals(plan_functions(self.module, recorded=True), isa=self.isa)
+
+    def _recorded(self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], mode: Mode, words: int) -> Recorded:
         manner = kernels[0].manner if kernels else Manner.FULL
         plans, more = context.plans, expansion.variable() if manner.on_host else ""
         calls = any(not kernel.plan.is_entry for kernel in kernels)
+        entries = tuple(plan.function.name for plan in context.entries())
+        taken = {kernel.plan.function.name: kernel for kernel in kernels}
+        by_entry = [taken.get(name) for name in entries]
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
         return Recorded(
@@ -139,7 +143,7 @@ class Pass:
             ptx=expansion.without_clusters(text) if manner.on_host else text,
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
-            entries=tuple(plan.function.name for plan in context.entries()),
+            entries=entries,
             templates=tuple(kernels[0].templates if kernels else ()),
             words=words,
             calls=calls,
@@ -150,10 +154,11 @@ class Pass:
             hazards=self._hazards,
             debug=is_debug(self.module),
             mode=mode,
-            prunes=mode is not Mode.OFF and not manner.on_host and not refusal(self.module, plans, isa=self.isa),
+            prunes=mode is not Mode.OFF and not manner.on_host and any(each not in self._refused_alone for each in entries),
+            refused=refused,
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
-            sides=tuple(tuple(kernel.touched.sides) for kernel in kernels) if manner is Manner.FOOTPRINT else (),
-            compact=tuple(kernel.compact() for kernel in kernels) if manner is Manner.COMPACT else (),
+            sides=tuple(tuple(each.touched.sides) if each else () for each in by_entry) if manner is Manner.FOOTPRINT else (),
+            compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
         )

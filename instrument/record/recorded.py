@@ -17,8 +17,8 @@ from consan.instrument.record.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 
-class Refusal(Exception):  # noqa: N818 - not an error: the module then calls hooks
-    """The module has something that is not recorded yet."""
+class Refusal(Exception):  # noqa: N818 - not an error: the kernels then call hooks
+    """All kernels of the module have something that is not recorded yet."""
 
 
 @dataclass(frozen=True)
@@ -35,6 +35,9 @@ class Compact:
     def counts(self) -> bool:
         """Whether each thread stores how much it has used."""
         return self.stores and not self.most
+
+
+NOT_RECORDED = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 
 
 @dataclass(frozen=True)
@@ -66,6 +69,7 @@ class Recorded:
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
     prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart
+    refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged, and they need another form
     outer_refusal: str = ""  # why that is not, though it was asked for
 
     @functools.cached_property

@@ -1,4 +1,6 @@
-"""Decides which modules the recording pass takes. Any other module calls hooks instead, and the report names the engine.
+"""Decides which kernels the recording pass takes. Any other kernel calls hooks instead, and the report names the engine and the reason.
+
+A kernel is judged with the functions that it can reach. What else is in its file does not matter.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
 copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and
@@ -20,9 +22,9 @@ from consan.instrument.isa import MemoryAccess, destinations, family_of, has_act
 from consan.instrument.passes.analyse import UNKNOWN_CALL
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
-from consan.instrument.ptx import Immediate, Instruction, Module
+from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
-from consan.instrument.record.functions import called_in_loops
+from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.polls import can_rewind
 
@@ -35,12 +37,38 @@ _UNKNOWN_MEMORIES = ("shared", "generic")
 _MEMORIES = (*_UNKNOWN_MEMORIES, "global")
 
 
-def refusal(module: Module, plans: dict[str, FunctionPlan], mode: Mode = Mode.OFF, *, isa: bool = False) -> str:
-    """Why a module is not recorded; empty if it is. `mode`: how its global memory is. `isa`: the strict reading."""
-    return next(_reasons(module, plans, mode, isa), "")
+Plans = dict[str, FunctionPlan]
 
 
-def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bool) -> Iterator[str]:
+def refusals(plans: Plans, *, outer: bool = False, isa: bool = False) -> dict[str, str]:
+    """Why kernels are not recorded, by their names. `outer`: global memory is checked too. `isa`: the strict reading."""
+    kernels = {name: reached(plans, name) for name, plan in plans.items() if plan.is_entry}
+    found = ((name, next(_reasons(own, mode_of(own, outer=outer)[0], isa), "")) for name, own in kernels.items())
+    return {name: reason for name, reason in found if reason}
+
+
+def reached(plans: Plans, *kernels: str) -> Plans:
+    """The functions that kernels can execute, in text order. A call by address may reach any device function."""
+    found, pending = set[str](), list(kernels)
+    while pending:
+        name = pending.pop()
+        if name in plans and name not in found:
+            found.add(name)
+            pending += plans[name].stats.calls
+        elif name == BY_ADDRESS:
+            pending += (each for each, plan in plans.items() if not plan.is_entry and each not in found)
+    return {name: plan for name, plan in plans.items() if name in found}
+
+
+def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
+    """How global memory is recorded, and whether threads may synchronise through shared memory."""
+    if not outer:
+        return Mode.OFF, False
+    shared = global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans)
+    return global_memory.mode_of(plans, shared=shared), shared
+
+
+def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
     if mode is not Mode.OFF:
         yield from filter(None, (global_memory.refusal(plans),))
     looped, logged = called_in_loops(plans), recorded_sides(plans) if mode is Mode.OFF else (False, False)
@@ -48,13 +76,13 @@ def _reasons(module: Module, plans: dict[str, FunctionPlan], mode: Mode, isa: bo
         yield from _reasons_of(plan)
         if mode is not Mode.SYNCED and any(_polls(plan, logged, looped=plan.function.name in looped)):
             yield f"{plan.function.name} polls memory in a loop"
-    if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(module):
+    if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     if mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES):
         yield "threads may synchronise through memory"
 
 
-def recorded_sides(plans: dict[str, FunctionPlan]) -> tuple[bool, bool]:
+def recorded_sides(plans: Plans) -> tuple[bool, bool]:
     """Whether loads from global memory, and writes to it, can meet an asynchronous copy."""
     results = any(map(bulk.results, plans.values()))
     copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
@@ -78,7 +106,7 @@ def _nothing(work: Work) -> bool:
     return False
 
 
-def polls_shared(plans: dict[str, FunctionPlan]) -> bool:
+def polls_shared(plans: Plans) -> bool:
     """Whether loops poll shared memory, and the recorder keeps one round of each such poll (global_memory.py)."""
     looped = called_in_loops(plans)
     found = [each for plan in plans.values() for each in _polls(plan, (False, False), looped=plan.function.name in looped)]
@@ -133,14 +161,14 @@ def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
     return all(plan.names[name] < 2 for name in destinations(atomic))
 
 
-def _reads_flags(module: Module) -> bool:
+def _reads_flags(plans: Plans) -> bool:
     """Whether a strong load may be of a flag in global memory."""
-    return any(access.access == "read" and access.space in ("global", "generic") for access in _strong(module))
+    return any(access.access == "read" and access.space in ("global", "generic") for access in _strong(plans))
 
 
-def _strong(module: Module) -> Iterator[MemoryAccess]:
-    for function in module.functions:
-        for instruction in function.instructions():
+def _strong(plans: Plans) -> Iterator[MemoryAccess]:
+    for plan in plans.values():
+        for instruction in plan.function.instructions():
             row = lookup(instruction.parts)
             if row is not None and row.family in ("load", "store", "atomic", "reduction"):
                 yield from (access for access in row.accesses(instruction) if access.is_strong)

@@ -127,6 +127,11 @@ CASES: dict[str, tuple[str, bool, str]] = {
     "a size among the parameters": (ELECT + MINE + "shl.b32 %r10, %r7, 4;" + OUT.format("%r10"), True, CLEAN),
     "sizes of CTAs": (ELECT + MINE + "shl.b32 %r10, %r2, 4; add.s32 %r10, %r10, 208;" + OUT.format("%r10"), True, CLEAN),
     "sizes of CTAs that overlap": (ELECT + MINE + "shl.b32 %r10, %r2, 4; add.s32 %r10, %r10, 240;" + OUT.format("%r10"), False, RACY),
+    "copies that ignore their source": (
+        "setp.ne.u32 %p9, %r2, 1; @!%p9 st.global.u32 [%d1], %r1; @%p1 cp.async.ca.shared.global [%r5], [%d1], 16, %p9; cp.async.wait_all;",
+        False,
+        RACY,
+    ),
     "a leader stores": (ELECT + "mul.wide.u32 %d5, %r2, 4; add.s64 %d5, %d5, %d1; @%p4 st.global.u32 [%d5], %r2;", True, CLEAN),
     "leaders of two warps store": (ELECT + "mul.wide.u32 %d5, %r2, 4; add.s64 %d5, %d5, %d1; @%p3 st.global.u32 [%d5], %r1;", False, ""),
     "a leader stores at its lane": (ELECT + "@%p4 st.global.u32 [%d4], %r2;", True, CLEAN),
