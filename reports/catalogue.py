@@ -132,6 +132,23 @@ _OUT_OF_BOUNDS = CatalogueEntry(
     },
 )
 
+_FAULT = CatalogueEntry(
+    "fault",
+    "fault",
+    "error",
+    "the launch ended with a fault",
+    {
+        "trap": Situation("", "see why the thread comes to the trap at {first_at}", "a thread executed the trap at {first_at}"),
+        "assertion": Situation("", "see why the condition at {first_at} does not hold", "an assertion failed at {first_at}"),
+        "illegal-access": Situation(
+            "",
+            "check the indices and the sizes of the buffers; --device cpu names the instruction and the thread",
+            "the launch ended with a fault: a thread accessed memory that it must not",
+        ),
+        GENERAL: Situation("", "run it with --device cpu: that names the instruction, the thread and the condition"),
+    },
+)
+
 _BARRIER_MISUSE = CatalogueEntry(
     "barrier-misuse",
     "barrier misuse",
@@ -376,6 +393,7 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _LIFETIME,
         _REGISTER_HAZARD,
         _OUT_OF_BOUNDS,
+        _FAULT,
         GLOBAL_RACE,
     )
 }

@@ -12,11 +12,12 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
 from consan._errors import NotSupported
+from consan.backends.base import DeviceLost
 from consan.instrument.between import TextRelations
 from consan.reports.bounds import extent_named, outside
 from consan.reports.deadlocks import Phase, Poll
 from consan.reports.divergence import TOGETHER, executed_in_part
-from consan.reports.kinds import describe
+from consan.reports.kinds import GENERAL, describe
 from consan.reports.merging import merge_key
 from consan.reports.model import Access, Finding, plural
 from consan.reports.places import located as place_fields
@@ -44,6 +45,17 @@ _NOT_COOPERATIVE: Final = (
     "the barrier of a grid needs a cooperative launch (consan.launch(..., cooperative=True); in CuPy"
     " RawKernel(..., enable_cooperative_groups=True); cudaLaunchCooperativeKernel)"
 )
+_STOPS: Final = {"trap": "trap", "assert": "assertion"}  # faults by which a kernel stops itself, and their situations
+_FAULTS_OF_DEVICE: Final = {
+    "CUDA_ERROR_ASSERT": GENERAL,
+    "CUDA_ERROR_LAUNCH_FAILED": GENERAL,
+    "CUDA_ERROR_ILLEGAL_INSTRUCTION": GENERAL,
+    "CUDA_ERROR_INVALID_PC": GENERAL,
+    "CUDA_ERROR_HARDWARE_STACK_ERROR": GENERAL,
+    "CUDA_ERROR_ILLEGAL_ADDRESS": "illegal-access",
+    "CUDA_ERROR_MISALIGNED_ADDRESS": "illegal-access",
+    "CUDA_ERROR_INVALID_ADDRESS_SPACE": "illegal-access",
+}
 _ENDINGS: Final = {
     "trap": "executed trap",
     "assert": "failed an assertion",
@@ -132,10 +144,14 @@ def located(error: NotSupported, prepared: Prepared) -> NotSupported:
 def _ending(fault: Fault, prepared: Prepared, entry: str) -> str:
     place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     where = _at(place) if place else ""
-    message = _NOT_COOPERATIVE if place and _of_grid_barrier(place) else fault.message
-    detail = f": {message}" if message not in ("", fault.kind) else ""
+    detail = _detail(fault, place)
     what = _ENDINGS.get(fault.kind, f"ended with {fault.kind}")
     return f"{entry} {what}{where}, CTA {fault.ctaid}, thread {fault.tid}{detail}: the rest of the launch did not run"
+
+
+def _detail(fault: Fault, place: Place | None) -> str:
+    message = _NOT_COOPERATIVE if place and _of_grid_barrier(place) else fault.message
+    return f": {message}" if message not in ("", fault.kind) else ""
 
 
 def _of_grid_barrier(place: Place) -> bool:
@@ -152,6 +168,7 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
     """Findings about the end of one launch on the virtual machine."""
     found = [_fault(fault, prepared, entry) for fault in stats.faults if fault.kind in _ADDRESS_FAULTS]
     found += [_divergence(fault, prepared, entry) for fault in stats.faults if fault.kind == _DIVERGENT]
+    found += [_stopped(fault, prepared, entry) for fault in stats.faults if fault.kind in _STOPS]
     found += [_illegal(fault, prepared, entry) for fault in stats.faults if fault.kind == _ILLEGAL]
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
@@ -211,6 +228,24 @@ def _illegal(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     access = Access(role=role, op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
     finding = describe(Finding(kind=_MISUSE, kernel=entry, accesses=(access,)), "illegal")
     return _with_message(finding, f"{finding.message}: {fault.message}; the launch ended there")
+
+
+def _stopped(fault: Fault, prepared: Prepared, entry: str) -> Finding:
+    """A trap or an assertion that failed. The machine gives the condition."""
+    place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
+    situation = _STOPS[fault.kind]
+    access = Access(role=situation, op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
+    finding = describe(Finding(kind="fault", kernel=entry, accesses=(access,)), situation)
+    return _with_message(finding, f"{finding.message}{_detail(fault, place)}; the launch ended there")
+
+
+def fault_of_device(entry: str, error: DeviceLost) -> list[Finding]:
+    """The finding for an error that only a kernel causes: the driver tells no place, and `entry` is the kernel or who it can be."""
+    situation = _FAULTS_OF_DEVICE.get(error.name)
+    if situation is None:
+        return []
+    finding = describe(Finding(kind="fault", kernel=entry if entry.isidentifier() else "unknown"), situation)
+    return [_with_message(finding, f"{finding.message} ({error.name}; {entry})")]
 
 
 def _outside(access: Access) -> dict[str, str]:

@@ -142,6 +142,7 @@ class SessionWatch:
     def device_lost(self, entry: str, error: DeviceLost) -> None:
         """Tell that a kernel has broken the device."""
         self._device.lost = True
+        self.findings.add(endings.fault_of_device(entry, error))
         how = f"{error.name}{_CAUSES.get(error.name, '')}"
         self.reasons[f"{entry} ended with {how}: the launches after it did not run, and counts are lower bounds"] = None
 

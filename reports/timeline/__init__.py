@@ -26,6 +26,7 @@ _SHAPES: Final[dict[str, Callable[[Finding], Timeline]]] = {
     "scope": scope,
     "uninitialized-read": uninitialised,
     "out-of-bounds": outside,
+    "fault": misuse,
     "barrier-misuse": misuse,
     "tcgen05-misuse": misuse,
     "clc-misuse": misuse,

@@ -20,6 +20,7 @@ _CAPTIONS: Final = {
     "register-hazard": "The warp and the tensor core use the same registers in no order.",
     "uninitialized-read": "Nothing has written the bytes that (1) loads.",
     "out-of-bounds": "(1) touches bytes outside of the memory.",
+    "fault": "(1) ends the launch.",
     "barrier-misuse": "The barrier is used against its protocol.",
     "missing-tcgen05-fence": "Relaxed operations order (1) before (2), and tensor memory needs tcgen05.fence beside them.",
     "tcgen05-misuse": "Tensor memory is used against its protocol.",

@@ -185,8 +185,10 @@ def test_findings_survive_a_launch_that_ends_badly(device: str, how: int, word: 
     if device == "cpu" and how == 3:
         assert _lines(report, "out-of-bounds") == {("wild",)}
     elif device == "cpu":
+        assert _lines(report, "fault")
         assert any(word in reason for reason in report["incomplete"])  # type: ignore[attr-defined]
     else:
+        assert ["CUDA_ERROR" in finding["message"] for finding in report["findings"] if finding["kind"] == "fault"] == [True]  # type: ignore[attr-defined]
         assert any("CUDA_ERROR" in reason and "lower bounds" in reason for reason in report["incomplete"])  # type: ignore[attr-defined]
 
 

@@ -134,10 +134,12 @@ def test_an_inlined_access_names_the_call_as_well() -> None:
     assert [markers(SOURCE).get(frame.line) for frame in finding.accesses[0].inlined] == ["call"]
 
 
-def test_a_trap_makes_the_run_incomplete_and_names_its_line() -> None:
+def test_a_trap_is_a_finding_and_names_its_line() -> None:
     report = run(7)
     (line,) = [line for line, name in markers(SOURCE).items() if name == "trap"]
-    assert report.verdict == "incomplete"
+    (finding,) = report.findings
+    (access,) = finding.accesses
+    assert (report.verdict, finding.kind, access.line, access.thread) == ("violations", "fault", line, (41, 0, 0))
     assert any("trap" in reason and f"kernel.cu:{line}" in reason and "(41, 0, 0)" in reason for reason in report.incomplete)
 
 
