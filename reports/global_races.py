@@ -87,6 +87,19 @@ BETWEEN_LAUNCHES: Final = {
     ),
 }
 
+# A race of D17, in one CTA or between two.
+WEAKER_FENCES: Final = {
+    "weaker-fences": Situation(
+        "fence.sc on both sides: each thread has a fence, another thread sets or reads the flag, and only fence.sc orders that (ISA 8.9.4;"
+        " policy isa, D17: shipped code uses weaker fences)",
+        "make the fences between {first_at} and {second_at} fence.sc ({gpu_fence}), or put the release into the thread that sets the flag,"
+        " behind the barrier, and the acquire into the one that reads it",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} are ordered by weaker fences than the ISA asks for",
+        "warning",
+        "isa",
+    ),
+}
+
 GLOBAL_RACE: Final = CatalogueEntry(
     "global-race",
     "race on global memory",
@@ -166,6 +179,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         ),
         **READ_ONLY,
         **BETWEEN_LAUNCHES,
+        **WEAKER_FENCES,
         "same-value": Situation(
             "a synchronisation between the CTAs",
             "let one CTA store it, or make the stores atomic",

@@ -20,6 +20,7 @@ from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status,
 from consan.instrument.record.global_memory import Mode
 
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
+_STRICT = 2  # of `UnitInput.isa`: no weaker fence is taken for a fence.sc (D17)
 MOST_BESIDE = 1 << 22  # those that are kept for a comparison with other launches
 
 
@@ -76,7 +77,12 @@ def check_grid(
         keeps = keep and not descending and level is Level.EXACT
         return _replay(tables, histories, mode, level, descending=descending, whole=whole, isa=isa, most=most, keep=keeps)
 
-    return [scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas) for descending in orders]
+    done = [scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas) for descending in orders]
+    if isa and mode is Mode.SYNCED:
+        for each, descending in zip(done, orders, strict=True):
+            strict = _replay(tables, histories, mode, Level.EXACT, descending=descending, whole=whole, isa=_STRICT, most=most, keep=False)
+            each.records += scopes.of_weaker_fences(each.records, strict.records)
+    return done
 
 
 def _replay(
@@ -87,7 +93,7 @@ def _replay(
     *,
     descending: bool,
     whole: bool,
-    isa: bool,
+    isa: int,
     most: int,
     keep: bool,
 ) -> GridChecked:

@@ -70,7 +70,7 @@ class UnitInput(ctypes.Structure):
         *,
         descending: bool,
         level: Level = Level.EXACT,
-        isa: bool = False,
+        isa: int = 0,
     ) -> UnitInput:
         """The input for one history. The arrays must outlive it; the log must be contiguous."""
         blocks, events = tables

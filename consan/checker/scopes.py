@@ -70,6 +70,15 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
     return replace(exact, of_units=[record for record, stays in zip(exact.of_units, stay, strict=True) if stays])
 
 
+def of_weaker_fences(exact: list[np.void], strict: list[np.void]) -> list[np.void]:
+    """The races that only a strict replay has, which takes no weaker fence for a fence.sc (SEMANTICS D17)."""
+    known = {_pair(record) for record in exact}
+    found = [record.copy() for record in _unordered(strict) if _pair(record) not in known]
+    for record in found:
+        record["reason"] = Reason.WEAKER_FENCES
+    return found
+
+
 def _lack_more(scoped: list[np.void], wide: list[np.void]) -> None:
     """A race that remains under wide scopes is no `scope`: the report names the race that remains."""
     left = {_pair(record): record for record in _unordered(wide)}

@@ -52,6 +52,7 @@ from consan.session.watch import SessionWatch
 if TYPE_CHECKING:
     from consan.options import KernelFilter
 
+
 class Session:
     """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
 

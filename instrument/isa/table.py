@@ -77,9 +77,7 @@ def _fitting(parts: tuple[str, ...], at: int) -> Iterator[str]:
 # synchronisation, because a sanitizer must not overlook new instructions of that kind.
 _WITHOUT_MEMORY = frozenset({"arithmetic", "control", "call", "warp-collective", "mma", "address", "texture", "surface"})
 _HARMLESS = frozenset(
-    name
-    for name, rows in _INDEX.items()
-    if all(row.status == "neutral" and row.family in _WITHOUT_MEMORY for row in rows)
+    name for name, rows in _INDEX.items() if all(row.status == "neutral" and row.family in _WITHOUT_MEMORY for row in rows)
 )
 
 

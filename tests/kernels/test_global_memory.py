@@ -30,7 +30,7 @@ def _launch(path: Path, racy: bool, seed: int = 0, device: str = "cpu") -> tuple
     if racy and device not in spec.backends:
         pytest.skip(f"the chip's timing decides whether it shows: only on {spec.backends}")
     args = spec.fresh_args()
-    options = {"smem": spec.smem, "device": device, "seed": seed}
+    options = {"smem": spec.smem, "device": device, "seed": seed, "policy": spec.policy}
     report = consan.launch(_kernel(path, racy), spec.grid, spec.block, spec.parameters(args), **options)
     assert "global-memory" in report.checked, report.notes
     return report, args

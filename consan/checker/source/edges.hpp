@@ -21,7 +21,8 @@ struct Deficit {
 
 class Edges {
   public:
-    Edges(Views &views, const Flags &flags) : views_(views), flags_(flags) {}
+    // `strict`: no fence and no acquire stands for a fence.sc (D17).
+    Edges(Views &views, const Flags &flags, bool strict) : views_(views), flags_(flags), strict_(strict) {}
 
     // After the strong accesses have been read.
     void start(u32 units, u32 threads) {
@@ -38,8 +39,9 @@ class Edges {
         Scope scope = views_.scope(event);
         Thread &own = threads_[unit][thread];
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
-        if (order & TAKES) take_behind_sc(unit, thread, scope), acquire(unit, thread, own, scope, 0, false);
-        bool sc = order & GIVES && scope >= GPU_SCOPE;  // weaker ones too (D17)
+        if (order & TAKES && (!strict_ || order & IS_SC)) take_behind_sc(unit, thread, scope);
+        if (order & TAKES) acquire(unit, thread, own, scope, 0, false);
+        bool sc = order & (strict_ ? IS_SC : GIVES) && scope >= GPU_SCOPE;
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
         Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site, sc);
@@ -60,7 +62,7 @@ class Edges {
             const Carried &each = handed[i];
             if (each.layer == LOOSE) loosen(number, each, hop);
             else if (hop && each.layer == KNOWN) expect(own, each, access);
-            else if (hop && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
+            else if (hop && !strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
             else if (hop) note_sc(access, each.moment);
         }
         if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
@@ -210,7 +212,7 @@ class Edges {
     }
 
     // G6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
-    // well: D17 reports them under --policy isa only.
+    // well, but for a strict replay (D17).
     void note_sc(const FlagAccess &access, const Moment &moment) {
         Thread &own = threads_[access.unit][access.thread];
         if (own.sc_actor == NOTHING) {
@@ -247,6 +249,7 @@ class Edges {
 
     Views &views_;
     const Flags &flags_;
+    const bool strict_;
     std::vector<std::vector<Carried>> carried_;      // by write
     std::vector<std::vector<Observer>> observers_;    // by write
     std::vector<bool> done_;

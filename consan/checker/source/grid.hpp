@@ -5,7 +5,7 @@
 #include "sides.hpp"
 
 struct Grid {
-    Grid(const GridInput &given) : input(given), edges(views, flags), findings(given.one.records, given.capacity), kept(given, views), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings, kept) {}
+    Grid(const GridInput &given) : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings, kept) {}
 
     const GridInput &input;
     Views views;
