@@ -217,8 +217,8 @@ def _fault(fault: Fault, prepared: Prepared, entry: str) -> Finding:
 def _alignment(fault: Fault) -> str:
     """By how much the address misses a multiple of the access's width."""
     beyond = fault.address % fault.nbytes if fault.nbytes else 0
-    by = f"{plural(beyond, 'byte')} beyond" if beyond else "not"
-    return f"the address is {by} a multiple of {fault.nbytes}"
+    what = f"{plural(beyond, 'byte')} beyond a multiple" if beyond else "no multiple"
+    return f"the address is {what} of {fault.nbytes}"
 
 
 def _illegal(fault: Fault, prepared: Prepared, entry: str) -> Finding:
@@ -245,7 +245,7 @@ def fault_of_device(entry: str, error: DeviceLost) -> list[Finding]:
     if situation is None:
         return []
     finding = describe(Finding(kind="fault", kernel=entry if entry.isidentifier() else "unknown"), situation)
-    return [_with_message(finding, f"{finding.message} ({error.name}; {entry})")]
+    return [_with_message(finding, f"{finding.message}: {error.name} ({entry})")]
 
 
 def _outside(access: Access) -> dict[str, str]:

@@ -24,6 +24,7 @@ from consan.toolchain.cache import CACHE, key
 
 _SETMAXNREG = re.compile(r"^[ \t]*(?:@!?%\w+[ \t]+)?setmaxnreg\.[^;\n]*;", re.M)
 _BOUNDS = re.compile(r"\.(?:max|req)ntid\b")
+_IGNORED = "'setmaxnreg' ignored"  # C7508: no bounds fix the number of registers with which a warp starts
 _NO_SETMAXNREG = "setmaxnreg was left out: with hooks, the registers that it leaves to some warps do not suffice"
 _MAX_LAUNCHABLE = 64  # registers with which a CTA of 1024 threads starts
 _FEWEST = 32  # registers at which 2048 threads fill a multiprocessor
@@ -50,7 +51,8 @@ def _source() -> bytes:
 
 def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fast: bool = False) -> tuple[bytes, tuple[str, ...]]:
     """The cubin of an instrumented module, and notes for the report. `plain` is its text without hooks."""
-    used = [info.registers for info in assemble.assemble_cached(plain, architecture).info.values()]
+    before = assemble.assemble_cached(plain, architecture)
+    used = [info.registers for info in before.info.values()]
     most = -(-max(used, default=_MAX_LAUNCHABLE) // 8) * 8
     cap = min(max(_FEWEST if done.communicates else _MAX_LAUNCHABLE, most), 255)
     options = (f"--maxrregcount={cap}",)
@@ -59,7 +61,8 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
         found = _with_few(done.ptx, architecture, most, options)
         if found is not None:
             return found.cubin, ()
-    text = _capped(done.ptx, cap) if done.communicates else done.ptx
+    ptx = _without_ignored(before, done.ptx)
+    text = _capped(ptx, cap) if done.communicates else ptx
     try:
         return assemble.assemble_cached(text, architecture, options=options, fast=fast).cubin, ()
     except UsageError as error:
@@ -72,8 +75,9 @@ def assemble_with_hooks(plain: str, done: Instrumented, architecture: str, *, fa
 
 def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.Assembled:
     """A recorded module, with the plain kernel's number of registers if it then needs no stack for them; else with up to 16 more."""
-    before = assemble.assemble_cached(plain, architecture).info
-    most = max(_FEWEST, -(-max((info.registers for info in before.values()), default=_FEWEST) // 8) * 8)
+    before = assemble.assemble_cached(plain, architecture)
+    recorded = _without_ignored(before, recorded)
+    most = max(_FEWEST, -(-max((info.registers for info in before.info.values()), default=_FEWEST) // 8) * 8)
     for cap in (most, most + 8, most + 16):
         options = (f"--maxrregcount={cap}",)
         try:
@@ -85,6 +89,15 @@ def assemble_recorded(plain: str, recorded: str, architecture: str) -> assemble.
         if all(info.spill_loads + info.spill_stores == 0 for info in found.info.values()):
             return found
     return assemble.assemble_cached(recorded, architecture)
+
+
+def _without_ignored(plain: assemble.Assembled, ptx: str) -> str:
+    """The text without setmaxnreg, if the assembler ignores it in the plain module, whose bounds fix no number of registers.
+
+    With the limits below it would take effect: `dec` to more registers than a warp has is an illegal instruction, and `inc` to more than
+    the CTA has waits for ever (PTX ISA 9.7.19.5).
+    """
+    return _SETMAXNREG.sub("", ptx) if any(_IGNORED in warning for warning in plain.warnings) else ptx
 
 
 def _gives_registers_away(ptx: str) -> bool:

@@ -11,6 +11,7 @@ from record_support import file_of, kernel, twin_file
 import consan
 from consan.instrument.record import record
 from consan.instrument.record.text import PLACES
+from consan.toolchain import registers
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.nvrtc import compile_ptx
 from consan.toolchain.registers import assemble_recorded
@@ -90,3 +91,42 @@ def test_its_records_are_found(sync: str, kinds: set[str]) -> None:
     report = consan.launch(_full_of_constants(16384, sync), 1, 64, [np.zeros(64, np.float32)], device="cpu", engine="record")
     assert [kernel.engine for kernel in report.kernels] == ["record"]
     assert {finding.kind for finding in report.findings} == kinds
+
+
+_GIVES_AWAY = """.version 8.0
+.target sm_90a
+.address_size 64
+.visible .entry k(.param .u64 out) BOUNDS
+{
+ .reg .b32 %r<4>; .reg .b64 %rd<4>; .reg .pred %p<2>;
+ ld.param.u64 %rd1, [out];
+ mov.u32 %r1, %tid.x;
+ setp.lt.u32 %p1, %r1, 128;
+ @%p1 bra MORE;
+ setmaxnreg.dec.sync.aligned.u32 40;
+ bra END;
+MORE:
+ setmaxnreg.inc.sync.aligned.u32 232;
+END:
+ mul.wide.u32 %rd2, %r1, 4;
+ add.u64 %rd3, %rd1, %rd2;
+ st.global.u32 [%rd3], %r1;
+ ret;
+}
+"""
+
+
+@pytest.mark.parametrize(("bounds", "takes_effect"), [("", False), (".maxntid 256", False), (".maxntid 256\n.minnctapersm 1", True)])
+def test_setmaxnreg_takes_effect_only_where_it_does_in_the_plain_kernel(
+    bounds: str, takes_effect: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Without bounds the assembler ignores it. A limit on the registers fixes their number: `dec 40` of 32 is an illegal instruction."""
+    ptx, texts = _GIVES_AWAY.replace("BOUNDS", bounds), []
+    assemble = registers.assemble.assemble_cached
+    monkeypatch.setattr(registers.assemble, "assemble_cached", lambda text, *a, **k: (texts.append(text), assemble(text, *a, **k))[1])
+    found = assemble_recorded(ptx, record(ptx).ptx, "sm_90a")
+    plain = assemble(ptx, "sm_90a")
+    assert ("'setmaxnreg' ignored" in plain.log) != takes_effect
+    assert ("setmaxnreg" in texts[-1]) == takes_effect
+    if takes_effect:
+        assert found.info["k"].registers == plain.info["k"].registers

@@ -225,7 +225,7 @@ def test_a_fault_is_told_of_the_launch_that_made_it(fails_at: int, backend: Stre
     report = framework.session.report()
     (finding,) = report.findings
     assert (finding.kind, finding.kernel) == ("fault", "unknown")
-    assert "CUDA_ERROR_ILLEGAL_ADDRESS; other, or a kernel beside it" in finding.message
+    assert "CUDA_ERROR_ILLEGAL_ADDRESS (other, or a kernel beside it" in finding.message
     assert any(why.startswith("other, or a kernel beside it") and "CUDA_ERROR_ILLEGAL_ADDRESS" in why for why in report.incomplete)
     assert any(why.startswith("other left no record") for why in report.incomplete)
     assert sum(kernel.launches for kernel in report.kernels) == fails_at
