@@ -1,4 +1,6 @@
-"""Verified fixes: the first repair of each finding with which the replay of the recorded launch no longer has it, and has no other.
+"""Verified fixes: the first repair of each finding with which the replay of the recorded launch has no finding at all.
+
+All findings of a launch are repaired together, one after the other; a repair that leaves one of another kind or place is none.
 
 The number of repairs that are tried, and the lane events and the time of their replays, are bounded: a launch without findings costs
 nothing.
@@ -18,7 +20,8 @@ from consan.checker.questions import Answer, Questions
 from consan.checker.recorder import Checked
 from consan.checker.repairs import Repairs
 from consan.checker.uniting import Key
-from consan.instrument.abi.events import Kind
+from consan.checker.whole_barriers import are_whole, own_barriers
+from consan.instrument.abi.events import FindingFlags, Kind
 from consan.instrument.sites import Site
 
 MOST_TRIES = 320  # of a finding
@@ -32,7 +35,7 @@ _IN_GLOBAL = (Kind.GLOBAL_RACE, Kind.SCOPE)
 
 @dataclass(frozen=True)
 class Fix:
-    """A repair that removes a finding. `left`: findings of the launch that it does not remove."""
+    """A repair that removes a finding. `left`: findings of the launch that it does not remove; of one that is verified, 0."""
 
     steps: tuple[RepairStep, ...]
     change: Change
@@ -60,6 +63,11 @@ def verified_fixes(questions: Questions, checked: Checked, depends: Callable[[se
     return _Search(questions, checked, only=only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
 
 
+def _left(answer: Answer) -> int:
+    """The findings of an answer, but for equal values: these change no result."""
+    return sum(not key[1] & FindingFlags.SAME_VALUE for key in answer.found)
+
+
 class _Search:
     """The search for the fixes of one launch."""
 
@@ -73,17 +81,18 @@ class _Search:
         for number, key in enumerate(self._checked.keys):
             groups.setdefault(self._name(key), []).append(number)
         fixed = [name for name, numbers in list(groups.items())[:MOST_PAIRS] if self._is_fixed(name, self._checked.found[numbers[0]])]
-        return {number: fix for name in fixed for fix in (self._best(name),) for number in groups[name]}
+        best = ((name, self._best(name)) for name in fixed)
+        return {number: fix for name, fix in best if not fix.left for number in groups[name]}
 
     def _best(self, name: tuple[Any, ...]) -> Fix:
         """The repair that leaves least, of those that remove a finding; the first of several."""
-        good = [Fix(repair.steps, repair.change, len(answer.found)) for repair, answer in self._good if self._removes(name, answer)]
+        good = [Fix(repair.steps, repair.change, _left(answer)) for repair, answer in self._good if self._removes(name, answer)]
         return min(good, key=lambda fix: fix.left)
 
     @property
     def _base(self) -> Repair | None:
         """The repair of the findings that came before this one. A later repair is tried together with it, because the report names both."""
-        return min(self._good, key=lambda good: len(good[1].found))[0] if self._good else None
+        return min(self._good, key=lambda good: _left(good[1]))[0] if self._good else None
 
     def _name(self, key: Key) -> tuple[Any, ...]:
         """The pair of statements."""
@@ -102,12 +111,12 @@ class _Search:
             if self._questions.exhausted or number >= tries:
                 break
             repair = base + each if base else each
-            if repair is None:
+            if repair is None or not are_whole(repair.change, self._questions.places, self._questions.passes):
                 continue
-            answer = self._questions.ask(repair.change)
+            answer = self._questions.ask(own_barriers(repair.change, self._questions.places, self._questions.launched.block))
             if self._removes(name, answer):
                 self._good.append((repair, answer))
-                if not answer.found:
+                if not _left(answer):
                     break
                 tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
         return any(self._removes(name, answer) for _, answer in self._good)

@@ -22,7 +22,7 @@ from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked, check
 from consan.checker.replay import History
 from consan.checker.uniting import Key
-from consan.checker.walks import Walked, walk
+from consan.checker.walks import Walked, passes_of, walk
 from consan.instrument.record import Recorded
 
 
@@ -112,6 +112,11 @@ class Questions:
         """Counts of the events and blocks in the logs."""
         groups = self.launch.grouped(self.limit).groups
         return walk(zip(self.each_history(), (len(group.members) for group in groups), strict=True), self.recorded.templates)
+
+    @functools.cached_property
+    def passes(self) -> list[dict[int, npt.NDArray[np.int64]]]:
+        """How often each thread passed each block, of each history."""
+        return [passes_of(history, self.recorded.templates) for history in self.each_history()]
 
     @property
     def exhausted(self) -> bool:

@@ -50,6 +50,17 @@ def walk(histories: Iterable[tuple[History, int]], templates: Iterable[Template]
     return found
 
 
+def passes_of(history: History, templates: Iterable[Template]) -> dict[int, npt.NDArray[np.int64]]:
+    """How often each thread passed each block: CTAs x threads, by the number of the block."""
+    steps = steps_of(history.log, templates)
+    found: dict[int, npt.NDArray[np.int64]] = {}
+    for lanes, _, numbers in steps:
+        for number in np.unique(numbers):
+            passes = found.setdefault(int(number), np.zeros(steps.lanes, np.int64))
+            passes[lanes[numbers == number]] += 1
+    return {number: passes.reshape(history.ctas, -1)[:, : history.threads] for number, passes in found.items()}
+
+
 @dataclass
 class Steps:
     """The blocks of a log: all lanes at once, a block each at a time: lanes, places in the log, numbers of the blocks."""

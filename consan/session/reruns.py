@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import contextlib
 import itertools
-import math
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -23,6 +22,7 @@ from consan.checker.repairs import Repairs
 from consan.checker.text_paths import TextRepair
 from consan.checker.text_places import TextPlaces
 from consan.checker.text_repairs import TextRepairs
+from consan.checker.whole_barriers import own_barriers_in_text
 from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
@@ -100,9 +100,8 @@ class Reruns:
                 most = min(most, len(seen) + MORE_REPAIRS) if left else 0  # perhaps one removes all findings
 
     def _for_all(self, fix: VerifiedFix) -> VerifiedFix:
-        """With barriers that are added for all threads of the CTA: one that some threads do not reach must not pass because they exit."""
-        counted = f"bar.sync 0, {math.prod(self.block)};"
-        return replace(fix, edits=tuple((start, end, text.replace("bar.sync 0;", counted)) for start, end, text in fix.edits))
+        """With barriers that all threads of the CTA have to pass: one that some do not reach must not pass because they exit."""
+        return replace(fix, edits=own_barriers_in_text(fix.edits, self.module.text, self.block))
 
     def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
         """The findings that the changed kernel still has; None if it is no repair."""

@@ -1,0 +1,90 @@
+"""Instructions for whole CTAs or warps that a repair adds: all threads must pass each of them, equally often and in the same sequence.
+
+CUDA C++ demands it of `__syncthreads()`, and `bar.sync 0` does not show it: threads that wait at other ones, or have exited, make up the
+count. How often, the log says. For the sequence a repair is tried with a barrier of its own for each place, and with the number of all
+threads: one that they pass in another sequence ends in a deadlock. The ISA demands the same of the lanes of a warp for `.aligned`.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from collections.abc import Iterable, Iterator, Mapping
+from dataclasses import replace
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.changes import Change, EventPlaces
+from consan.checker.pieces import ALL_THREADS
+from consan.instrument.record.templates import LANES, NO_WORD, Event, Flag, TemplateEvent
+
+_BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
+_NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
+_ADDED: Final = re.compile(r"\bbar\.sync 0;")
+
+_OF_WARPS: Final = frozenset(
+    (Event.PRODUCT_COMMIT, Event.PRODUCT_WAIT, Event.PRODUCT_FENCE, Event.TENSOR_WAIT, Event.CLUSTER_ARRIVE, Event.CLUSTER_WAIT)
+)
+
+
+def are_whole(change: Change, places: EventPlaces, passes: Iterable[Mapping[int, npt.NDArray[np.int64]]]) -> bool:
+    """Whether all threads pass what a change adds for all. `passes`: of each history, how often threads passed a block (walks.passes_of)."""
+    added = [(spot[0], event) for spot, events in change.items() for event in events if event.site not in _own(places[spot])]
+    of_ctas = {number for number, event in added if _is_of_all(event)}
+    of_warps = {number for number, event in added if event.kind in _OF_WARPS and not event.site}
+    return all(
+        _are_equal(each[number], each[number].shape[1] if number in of_ctas else LANES)
+        for each in passes
+        for number in of_ctas | of_warps
+        if number in each
+    )
+
+
+def _are_equal(passes: npt.NDArray[np.int64], size: int) -> bool:
+    """Whether threads that come one after the other pass equally often, `size` at a time."""
+    first = np.arange(passes.shape[1]) // size * size
+    return bool((passes == passes[:, first]).all())
+
+
+def own_barriers(change: Change, places: EventPlaces, block: tuple[int, int, int]) -> Change:
+    """The change with a barrier of its own at each place to which it brings one of all threads."""
+    used = {event.a for template in places.templates.values() for event in template.events if event.kind == Event.BARRIER}
+    numbers, count = _free(used), _threads(block)
+    return {
+        spot: tuple(
+            replace(event, a=next(numbers), b=count) if _is_of_all(event) and event.site not in _own(places[spot]) else event
+            for event in events
+        )
+        for spot, events in sorted(change.items())
+    }
+
+
+def own_barriers_in_text(edits: Iterable[tuple[int, int, str]], ptx: str, block: tuple[int, int, int]) -> tuple[tuple[int, int, str], ...]:
+    """The same for edits of a text. A barrier that replaces one keeps its number."""
+    numbers, count = _free({int(number) for number in _NAMED.findall(ptx)}), _threads(block)
+    return tuple(
+        (start, end, _ADDED.sub(lambda _, own=start == end: f"bar.sync {next(numbers) if own else 0}, {count};", text))
+        for start, end, text in edits
+    )
+
+
+def _own(event: TemplateEvent) -> tuple[int, ...]:
+    """The site of a barrier that may be altered in its place; what is added has none."""
+    return (event.site,) if event.kind == Event.BARRIER and event.site else ()
+
+
+def _is_of_all(event: TemplateEvent) -> bool:
+    waits = event.kind == Event.BARRIER and bool(event.flags & Flag.WAITS)
+    return waits and event.b == ALL_THREADS and event.b_word == event.a_word == NO_WORD
+
+
+def _free(used: set[int]) -> Iterator[int]:
+    """Barriers that the kernel does not use; all in turn, if that is every one."""
+    return itertools.cycle([number for number in reversed(range(1, _BARRIERS)) if number not in used] or range(1, _BARRIERS))
+
+
+def _threads(block: tuple[int, int, int]) -> int:
+    return -(-math.prod(block) // LANES) * LANES
