@@ -31,7 +31,7 @@ _OF_WARPS: Final = frozenset(
 
 
 def are_whole(change: Change, places: EventPlaces, passes: Iterable[Mapping[int, npt.NDArray[np.int64]]]) -> bool:
-    """Whether all threads pass what a change adds for all. `passes`: of each history, how often threads passed a block (walks.passes_of)."""
+    """Whether all threads pass what a change adds for all. `passes`: of each history (walks.passes_of)."""
     added = [(spot[0], event) for spot, events in change.items() for event in events if event.site not in _own(places[spot])]
     of_ctas = {number for number, event in added if _is_of_all(event)}
     of_warps = {number for number, event in added if event.kind in _OF_WARPS and not event.site}
