@@ -36,6 +36,7 @@ RULES = {
     "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, clocks_.join(pasts));", "", "reduction_no_syncwarp", False),
     "warp barriers: members": ("replay.cpp", "return misuse(thread, (u32)event.site, NOT_IN_MASK), true;", "return true;", "warp_sync_not_in_mask", True),
     "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
+    "divergence: lanes that go on": ("divergence.hpp", "return point.passable() && (odd || gone);", "return false;", "divergent_shfl_then_syncwarp", True),
     "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
     "copies: in flight": ("copies.hpp", "findings_.add(refills(item, access, cell) ? overtaken(item, access) : found);", "", "cp_async_no_wait", True),
     "copies: refills": ("copies.hpp", "refills(item, access, cell) ? overtaken(item, access) : found", "found", "cp_async_refill_too_early", True),

@@ -40,6 +40,8 @@ class Divergence {
             if ((flags & MASKED) != (other.flags & MASKED)) return false;
             return flags & MASKED ? key == other.key && members == other.members : site == other.site;
         }
+        // shfl, vote, match and redux: what they give for lanes that are missing is undefined, and nothing else is. The others go on.
+        bool passable() const { return (flags & (MASKED | WAITS | ALIGNED)) == MASKED; }
     };
     struct Join {
         u32 site, passes;
@@ -48,19 +50,20 @@ class Divergence {
         std::vector<Point> points;
         std::vector<Join> joins;
         size_t at = 0;
-        bool ended = false;
+        bool ended = false, passes = false;
         const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
     };
 
     void check(u32 first, u32 count) {
         lanes_.assign(count, Lane());
         for (u32 lane = 0; lane < count; ++lane) read(first + lane, lanes_[lane]);
-        for (bool moved = true; moved;) {
-            moved = false;
-            for (u32 lane = 0; lane < count; ++lane) moved |= work_off(first, lane);
-        }
-        for (u32 lane = 0; lane < count; ++lane)
-            if (lanes_[lane].here()) look_at(first, lane);
+        do {
+            for (bool moved = true; moved;) {
+                moved = false;
+                for (u32 lane = 0; lane < count; ++lane) moved |= work_off(first, lane);
+            }
+            for (u32 lane = 0; lane < count; ++lane) lanes_[lane].passes = lanes_[lane].here() && look_at(first, lane);
+        } while (pass());
     }
 
     void read(u32 thread, Lane &lane) {
@@ -109,23 +112,34 @@ class Divergence {
         return true;
     }
 
-    void look_at(u32 first, u32 lane) {
+    // Returns whether the lane goes on although other members never come.
+    bool look_at(u32 first, u32 lane) {
         const Point &point = *lanes_[lane].here();
         u32 there = 0, odd = 0, odd_site = 0, gone = 0, gone_site = 0;
+        bool blamed = false;
         for (u32 other = 0; other < lanes_.size(); ++other) {
             if (!is_member(point, other) && other != lane) continue;
             const Point *elsewhere = lanes_[other].here();
             if (is_at(other, point)) {
                 there |= 1u << other;
             } else if (elsewhere && is_member(*elsewhere, lane)) {
+                if (elsewhere->passable() && !point.passable()) continue;
                 odd |= 1u << other, odd_site = elsewhere->site;
+                blamed |= point.site <= odd_site || (point.passable() && !elsewhere->passable());
             } else if (u32 site = past(other, point)) {
                 gone |= 1u << other, gone_site = site;
             }
         }
-        if (odd && point.site <= odd_site) report(first, point, there, odd_site, odd, 0, ELSEWHERE);
+        if (blamed) report(first, point, there, odd_site, odd, 0, ELSEWHERE);
         if (odd) stop_at(first, point, there);
         if (gone) report(first, point, there, gone_site, gone, 0, PAST);
+        return point.passable() && (odd || gone);
+    }
+
+    bool pass() {
+        bool any = false;
+        for (Lane &lane : lanes_) any |= lane.passes, lane.at += lane.passes;
+        return any;
     }
 
     void stop_at(u32 first, const Point &point, u32 there) {

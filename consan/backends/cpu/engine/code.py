@@ -14,7 +14,15 @@ import numpy.typing as npt
 
 from consan.backends.cpu.decode.address import GlobalLocator
 from consan.backends.cpu.decode.operands import MALFORMED, DecodeContext, is_of_hooks
-from consan.backends.cpu.decode.program import CodeBlock, FunctionCode, MemoryVariable, ParamVariable, RegisterVariable, waits_for_warpgroup
+from consan.backends.cpu.decode.program import (
+    CodeBlock,
+    FunctionCode,
+    MemoryVariable,
+    ParamVariable,
+    RegisterVariable,
+    is_aligned,
+    waits_for_warpgroup,
+)
 from consan.backends.cpu.decode.reach import HOOKS, RUNTIME, Reach
 from consan.backends.cpu.decode.special import SpecialRegisters
 from consan.backends.cpu.decode.steps import Step
@@ -53,7 +61,7 @@ class BoundBlock:
 
     __slots__ = (
         *("bound", "code", "effects", "end", "fulls", "function", "glances", "looks", "members", "polls", "position", "publishes"),
-        *("sees", "size", "steps", "together"),
+        *("masked", "sees", "size", "steps", "together"),
     )
 
     def __init__(self, function: BoundFunction, code: CodeBlock) -> None:
@@ -72,6 +80,7 @@ class BoundBlock:
         self.fulls: list[Any] = []
         self.end: control.End = control.fall_off
         self.members: Array | None = None  # member masks of a collective at the start of the block
+        self.masked = False  # an operand of the collective names its members
         self.together = False  # the collective is one of the whole warpgroup: wgmma.wait_group
 
     def bind(self) -> None:
@@ -86,6 +95,7 @@ class BoundBlock:
                 self.steps.append(decode(context))
                 if code.collective and instruction is instructions[0]:
                     self.members, self.together = control.member_masks(context), waits_for_warpgroup(instruction)
+                    self.masked = not is_aligned(instruction)
             except UnsupportedInstruction as error:
                 self.steps.append(refusal(error))
             except MALFORMED as error:

@@ -19,6 +19,7 @@ from consan.backends.cpu.state.barriers import WaitingLanes
 from consan.backends.cpu.state.faults import Blocked, Fault, LaneError, LaunchStats
 from consan.backends.cpu.state.groups import MAY_WAIT, Activation, LaneGroup, ReadyQueue, merge_lanes
 
+from .parked import ParkedGroups
 from .polling import poll_near
 from .progress import IDLE_SECONDS, WaveProgress
 from .turns import Turns
@@ -50,13 +51,12 @@ class Scheduler:
         self.deadline = deadline
         self.stats = stats
         self.ready = ReadyQueue()
-        self.parked: dict[tuple[int, int], LaneGroup] = {}  # lanes at a collective, waiting for the rest of their warp
+        self.parked = ParkedGroups(self.wave, self.ready)
         self.held: list[tuple[int, LaneGroup]] = []  # groups delayed by the schedule, and until which step
         self.step = 0
         self.instructions = 0
         self.turns = Turns(self.ready, self.wave)
         self.run_block = self.plain_block
-        self.parted = False  # whether a warp goes on without the rest of its warpgroup
         self.progress = WaveProgress(self, IDLE_SECONDS if deadline is None else None)
 
     def run(self) -> bool:
@@ -108,20 +108,13 @@ class Scheduler:
         while (group := self.ready.pop()) is None:
             if self.held:
                 self._release_held(min(due for due, _ in self.held))
-            elif not self.plan.unblock() and not self._part():
+            elif not self.plan.unblock() and not self.parked.go_on():
                 return None
         return group
 
     def products_committed(self) -> None:
         """Warps have committed products: those of their warpgroups that wait for them look again."""
-        for place in [place for place, parked in self.parked.items() if parked.block.together]:
-            self.ready.push(self.parked.pop(place))
-
-    def _part(self) -> bool:
-        """Nobody can run: warps no longer wait for the rest of their warpgroup. Returns whether any did."""
-        parted, self.parted = self.parted, True
-        self.products_committed()
-        return not parted and bool(self.ready)
+        self.parked.release(lambda block: block.together)
 
     def _run_group(self, group: LaneGroup) -> bool:
         """Run a group until it stops or another one goes first. Returns whether the wave must end."""
@@ -297,8 +290,9 @@ class Scheduler:
         assert members is not None
         missing = wave.live_masks() & ~wave.warp_masks(lanes)
         alone = ((members[lanes] if members.ndim else members) & missing[wave.warp_of[lanes]]) != 0
-        if block.together and not self.parted:
+        if block.together and not self.parked.parted:
             alone |= self.plan.copies.ahead("wgmma")[wave.warp_of[lanes]]
+        alone &= self.parked.waits(block, lanes)
         if not alone.any():
             return True
         self.parked[place] = LaneGroup(lanes[alone], group.stack, block, group.round)
