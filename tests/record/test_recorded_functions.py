@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -154,3 +155,23 @@ def test_what_calls_nothing_recorded_stays_as_it_is() -> None:
     done = record(plain)
     assert not done.calls
     assert "\n{\n  ret;\n}" in done.ptx
+
+
+SPIN_LOCK = """
+__device__ __noinline__ void take(int* lock) { while (atomicCAS(lock, 0, 1) != 0) __nanosleep(100); __threadfence(); }
+__device__ __noinline__ void give(int* lock) { __threadfence(); atomicExch(lock, 0); }
+extern "C" __global__ void kernel(int* lock, int* sum) {
+    for (int i = 0; i < 4 && threadIdx.x == 0; ++i) { take(lock); *sum += 1; give(lock); }
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_threads_that_spin_do_not_starve_the_one_that_holds_the_lock(seed: int, tmp_path: Path) -> None:
+    path = tmp_path / "lock.cu"
+    path.write_text(SPIN_LOCK)
+    total = np.zeros(1, np.int32)
+    kernel = consan.Kernel(path, entry="kernel", arch="sm_80")
+    report = consan.launch(kernel, 3, 64, [np.zeros(1, np.int32), total], device="cpu", seed=seed, timeout=20)
+    assert report.verdict == "clean", report.incomplete
+    assert total[0] == 12

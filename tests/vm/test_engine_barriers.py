@@ -133,11 +133,11 @@ def test_deadlock_ends_the_launch_and_says_who_waits_where() -> None:
     assert found == {(cta, warp, 3 + warp, lines[3 + warp], 0xFFFFFFFF, "barrier") for cta in (0, 1) for warp in (0, 1)}
 
 
-def test_deadlock_of_a_collective() -> None:
+def test_lanes_go_on_without_others_that_the_mask_of_a_collective_names() -> None:
     body = "setp.lt.u32 %p1, %r0, 4; @%p1 bra A; bar.sync 0; bra E; A: shfl.sync.idx.b32 %r5, %r0, 0, 31, 0xffffffff; E:"
     stats = Device(kernel(body)).launch("k", 1, 32, 0, 0)
-    assert stats.deadlocked
-    assert {(b.why, b.lanes) for b in stats.blocked} == {("barrier", 0xFFFFFFF0), ("warp-collective", 0xF)}
+    assert not stats.deadlocked
+    assert not stats.blocked
 
 
 def test_time_limit_ends_a_grid_of_short_ctas() -> None:

@@ -3,7 +3,8 @@
 The order in which groups run decides where lanes merge again: the deepest call goes first, and within it the smallest position, so
 that lanes that are behind catch up and divergent lanes merge at the first common point (as the convergence barriers of a GPU mostly
 do). This order alone would starve: a group that spins on a lock would never let the holder run. So a group that has branched
-backwards too often moves to the next round, and lower rounds go first.
+backwards too often moves to the next round, and lower rounds go first. Rounds alone would starve, too: groups that spin on a lock may put each
+other first for ever, behind whose places the holder comes. So a group that has waited too long goes first.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 Array = npt.NDArray[Any]
 Lanes = npt.NDArray[np.intp]
 
+PATIENCE = 256  # how often each of the others may go first
 MAY_WAIT, WRITES = 1, 2  # what a loop does: it may wait for another thread; it writes memory, so that it does more than wait
 
 
@@ -48,13 +50,14 @@ class Activation:
 class LaneGroup:
     """Lanes that run together."""
 
-    __slots__ = ("_lanes", "_mask", "_sel", "block", "count", "late", "polls", "round", "spins", "stack")
+    __slots__ = ("_lanes", "_mask", "_sel", "block", "count", "late", "polls", "round", "since", "spins", "stack")
 
     def __init__(self, lanes: Lanes, stack: Activation, block: BoundBlock, turn: int = 0) -> None:
         self.stack = stack
         self.block = block
         self.round = turn
         self.spins = 0
+        self.since = 0  # how many groups had been taken from the queue when this one came to wait there
         self.late = False  # others go first until it has come back to its block
         self.polls = 0  # MAY_WAIT, WRITES: of the blocks since it last let others run
         self.set_lanes(lanes)
@@ -105,6 +108,7 @@ class ReadyQueue:
         self._heap: list[tuple[Key, int, LaneGroup]] = []
         self._at: dict[tuple[int, int], LaneGroup] = {}
         self._serial = 0
+        self._taken = 0
 
     def __len__(self) -> int:
         return len(self._at)
@@ -120,11 +124,16 @@ class ReadyQueue:
 
     def push(self, group: LaneGroup) -> None:
         """Add a group, or merge it with the one that waits at the same place."""
+        group.since = self._taken
+        self._put(group)
+
+    def _put(self, group: LaneGroup) -> None:
         place = (id(group.stack), group.block.position)
         there = self._at.get(place)
         if there is not None:
             group.set_lanes(merge_lanes(there.lanes, group.lanes))
             group.round = min(group.round, there.round)
+            group.since = min(group.since, there.since)
             group.spins = max(group.spins, there.spins)
             group.polls |= there.polls
         self._at[place] = group
@@ -149,9 +158,19 @@ class ReadyQueue:
         """Take the group to run next."""
         if not self._settle():
             return None
+        self._taken += 1
+        if self._taken % PATIENCE == 0:
+            self._hurry()
         group = heapq.heappop(self._heap)[2]
         del self._at[(id(group.stack), group.block.position)]
         return group
+
+    def _hurry(self) -> None:
+        """Let a group that has waited too long go first."""
+        oldest = min(self._at.values(), key=lambda group: group.since)
+        if self._taken - oldest.since > PATIENCE * len(self):
+            self.prefer(oldest, min(group.round for group in self._at.values()) - 1)
+            self._settle()
 
     def take(self, place: tuple[int, int]) -> LaneGroup | None:
         """Take the group at a place out of the queue."""
@@ -162,4 +181,4 @@ class ReadyQueue:
         if group.round > turn:
             self.take((id(group.stack), group.block.position))
             group.round = turn
-            self.push(group)
+            self._put(group)
