@@ -259,6 +259,14 @@ MBARRIER_MISUSE: Final = {
         " with parity 0, then 1, and so on; in the arriving threads, or in another thread that then tells them to go on",
         "{barrier} completes a second phase at {second_at}, and nobody has waited for the one before it",
     ),
+    "phase-not-waited": Situation(
+        "a successful wait for the phase that is over, before any arrival of the next one (ISA 9.7.13.15.4; policy isa, D11)",
+        "before the arrival at {second_at}, wait for the phase before it ({mbarrier_wait}), in the arriving thread, or in another one that"
+        " then tells it to go on",
+        "a thread arrives at {barrier} at {second_at} for the next phase, and nobody has waited for the one before it",
+        "warning",
+        "isa",
+    ),
     "tx-range": Situation(
         "a tx-count between -(2^20 - 1) and 2^20 - 1",
         "announce no more than 1,048,575 bytes a phase: use several phases or several barriers",

@@ -314,7 +314,7 @@ CACHE: list[Row] = [
     ),
     *rows(_MOVE + "applypriority", "cache", "applypriority{.global}.L2::evict_normal [addr], size"),
     # The contents of the bytes afterwards are not known: a write ("discard").
-    *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size", status="not modelled", touch="write addr global size"),
+    *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size", touch="write addr global size"),
     *rows(
         _MOVE + "createpolicy",
         "cache",

@@ -35,6 +35,7 @@ NOT_SEEN = {
     "tensormap_changed_in_flight": "tensor maps in global memory",
     "tensormap_not_acquired": "tensor maps in global memory",
     "tensormap_stored_not_fenced": "tensor maps in global memory",
+    "mbarrier_arrives_unwaited": "policy isa",
     "tma_epilogue_issuer_fences": "policy isa",
     "update_by_lanes": "the oracle says warning (R-W1): it does not see that a stored value comes from a load",
     "vector_neighbour": "values that nobody uses",

@@ -55,6 +55,7 @@ RULES = {
     "mbarriers: stale parity": ("mbarriers.hpp", "if (((phase - 1) & 1) == (parity & 1)) {", "if (false) {", "mbarrier_stale_token", True),
     "mbarriers: arrivals together": ("replay.cpp", "if (each.event == event && each.place == place) team.push_back(each.arrival);", "if (team.empty()) team.push_back(each.arrival);", "mbarrier_32_arrivals", True),
     "mbarriers: laps": ("mbarriers.hpp", "before && object.waited < before)", "false)", "mbarrier_phase_lap", True),
+    "mbarriers: arrivals before a wait": ("mbarriers.hpp", "unwaited && (isa_ || object.phase != before)", "unwaited && object.phase != before", "mbarrier_arrives_unwaited", True),
     "mbarriers: init twice": ("mbarriers.hpp", "misuse(thread, site, place, &old, INITIALISED_TWICE, old.site, old.thread);", "", "mbarrier_reinit_without_inval", True),
     "mbarriers: not initialised": ("mbarriers.hpp", "misuse(thread, site, place, nullptr, NOT_INITIALISED, 0, thread);", "", "mbarrier_not_initialised", True),
     "mbarriers: invalidated": ("mbarriers.hpp", "misuse(thread, site, place, &object, INVALIDATED, object.last_site, object.thread);", "", "mbarrier_used_after_inval", True),

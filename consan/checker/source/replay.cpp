@@ -25,7 +25,7 @@ class Replay {
         : input_(input), output_(output), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity), asynchronous_events_(Asynchronous::has(input)),
           clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
-          cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_),
+          cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, input.isa != 0),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
           tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), repeats_(input), ready_(shape_.warps(), 0) {

@@ -174,7 +174,6 @@ def test_what_is_modelled_is_what_the_milestone_says() -> None:
         ("multimem.red.global.add.u32", "not modelled"),
         ("fence.proxy.alias", "not modelled"),
         ("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.cluster", "not modelled"),
-        ("discard.global.L2", "not modelled"),
         ("wmma.load.a.sync.aligned.row.m16n16k16.f16", "not modelled"),
         ("griddepcontrol.wait", "neutral"),
         ("cp.async.bulk.prefetch.L2.global", "neutral"),
@@ -194,6 +193,7 @@ _PRIVATE = frozenset(("const", "local", "param"))  # a thread's own, or read onl
 _FOLLOWED = {
     "ld.global.nc": "R-GM13: recorded with the loads",
     "ldu": "recorded with the loads",
+    "discard": "recorded as a write to global memory",
     "griddepcontrol": "R-GM14: an order of launches",
     "call": "functions are followed; test_unseen_targets",
     "cp.async.bulk.prefetch": "a hint",
