@@ -55,7 +55,7 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity, then by count. Ties are broken by kernel, kind and place, so that equal findings always come in one order.
+    """Sort by severity, races of one warp last, then by count. Ties are broken by kernel, kind and place.
 
     A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. A
     finding that certainly follows from another one comes right after it (`consequences`).
@@ -65,7 +65,7 @@ def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
     follows = finding.kind != "barrier-misuse"
-    return bool(finding.suppressed), SEVERITIES.index(finding.severity), follows, -finding.count, *map(str, merge_key(finding))
+    return bool(finding.suppressed), _speaks(finding)[0], follows, _speaks(finding)[1], -finding.count, *map(str, merge_key(finding))
 
 
 def _merge(group: list[Finding]) -> Finding:
@@ -88,7 +88,7 @@ def _merge(group: list[Finding]) -> Finding:
 
 
 def _speaks(finding: Finding) -> tuple[int, bool]:
-    """The order in which findings of a group give it their words: a barrier between warps orders lanes of a warp, too."""
+    """Which finding comes first: the worst; then that of several warps, since a barrier between warps orders lanes of a warp, too."""
     return SEVERITIES.index(finding.severity), finding.situation.startswith("no-warp-sync")
 
 

@@ -25,7 +25,7 @@ from oracle_pairs import Shape
 from oracle_rows import BULK, COPY
 from oracle_scopes import EXACT, SCOPES
 from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Launch, Ranges, Trace, cut
-from oracle_verdict import GLOBAL, PROXY, RACE, SCOPE, Found, Verdict
+from oracle_verdict import GLOBAL, RACE, SCOPE, Found, Verdict
 from oracle_words import CTA, DEVICE, LEVELS, Where, Words
 from oracle_words import PROXY as PROXY_HOME
 
@@ -242,10 +242,6 @@ def check_globals(trace: Trace, *, policy: str = "default") -> Verdict:
     if policy == "default":
         verdict = lenient
     how = {"lenient": policy == "default"}
-    coarse = _run(trace, by_warp=True, **how)
-    for pair, found in verdict.pairs.items():
-        if PROXY not in found.kinds and coarse.pairs.get(pair, Found()).severity != "error":
-            found.severity = "warning"
     _name_scopes(verdict, trace, **how)
     for pair in doubtful & verdict.pairs.keys():
         verdict.pairs[pair].severity = "warning"

@@ -74,8 +74,6 @@ def _check_shared(trace: Trace, ctas: int, *, merged: bool) -> Verdict:
     for pair, found in verdict.pairs.items():
         wide = coarse.pairs.get(pair, Found())
         found.kinds |= wide.kinds & {PROXY}
-        if PROXY not in found.kinds and wide.severity != "error":
-            found.severity = "warning"
     return verdict
 
 
