@@ -16,6 +16,7 @@ import numpy.typing as npt
 from consan.checker import scopes
 from consan.checker.beside import KEPT, Kept
 from consan.checker.build import library
+from consan.checker.memory import SMALLER
 from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status, Tables, UnitInput
 from consan.instrument.record.global_memory import Mode
 
@@ -132,7 +133,7 @@ def by_unit(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
 def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
     """Why the replay of a launch is not that of all its threads to their ends. `ended`: all of its threads have exited."""
     reasons = {
-        "the logs ran out of room (--trace-memory gives more)": any(each.status is Status.FULL for each in done),
+        f"the logs ran out of room ({SMALLER})": any(each.status is Status.FULL for each in done),
         "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
         "there were more findings than are kept": any(each.status is Status.TOO_MANY for each in done),
         "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),

@@ -19,7 +19,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.checker.grouping import Dim3, Grouped, grouped, units_of
-from consan.checker.memory import MOST_KEPT, LogMemory
+from consan.checker.memory import MOST_KEPT, SMALLER, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.receipts import WORK_BYTES
 from consan.checker.replay import History
@@ -107,7 +107,7 @@ class Launch:
         if self.compact is not None and not self.roomy and self.mode is not Mode.SYNCED:
             self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
         if self.lines < least:
-            raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory (--trace-memory gives more)")
+            raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory ({SMALLER})")
         threads = self.ctas * self.threads
         counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
         sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}

@@ -11,6 +11,7 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+SMALLER = "a smaller launch needs less: --ctas N, smaller sizes; --trace-memory gives more"  # where logs have no room
 MOST_KEPT = 4 << 30  # bytes in sum
 MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
 

@@ -25,7 +25,7 @@ from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.grouping import Group, Grouped
 from consan.checker.launch import Launch
-from consan.checker.memory import LogMemory
+from consan.checker.memory import SMALLER, LogMemory
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import MOST_SHARED, History, Level, Replayed, Status, Tables, replay
@@ -40,7 +40,7 @@ from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
-OUT_OF_ROOM = "ran out of room in their logs (--trace-memory gives more, --global off needs less)"
+OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
 _WHY = {
     Status.STUCK: "could not be replayed to their end",
     Status.CORRUPT: "left a log that does not fit the kernel",

@@ -25,6 +25,7 @@ from consan.files import check_writable, read_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of
 from consan.launching.placement import Placement
+from consan.launching.room import GiB, bytes_of, check_room, described
 from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
@@ -141,6 +142,9 @@ class RequestedLaunch:
         session = self._open(args)
         opened(session)
         self._say_unwatched(session)
+        check_room(self.specs, session.backend)
+        if bytes_of(self.specs) >= GiB:
+            remark(lambda: described(self.specs))
         session.show(progress := for_terminal(delay=0.0))
         with (SILENT if args.verbose else progress).working(f"compiling {args.file}"):  # the compiler's warnings use the progress line
             self.arch = session.backend.arch or DEFAULT_ARCH

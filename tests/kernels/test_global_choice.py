@@ -11,7 +11,7 @@ import pytest
 import consan
 from consan._errors import EnvironmentFailure
 from consan.checker import recorder
-from consan.checker.memory import LogMemory
+from consan.checker.memory import SMALLER, LogMemory
 from consan.reports import render
 from consan.session import recording
 
@@ -37,7 +37,7 @@ extern "C" __global__ void k(int* out) {
     if (threadIdx.x == 0 && atomicAdd(&done, 1) == gridDim.x - 1) __threadfence(), out[32] += 1;
 }"""
 
-TOO_SMALL = "4 CTAs of 32 threads do not fit the trace memory (--trace-memory gives more)"
+TOO_SMALL = f"4 CTAs of 32 threads do not fit the trace memory ({SMALLER})"
 
 
 def _report(source: str, choice: str) -> Any:

@@ -14,6 +14,7 @@ from consan._errors import UsageError
 from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
 from consan.checker.grouping import grouped
+from consan.checker.memory import SMALLER
 from consan.checker.names import sums_of
 from consan.checker.replay import Status, replay
 from consan.instrument.record import text
@@ -228,7 +229,7 @@ def test_the_reason_for_called_hooks_is_the_room_that_a_user_has_given(polls: bo
     report = consan.launch(kernel, 2, 64, [np.zeros(2, np.int32)], device="cpu", trace_memory=1 << 10)
     assert "kernel was checked with called hooks" in " ".join(report.notes).replace(".cu", "")
     for said in (report.notes, report.not_checked):
-        assert "2 CTAs of 64 threads do not fit the trace memory (--trace-memory gives more)" in " ".join(said)
+        assert f"2 CTAs of 64 threads do not fit the trace memory ({SMALLER})" in " ".join(said)
         assert "polls" not in " ".join(said)
 
 

@@ -1,0 +1,58 @@
+"""The memory that the buffers of a launch take, before it is taken."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from consan._errors import UsageError
+from consan.launching.arguments import TYPES, ArgSpec, BufferSpec
+
+if TYPE_CHECKING:
+    from consan.backends.base import Backend
+
+GiB: Final = 1 << 30
+_MEMORY, _GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+
+
+def bytes_of(specs: Sequence[ArgSpec]) -> int:
+    """The bytes of all buffers."""
+    buffers = [spec if isinstance(spec, BufferSpec) else getattr(spec, "buffer", None) for spec in specs]
+    return sum(math.prod(each.shape) * np.dtype(TYPES[each.type]).itemsize for each in buffers if each is not None)
+
+
+def check_room(specs: Sequence[ArgSpec], backend: Backend) -> None:
+    """Raise UsageError if the buffers do not fit. The virtual machine has a copy of each beside that of the host."""
+    taken, machine = bytes_of(specs), backend.allocates_zeros
+    room = available_bytes()
+    if room is not None and taken * (1 + machine) > room:
+        copies = " twice, in the arrays and in the virtual machine" if machine else ""
+        raise UsageError(f"--arg: the buffers take {_in_gib(taken)}{copies}, and {_in_gib(room)} of memory are free")
+    if not machine and taken > backend.free_bytes():
+        raise UsageError(f"--arg: the buffers take {_in_gib(taken)}, and {_in_gib(backend.free_bytes())} of the GPU's memory are free")
+
+
+def described(specs: Sequence[ArgSpec]) -> str:
+    """For a line on the terminal."""
+    return f"the buffers of --arg take {_in_gib(bytes_of(specs))}"
+
+
+def available_bytes() -> int | None:
+    """The memory that this process can take: the least of the machine's and its control group's. None if nothing tells."""
+    try:
+        lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
+        found = [int(lines["MemAvailable"].split()[0]) << 10]
+    except (OSError, KeyError, ValueError):
+        found = []
+    with contextlib.suppress(OSError, ValueError):  # no such file, or `max`
+        found.append(int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text()))
+    return max(0, min(found)) if found else None
+
+
+def _in_gib(number: int) -> str:
+    return f"{number / GiB:,.1f} GiB"
