@@ -67,9 +67,15 @@ class Collected:
 
     def add_outer(self, found: Iterable[Any], history: History) -> None:
         """Findings in global memory, whose threads have numbers that run through all units."""
+        unit_threads = self.unit_ctas * history.cta_threads
         for record in found:
+            if not int(record["flags"]) & FindingFlags.GRID:  # within one CTA
+                unit = int(record["thread"]) // unit_threads
+                record["thread"], record["other_thread"] = record["thread"] % unit_threads, record["other_thread"] % unit_threads
+                self.add(unit, 1, [record], history)
+                continue
             for name in ("thread", "other_thread"):
-                unit, within = divmod(int(record[name]), self.unit_ctas * history.cta_threads)
+                unit, within = divmod(int(record[name]), unit_threads)
                 rank, thread = divmod(within, history.cta_threads)
                 record[name] = self._units[unit, rank] * history.threads + thread
             cta = int(record["thread"]) // history.threads

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from consan.instrument.record.footprint import MEETING, SideKind
 
 _MOST_THREADS = 1 << 18  # whose spans are computed at once
-_CELL = ~np.uint64(15)  # stores are known by cells of 16 bytes (source/globals.hpp)
+_CELL = ~np.uint64(15)  # stores are known by cells of 16 bytes (source/map_uses.hpp)
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Computes the bytes of global memory that each thread touches, by a slice of the kernel that has these addresses alone.
 
 Addresses in global memory are not hashed: they differ in each CTA. They decide a finding only where an access meets the other side of an
-asynchronous copy (consan/checker/source/globals.hpp, copies.hpp). So the host computes, for each place in the text that has such a side,
+asynchronous copy (consan/checker/source/map_uses.hpp). So the host computes, for each place in the text that has such a side,
 the first byte and the last that a thread touches there. If no spans of two kinds that can meet overlap, no finding
 depends on an address. A span holds all bytes in between, and more where a guard or a size is not known: then some CTAs are
 replayed without need, but none is left out.

@@ -2,9 +2,10 @@
 #pragma once
 
 #include "bounds.hpp"
-#include "globals.hpp"
+#include "completions.hpp"
 #include "launch_control.hpp"
 #include "lifetimes.hpp"
+#include "map_uses.hpp"
 #include "matrix.hpp"
 #include "tensors.hpp"
 
@@ -15,8 +16,8 @@ class Asynchronous {
     Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks, scopes),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
-          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), globals_(clocks, groups_, mbarriers, findings), launches_(shape, clocks, findings) {
-        if (enabled) globals_.keep_stores();
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), map_uses_(clocks, groups_, mbarriers, findings), completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {
+        if (enabled) map_uses_.keep_stores();
     }
 
     static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
@@ -30,6 +31,21 @@ class Asynchronous {
     }
 
     Operations &operations() { return operations_; }
+
+    const Completions &completions() const { return completions_; }
+    // By what the parts of a copy that is about to be issued are known to be over.
+    std::vector<Completion> ends(u32 thread, const LaneLog &log) const {
+        u32 kind = log.event().kind;
+        if (kind == COPY) return {{Completion::COPY_GROUP, 0, thread, copies_.group(thread), copies_.next(thread)}};
+        if (kind == BULK_STORE || kind == TENSOR_STORE) return {{Completion::RESULTS, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}};
+        std::vector<Completion> parts;
+        for (const Receiver &each : receivers(thread, log)) {
+            Completion made{Completion::NEVER, BULK_LOAD_OPERATION, thread};
+            if (mbarriers_.current(each.mbarrier, made.phase)) made.how = Completion::PHASE;
+            parts.push_back(made);
+        }
+        return parts;
+    }
 
     // For repeats.hpp: of modules in which products are the only operations.
     void state(std::vector<u32> &found, u32 witness) const {
@@ -79,9 +95,9 @@ class Asynchronous {
         case PRODUCT_COMMIT: groups_.commit_products(thread); break;
         case PRODUCT_WAIT: groups_.wait_for_products(thread, log.a()); break;
         case PRODUCT: product(thread, log); break;
-        case BULK_LOAD: return respond(thread, log, log.a(), BULK_LOAD_OPERATION, {Region::of(log.wide_value(), log.a())}, released) * BY_ADDRESS;
+        case BULK_LOAD: respond(thread, log, log.a(), BULK_LOAD_OPERATION, released); break;
         case TENSOR_LOAD: return tensor_load(thread, log, released) * BY_ADDRESS;
-        case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); result(thread, log, Region::of(log.wide_value(), log.a())); break;
+        case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); break;
         case TENSOR_STORE: return tensor_store(thread, log);
         case STORE_ASYNC: store_async(thread, log, released); break;
         case BULK_PUSH: push(thread, log, released); break;
@@ -100,14 +116,12 @@ class Asynchronous {
         access.thread = thread;
         access.site = (u32)event.site;
         access.bytes = (u32)event.bytes;
-        access.writes = event.kind == GLOBAL_WRITE;
-        access.strong = event.flags & ADDS;
-        return globals_.access(access, log.wide_value(), event.flags & RELEASES);
+        return event.kind == GLOBAL_WRITE && map_uses_.write(access, log.wide_value(), event.flags & RELEASES);
     }
 
     void fence_map(u32 thread, const LaneLog &log) {
-        if (log.event().flags & ACQUIRES) globals_.maps().acquire(thread, log.wide_value());
-        else globals_.maps().release(thread);
+        if (log.event().flags & ACQUIRES) map_uses_.fences().acquire(thread, log.wide_value());
+        else map_uses_.fences().release(thread);
     }
 
   private:
@@ -119,24 +133,21 @@ class Asynchronous {
         return (event.a & 1 ? shared : 0) | (event.a & 2 ? global : 0);
     }
 
-    // Bytes come to one CTA or to several; `from`: from where in global memory, if that is known.
-    bool respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, const std::vector<Region> &from, std::vector<u32> &released) {
+    // Bytes come to one CTA or to several.
+    void respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, std::vector<u32> &released) {
         std::vector<Receiver> to = receivers(thread, log);
-        bool any = false;
         for (const Receiver &each : to) {
             Operation made = signalled(kind, thread, log, each, bytes);
             if (!mbarriers_.current(each.mbarrier, made.phase)) continue;
-            for (const Region &region : from) any |= globals_.fetch(made, region, to.size() > 1);
             if (bytes && bounds_.holds(thread, made.site, each.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(each.place, bytes));
         }
         for (const Receiver &each : to) mbarriers_.transact(thread, (u32)log.event().site, each.mbarrier, -(i32)bytes, released);
-        return any;
     }
 
     // clusterlaunchcontrol.try_cancel: 16 bytes come to the own CTA, or to each of the cluster.
     void request(u32 thread, const LaneLog &log, std::vector<u32> &released) {
         launches_.request(thread, &log.event(), place(thread, log));
-        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, {}, released);
+        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, released);
     }
 
     // A copy from the own shared memory to that of a CTA.
@@ -194,9 +205,10 @@ class Asynchronous {
         for (const Receiver &each : receivers(thread, log)) {
             Operation made{BULK_LOAD_OPERATION, (u32)log.event().site, thread};
             bool own = shape_.owner(each.mbarrier) == shape_.home(thread);  // of a multicast, other CTAs know their parts
-            if (tensor.map() && own && mbarriers_.current(each.mbarrier, made.phase)) any |= globals_.use(made, tensor.map());
+            if (tensor.map() && own && mbarriers_.current(each.mbarrier, made.phase)) any |= map_uses_.use(made, tensor.map());
         }
-        return respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, tensor.regions(), released) || any;
+        respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, released);
+        return any;
     }
 
     Operation stored(u32 thread, const LaneLog &log) const {
@@ -210,13 +222,10 @@ class Asynchronous {
         if (bytes && bounds_.holds(thread, made.site, place(thread, log), bytes)) operations_.issue(made, thread, chunks);
     }
 
-    void result(u32 thread, const LaneLog &log, const Region &region) { globals_.result(stored(thread, log), region, log.event().flags & ADDS); }
-
     // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
     u32 tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
-        bool any = tensor.map() && globals_.use(stored(thread, log), tensor.map());
-        for (const Region &region : tensor.regions()) result(thread, log, region);
+        bool any = tensor.map() && map_uses_.use(stored(thread, log), tensor.map());
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
         return (tensor.whole() ? 0 : BY_CLIP) | any * BY_ADDRESS;
     }
@@ -248,6 +257,8 @@ class Asynchronous {
     Groups groups_;
     Proxies proxies_;
     Operations operations_;
-    Globals globals_;
+    MapUses map_uses_;
+    Completions completions_;
+    const Copies &copies_;
     LaunchControl launches_;
 };

@@ -16,13 +16,12 @@ class Copies {
         items_.emplace_back();
     }
 
-    // A thread issues a copy. `size`: bytes that it reads at `source`; `known`: whether that is in the log.
-    void issue(const Access &access, u64 source, u32 size, bool known) {
+    // A thread issues a copy. `size`: the bytes that it reads.
+    void issue(const Access &access, u32 size) {
         Thread &own = threads_[access.thread];
         meet(access, OVERLAPPING_COPIES);
         races_.meet(access);
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
-        if (known) read(access, source, std::min(size, (u32)access.bytes));
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
         ++own.issued;
     }
@@ -51,6 +50,19 @@ class Copies {
         if (wait && clocks_.fenced(issuer, wait->time, thread, memory)) return true;
         const std::vector<CompletionTag> &tags = threads_[issuer].tags;
         return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
+    }
+
+    // The moments, any of which a thread must know that is to know that a copy is complete: f(actor, number).
+    template <typename F> bool any_end(u32 issuer, u32 group, u32 number, F f) const {
+        const Wait *wait = covering(issuer, group);
+        if (wait && f(issuer, wait->time)) return true;
+        const std::vector<CompletionTag> &tags = threads_[issuer].tags;
+        return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && f(mbarriers_.actor(tag.phase), tag.phase.phase + 1); });
+    }
+    void describe(Record &found, u32 issuer, u32 group, u32 number) const {
+        const Thread &own = threads_[issuer];
+        found.group = group, found.commits = own.commits, found.retired = own.retired;
+        if (const CompletionTag *tag = tag_of(own, number)) mbarriers_.describe(found, tag->phase);
     }
 
     // When a thread first waited for one of its groups; 0 if it has not.
@@ -82,25 +94,6 @@ class Copies {
                 at = &items_[*at].next;
             }
         }
-    }
-
-    // A thread stores to global memory (R-CP4). Returns whether the outcome depends on addresses in global memory: some copy is in flight.
-    bool store(u32 thread, u32 site, u64 address, u32 bytes) {
-        if (threads_[thread].all_observed == issued_) return false;
-        auto beside = [&](const std::pair<const u32, Span> &each) { return each.second.low < address + bytes && address < each.second.high; };
-        bool near = std::any_of(spans_.begin(), spans_.end(), beside);
-        if (!near && in_flight_ < issuers_.size() && first_unknown(issuers_[in_flight_], thread) != threads_[issuers_[in_flight_]].sources.end()) return true;
-        bool any = false;
-        for (size_t i = 0; i < issuers_.size() && (near || !any);) {
-            u32 issuer = issuers_[i];
-            std::vector<Source> &sources = threads_[issuer].sources;
-            forget_settled(threads_[issuer]);
-            if (store_beside(issuer, thread, site, address, bytes)) any = true, in_flight_ = i;
-            if (sources.empty()) issuers_[i] = issuers_.back(), issuers_.pop_back();
-            else ++i;
-        }
-        if (!any) threads_[thread].all_observed = issued_;
-        return any;
     }
 
     // What is in flight, as numbers: groups count from the last one that their thread has waited for. Only for copies without a source.
@@ -153,26 +146,9 @@ class Copies {
     }
 
   private:
-    // A copy reads some bytes of global memory.
-    void read(const Access &access, u64 source, u32 size) {
-        Thread &own = threads_[access.thread];
-        if (own.sources.empty()) issuers_.push_back(access.thread);
-        own.sources.push_back({source, source + size, own.commits, access.site, own.issued});
-        Span &span = spans_.emplace(access.site, Span{source, source}).first->second;
-        span.low = std::min(span.low, source), span.high = std::max(span.high, source + access.bytes);
-        ++issued_;
-    }
-
     // A wait after which `retired` groups are complete for the thread.
     struct Wait {
         u32 retired, time, generation;
-    };
-    struct Span {
-        u64 low, high;
-    };
-    struct Source {
-        u64 low, high;
-        u32 group, site, number;
     };
     // The first `copies` copies of the thread complete with the phase.
     struct CompletionTag {
@@ -181,11 +157,8 @@ class Copies {
     };
     struct Thread {
         u32 issued = 0, commits = 0, retired = 0;
-        u64 all_observed = 0;  // the thread knows that so many copies, of all threads, are complete
-        size_t settled = 0;  // when settled sources were last forgotten: at this generation, after so many waits
         u32 last_copy = 0, last_group = 0, last_site = 0;  // the last copy that reads something
         std::vector<Wait> waits;
-        std::vector<Source> sources;
         std::vector<CompletionTag> tags;
     };
     struct Item {
@@ -262,38 +235,6 @@ class Copies {
         return found;
     }
 
-    // Forget the sources of copies whose completion all threads have observed.
-    void forget_settled(Thread &own) {
-        if (own.settled == races_.generation() + own.waits.size()) return;
-        own.settled = races_.generation() + own.waits.size();
-        auto kept = std::find_if(own.waits.rbegin(), own.waits.rend(), [&](const Wait &wait) { return wait.generation != races_.generation(); });
-        u32 groups = kept == own.waits.rend() ? 0 : kept->retired;
-        auto first = std::find_if(own.sources.begin(), own.sources.end(), [&](const Source &source) { return source.group >= groups; });
-        own.sources.erase(own.sources.begin(), first);
-    }
-
-    // The first source of an issuer's copies that a thread has not observed: then not the later ones either.
-    std::vector<Source>::const_iterator first_unknown(u32 issuer, u32 thread) const {
-        const std::vector<Source> &sources = threads_[issuer].sources;
-        auto known = [&](const Source &source) { return observed(covering(issuer, source.group), issuer, source.number, thread); };
-        return std::partition_point(sources.begin(), sources.end(), known);
-    }
-
-    // A store meets the sources of an issuer's copies. Returns whether its thread has not observed one.
-    bool store_beside(u32 issuer, u32 thread, u32 site, u64 address, u32 bytes) {
-        auto first = first_unknown(issuer, thread), end = threads_[issuer].sources.cend();
-        for (auto at = first; at != end; ++at) {
-            if (at->low >= address + bytes || address >= at->high) continue;
-            Record found = conflict(issuer, at->group, at->number, at->site, thread, site, SOURCE_OVERWRITTEN);
-            found.hazard = WAR;
-            found.bytes = bytes;
-            found.address_low = (u32)address;
-            found.address_high = (u32)(address >> 32);
-            findings_.add(found);
-        }
-        return first != end;
-    }
-
     Record conflict(u32 issuer, u32 group, u32 number, u32 other_site, u32 thread, u32 site, Reason reason) const {
         const Thread &other = threads_[issuer];
         Reason why = group < other.retired ? WAITED_NO_BARRIER : group >= other.commits ? NOT_COMMITTED : NOT_WAITED;
@@ -305,10 +246,7 @@ class Copies {
         found.other_site = other_site;
         found.thread = thread;
         found.other_thread = issuer;
-        found.group = group;
-        found.commits = other.commits;
-        found.retired = other.retired;
-        if (const CompletionTag *tag = tag_of(other, number)) mbarriers_.describe(found, tag->phase);
+        describe(found, issuer, group, number);
         return found;
     }
 
@@ -320,8 +258,4 @@ class Copies {
     std::vector<u8> settled_;  // cells that had a copy whose completion all threads have observed
     std::vector<Item> items_;
     std::vector<Thread> threads_;
-    std::vector<u32> issuers_;  // threads with sources
-    std::map<u32, Span> spans_;  // the bytes of all sources, by site
-    u64 issued_ = 0;             // copies of all threads
-    size_t in_flight_ = 0;       // the place among the issuers of one with a copy that the last store had not observed
 };

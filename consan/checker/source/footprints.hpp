@@ -16,11 +16,14 @@ class Footprints {
 
     void resize(u32 units) { shared_.assign(units, false); }
 
-    void write(u64 address, u32 bytes, u32 unit, u32 thread) {
+    // An asynchronous operation of a thread touches bytes as another thread does, and two of them do.
+    static u32 operation_of(u32 thread) { return thread | 1u << 31; }
+
+    void write(u64 address, u32 bytes, u32 unit, u32 thread, bool always = false) {
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             Line &own = lines_[line];
             if ((from | to) % WORD && own.grain == WORD) refine(own);
-            touch(own, from, to, {unit, thread}, true, false);
+            touch(own, from, to, {unit, thread}, true, always);
         });
     }
 

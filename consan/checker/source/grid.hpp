@@ -82,9 +82,11 @@ class Part {
         grid_->outer.add(made);
     }
 
-    // A copy, a commit or a wait.
-    void asynchronous(u32 thread, const LaneLog &log) {
-        if (grid_) sides_.handle(grid_->outer, unit_, thread, log);
+    // An asynchronous operation is issued. `parts`: the completions of its parts.
+    template <typename Parts> void copy(u32 thread, const LaneLog &log, const Completions &completions, Parts parts) {
+        if (!grid_ || !(sides::reads(log.event()) || sides::writes(log.event()))) return;
+        grid_->outer.begin(unit_, completions);
+        sides::add(grid_->outer, unit_, thread, log, parts());
     }
 
     // Threads that wait no longer.
@@ -112,7 +114,6 @@ class Part {
     }
 
     Grid *grid_;
-    Sides sides_;
     u32 unit_, forced_ = NOTHING;
     const Shape &shape_;
     std::vector<u32> next_, current_, waiting_;  // the numbers of each thread's next strong access, and of the one it is at

@@ -40,10 +40,10 @@ class LaunchReplay {
         grid_.footprints.resize(input_.count);
         grid_.threads = input_.one.ctas * input_.one.cta_threads;
         grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
-        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || Sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
+        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
         bool shared = grid_.flags.in_shared_memory();
-        auto reads = [&](const Event &event) { return event.kind == GLOBAL_READ || Sides::reads(event) || (shared && is_plain_store(event)); };
+        auto reads = [&](const Event &event) { return event.kind == GLOBAL_READ || sides::reads(event) || (shared && is_plain_store(event)); };
         each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
         grid_.flags.order();
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
@@ -85,17 +85,18 @@ class LaunchReplay {
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
             if (input_.synced && !is_flag(event)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
         } else {
-            Sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread); });
+            sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, Footprints::operation_of(thread), true); });
         }
     }
 
     void note_read(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
         if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
-        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.flags & NC); };
+        bool copies = sides::reads(event);
+        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, copies ? Footprints::operation_of(thread) : thread, copies || event.flags & NC); };
         if (event.kind == GLOBAL_READ && grid_.unused(event, unit, thread)) ++output_.accesses;
         else if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
-        else Sides::each_row(log, add);
+        else sides::each_row(log, add);
     }
 
     void one_by_one() {

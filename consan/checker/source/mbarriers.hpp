@@ -192,6 +192,7 @@ class Mbarriers {
     }
     u32 phases_known(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor); }
     bool fenced(u32 thread, const Phase &phase, u32 memory) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, memory) > phase.phase; }
+    u32 actor(const Phase &phase) const { return objects_[phase.object].actor; }
     bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor) > phase.phase; }
     // The phase that a thread waits for. Returns whether it waits.
     bool awaited(Record &record, u32 place, u32 thread) const {

@@ -8,6 +8,7 @@
 
 #include <unordered_map>
 
+#include "completions.hpp"
 #include "edges.hpp"
 #include "findings.hpp"
 #include "footprints.hpp"
@@ -19,16 +20,9 @@ struct OuterAccess {
     i32 flag;  // the number of a strong access that may synchronise, or -1
     u8 element, scope, order;
     bool reads, writes, strong, constant, has_value;
-    bool asynchronous, reduces;  // the side of a copy; it is a reduction
-    bool fetches;                // a bulk copy reads it, through the async proxy
-    u32 store;                   // the number of a copy that writes, from 1 on; else 0
-};
-
-// A copy that writes global memory: when its thread issued it, and when that thread knew it to be complete. Times are the thread's.
-struct OuterStore {
-    u32 group, commits, issued;  // the group, and how many there were when it was last looked at
-    u32 over = NOTHING, warp_over = NOTHING;
-    bool read = false;  // its source has been waited for
+    bool reduces;   // a bulk reduction
+    bool fetches;   // a bulk copy reads it, through the async proxy
+    u32 operation;  // the number of an asynchronous operation, from 1 on; else 0
 };
 
 class Outer {
@@ -48,15 +42,12 @@ class Outer {
         compared_ += any;
     }
 
-    // A copy that writes is issued; its number. Then its rows are added.
-    u32 issue(u32 unit, u32 thread, u32 group) {
-        stores_.push_back({group, group, views_.clocks(unit).time(thread)});
-        return (u32)stores_.size() - 1;
-    }
-    OuterStore &store(u32 number) { return stores_[number]; }
-    // Its thread knows it to be complete.
-    void complete(u32 number, u32 unit, u32 thread) {
-        stores_[number].over = views_.clocks(unit).time(thread), stores_[number].warp_over = views_.clocks(unit).warp_time(thread);
+    // What a unit knows of the ends of its operations.
+    void begin(u32 unit, const Completions &completions) { completions_[unit] = &completions; }
+    // An asynchronous operation is issued; its number. Then its rows are added.
+    u32 issue(const Completion &end) {
+        operations_.push_back(end);
+        return (u32)operations_.size() - 1;
     }
 
     // All CTAs so far are over, and nothing orders a later access behind them. So it races with all accesses that are alike, or with none.
@@ -67,6 +58,7 @@ class Outer {
             cell->size = 0;
         }
         long_.clear();
+        completions_.clear();
     }
 
     // A copy whose bytes are not known.
@@ -99,13 +91,19 @@ class Outer {
 
     static KeptAccess kept(const OuterAccess &access) {
         u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * (access.strong || access.reduces);
-        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * access.asynchronous | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
+        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
         return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.reduces ? (u32)GPU_SCOPE : access.scope, flags};
     }
 
-    u32 time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].over : item.time; }
-    u32 warp_time_of(const Item &item) const { return item.access.store ? stores_[item.access.store].warp_over : item.warp_time; }
-    bool before(const Item &item, u32 time, const OuterAccess &now) { return views_.before(item.access.unit, item.access.thread, time, now.unit, now.thread); }
+    // Whether a thread is behind an access, of an asynchronous operation: behind its issue.
+    bool before(const Item &item, const OuterAccess &now) { return views_.before(item.access.unit, item.access.thread, item.time, now.unit, now.thread); }
+    // Whether it knows that an asynchronous operation is complete.
+    bool over(const OuterAccess &old, const OuterAccess &now) {
+        auto known = completions_.find(old.unit);
+        auto reached = [&](u32 actor, u32 number) { return views_.reached(old.unit, actor, number, now.unit, now.thread); };
+        return known != completions_.end() && known->second->any_end(operations_[old.operation], reached);
+    }
+    bool ended(const Item &item, const OuterAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
 
     static u8 mask_of(const OuterAccess &access, u64 cell) {
         u64 low = access.address > cell * 4 ? access.address - cell * 4 : 0, high = std::min<u64>(access.address + access.bytes - cell * 4, 4);
@@ -125,25 +123,26 @@ class Outer {
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
-            if (beside(item.access, access)) continue;
+            if (single(item.access, access)) continue;
             bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
-            bool before = (item.access.unit == access.unit && item.access.thread == access.thread) || ordered(item, access);
+            bool before = ordered(item, access);
             if (before && !constant) {
-                if (access.fetches && !item.access.asynchronous && !views_.fenced(item.access.unit, item.access.thread, item.time, access.unit, access.thread)) lacks_fence(item, access);
+                if (access.fetches && !item.access.operation && !views_.fenced(item.access.unit, item.access.thread, item.time, access.unit, access.thread)) lacks_fence(item, access);
                 continue;
             }
             report(item, access, !constant ? NO_REASON : before && item.access.constant ? WRITTEN_LATER : NOT_COHERENT);
         }
     }
 
-    // Copies and accesses of one unit are checked by itself (globals.hpp, copies.hpp). Reductions are single operations.
-    static bool beside(const OuterAccess &old, const OuterAccess &now) {
-        return ((old.asynchronous || now.asynchronous) && old.unit == now.unit) || (old.reduces && now.reduces);
+    // Reductions are single operations, with each other and with atomics (D24). An operation does not meet itself.
+    static bool single(const OuterAccess &old, const OuterAccess &now) {
+        bool updates = (old.reduces || (old.strong && old.writes)) && (now.reduces || (now.strong && now.writes));
+        return (updates && (old.reduces || now.reduces)) || (old.operation && old.operation == now.operation);
     }
 
     bool ordered(const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access;
-        if (morally_strong(old, now) || before(item, time_of(item), now)) return true;
+        if (morally_strong(old, now) || ended(item, now)) return true;
         return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);
     }
 
@@ -165,7 +164,7 @@ class Outer {
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         if (constant) found.reason = constant;
-        else if (old.store && apart && before(item, stores_[old.store].issued, now)) in_flight(stores_[old.store], found);
+        else if (old.operation && before(item, now)) in_flight(old, now, found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
@@ -174,11 +173,11 @@ class Outer {
         findings_.add(found, 1 + item.more);
     }
 
-    // R-GM12: a bulk copy reads what a thread of another CTA has written through the generic proxy, and no proxy fence lies between.
+    // R-PX, R-GM12: a bulk copy reads what a thread, perhaps of another CTA, has written through the generic proxy, and no proxy fence lies between.
     void lacks_fence(const Item &item, const OuterAccess &now) {
         Record found = between(item.access, now);
         found.kind = MISSING_PROXY_FENCE, found.reason = NO_PROXY_FENCE, found.hazard = RAW;
-        found.flags = GLOBAL | GRID;
+        found.flags = GLOBAL | GRID * !views_.together(item.access.unit, item.access.thread, now.unit, now.thread);
         found.own_operation = BULK_LOAD_OPERATION;
         findings_.add(found, 1 + item.more);
     }
@@ -193,11 +192,12 @@ class Outer {
         return found;
     }
 
-    // R-B3: a copy whose issue is before the access, but whose completion is not.
-    static void in_flight(const OuterStore &store, Record &found) {
-        found.kind = MISSING_WAIT, found.flags |= OTHER_ASYNC, found.operation = BULK_STORE_OPERATION;
-        found.reason = store.group >= store.commits ? NOT_COMMITTED : store.read ? READ_WAIT_ONLY : NOT_WAITED;
-        found.group = store.group, found.commits = store.commits;
+    // R-B1, R-B3, R-CP4: an operation whose issue is before the access, but whose completion is not.
+    void in_flight(const OuterAccess &old, const OuterAccess &now, Record &found) {
+        found.kind = MISSING_WAIT;
+        if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
+        found.own_operation = now.operation ? operations_[now.operation].kind : 0;
+        completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
     }
 
     // What lacks between two threads. The first accesses of a pair of sites tell.
@@ -253,13 +253,13 @@ class Outer {
 
     // R-W1: whether only a bar.warp.sync lacks.
     bool knows_as_warp(const Item &item, const OuterAccess &now) {
-        return views_.warps_before(item.access.unit, item.access.thread, time_of(item), warp_time_of(item), now.unit, now.thread);
+        return views_.warps_before(item.access.unit, item.access.thread, item.time, item.warp_time, now.unit, now.thread);
     }
 
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const OuterAccess &now) {
         for (u32 thread = 0; thread < threads_; ++thread)
-            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, time_of(item), now.unit, thread)) return true;
+            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
         return false;
     }
 
@@ -269,8 +269,7 @@ class Outer {
             Item &item = items_[at];
             const OuterAccess &old = item.access;
             if (old.unit != access.unit || old.site != access.site || item.mask != mask || old.flag >= 0) continue;
-            if (old.store && time_of(item) == NOTHING) continue;
-            if (old.thread != access.thread && !views_.clocks(access.unit).before(old.thread, time_of(item), access.thread)) continue;
+            if (!ended(item, access)) continue;
             fill(item, mask, access);
             return;
         }
@@ -291,10 +290,10 @@ class Outer {
 
     static bool same_kind(const Item &one, const Item &other) {
         const OuterAccess &a = one.access, &b = other.access;
-        bool single = a.flag < 0 && b.flag < 0 && !a.store && !b.store;
+        bool single = a.flag < 0 && b.flag < 0;
         bool place = one.mask == other.mask && a.address == b.address && a.bytes == b.bytes && a.element == b.element;
         bool flags = a.reads == b.reads && a.writes == b.writes && a.strong == b.strong && a.constant == b.constant && a.has_value == b.has_value;
-        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && a.asynchronous == b.asynchronous && a.reduces == b.reduces;
+        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && !a.operation == !b.operation && a.reduces == b.reduces;
     }
 
     // Let the first accesses of a list stand for those of the same kind, once there are so many different values.
@@ -338,7 +337,8 @@ class Outer {
     std::vector<Item> items_;
     std::vector<Cell *> long_;
     u32 free_ = 0;  // items that are no longer used
-    std::vector<OuterStore> stores_{1};
+    std::vector<Completion> operations_{1};
+    std::unordered_map<u32, const Completions *> completions_;  // by unit, while it is replayed
     u64 compared_ = 0;  // accesses
     bool full_ = false, unknown_ = false;
 };

@@ -219,7 +219,7 @@ class Replay {
         case FILL:
         case ATOMIC: access(thread, log); return true;
         case COPY:
-            part_.asynchronous(thread, log);
+            part_.copy(thread, log, asynchronous_.completions(), [&] { return asynchronous_.ends(thread, log); });
             copy(thread, log);
             return true;
         case COPY_COMMIT: copies_.commit(thread); return true;
@@ -235,7 +235,7 @@ class Replay {
         case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
         case GLOBAL_WRITE:
             if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
-            output_.by_address |= copies_.store(thread, (u32)event.site, log.wide_value(), (u32)event.bytes); [[fallthrough]];
+            [[fallthrough]];
         case GLOBAL_READ:
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
@@ -258,7 +258,7 @@ class Replay {
         case PRODUCT_COMMIT:
         case PRODUCT_WAIT:
             barriers(thread).touch(thread);
-            part_.asynchronous(thread, log);
+            part_.copy(thread, log, asynchronous_.completions(), [&] { return asynchronous_.ends(thread, log); });
             output_.by_address |= asynchronous_.handle(thread, log, released);
             if (event.kind == PRODUCT_COMMIT) release_parked(released);
             return true;
@@ -406,8 +406,8 @@ class Replay {
         barriers(thread).touch(thread);
         if (mbarriers_.data(access)) return;
         asynchronous_.access(access, true);
-        if (log.has_value()) copies_.issue(access, log.wide_value(), log.b(), true);
-        else copies_.issue(access, 0, log.b(), false), seals_.copy(thread);
+        copies_.issue(access, log.b());
+        if (!log.has_value()) seals_.copy(thread);
         initialised_.add(access);
     }
 

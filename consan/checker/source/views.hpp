@@ -92,8 +92,15 @@ class Views {
         return covering(other_unit, other, time, unit, thread, false).number != 0;
     }
 
-    // Whether a moment of a thread of another unit is behind a proxy fence for global memory, for what a thread does now: the fence is on the way.
+    // Whether a thread knows that an actor of a unit, a thread or what is asynchronous, has come up to a number.
+    bool reached(u32 other_unit, u32 actor, u32 number, u32 unit, u32 thread) {
+        if (other_unit != unit) return covering(other_unit, actor, number, unit, thread, false).number != 0;
+        return actor == thread || clocks(unit).known(thread, actor) >= number;
+    }
+
+    // Whether a moment of a thread is behind a proxy fence for global memory, for what a thread does now: the fence is on the way.
     bool fenced(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
+        if (other_unit == unit && clocks(unit).fenced(other, time, thread, clocks(unit).global_memory())) return true;
         auto known_chains = units_[unit].by_owner.find(other_unit);
         if (known_chains == units_[unit].by_owner.end()) return false;
         for (const Known &each : known_chains->second) {
