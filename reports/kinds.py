@@ -220,6 +220,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "one_part": "",
         "other_part": "",
         "keep": "",
+        "alignment": "the address is not a multiple of its width",
         "larger": "" if finding.accesses and _first(finding).space == "shared" else ", or make the buffer larger",
         **dict.fromkeys(("flag_write_at", "flag_read_at", "fence_at"), "an unknown place"),
         **dict.fromkeys(("first_kernel", "second_kernel"), "a kernel"),

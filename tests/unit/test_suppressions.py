@@ -13,6 +13,7 @@ from consan._errors import UsageError
 from consan.reports import json_format, render
 from consan.reports.combine import combine
 from consan.reports.model import Frame, Report, Suppressed
+from consan.reports.sources import of_texts
 from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, make_rule, suppress, to_toml
 from consan.reports.verdict import exit_status
 
@@ -93,7 +94,7 @@ def test_a_rule_needs_a_kind_and_a_reason(kind: str, reason: str, message: str) 
 
 
 def rules_at(text: str, line: int) -> list[tuple[str, str, str]]:
-    return [(rule.kind, rule.reason, rule.by) for rule in comment_rules("k.cu", line, Lines({"k.cu": text}))]
+    return [(rule.kind, rule.reason, rule.by) for rule in comment_rules("k.cu", line, Lines(of_texts({"k.cu": text})))]
 
 
 ON_THE_LINE = "tile[t] = 1;  // consan: allow(data-race) all store 1"

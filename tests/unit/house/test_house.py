@@ -51,7 +51,7 @@ ROOMS = {
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        *("consan.toolchain.cache", "consan.toolchain.host_compiler"),
+        *("consan.toolchain.cache", "consan.toolchain.extras", "consan.toolchain.host_compiler"),
     ),
     "consan.process": (
         *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
@@ -63,7 +63,7 @@ ROOMS = {
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
     "consan.triage": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
-        *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process"),
+        *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process", "consan.toolchain.extras"),
     ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
