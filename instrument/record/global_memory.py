@@ -12,7 +12,7 @@ for what the access has read; behind a write that brings nothing back, a fence m
 
 A strong load or a compare-and-swap in a loop may wait for another thread. Rounds that repeat leave nothing (polls.py).
 
-Not taken: strong vectors of other than two words, and 16-byte values, as flags.
+Not taken as flags: vectors of parts below four bytes, and of more than 16 bytes. All of a vector is taken to come together.
 """
 
 from __future__ import annotations
@@ -42,6 +42,7 @@ _OUTER = ("global", "generic")
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
 _UNKNOWN = 0
+_WIDE = 8  # bytes of the widest register that is no b128
 _SIGNED, _FLOAT = 1, 2
 _BEFORE, _AFTER, _VALUES = 2, 3, 4  # words behind the two of the address: what was read, what is stored or compared, what is swapped in
 _DRAW, _LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock
@@ -298,12 +299,24 @@ class OuterRecorder:
         Returns a register with a part of it.
         """
         elements: list[Operand] = list(operand.elements) if isinstance(operand, Vector) else [operand]
-        pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
+        if access.width_bytes > _WIDE:
+            pieces = _words_of_b128(snippet, operand)
+        else:
+            pieces = value_words(elements, access.width_bytes, snippet, instruction.scope)
         if kept:
             self.polls.keep(snippet, kept, pieces)
         for offset, value in enumerate(pieces):
             snippet.add(text.store(place + offset, value).strip())
         return pieces[0]
+
+
+def _words_of_b128(snippet: Snippet, operand: Operand) -> list[str]:
+    """The four words of a value of 16 bytes."""
+    halves, words = [snippet.register("b64") for _ in range(2)], [snippet.register("b32") for _ in range(4)]
+    snippet.add(f"mov.b128 {{{', '.join(halves)}}}, {operand.text};")
+    for half, at in zip(halves, (0, 2), strict=True):
+        snippet.add(f"mov.b64 {{{words[at]}, {words[at + 1]}}}, {half};")
+    return words
 
 
 def _find_clock(snippet: Snippet, low: str) -> None:

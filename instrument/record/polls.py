@@ -24,16 +24,19 @@ if TYPE_CHECKING:
 PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
 REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
 _LAST = "%__consan_pl"  # in a compact text: the number of the poll whose event is the thread's last one, or zero
-_WIDEST = 8  # bytes of a flag
+_WORD, _WIDEST = 4, 16  # bytes of a part of a flag, and of a flag
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # of the halves of a value of 16 bytes: odd
 
 
 def is_word(access: MemoryAccess) -> bool:
-    """Whether an access is one of a flag: of up to 8 bytes, or of two words. Both words of such a vector are taken to come together."""
-    return access.total_bytes <= _WIDEST and (access.count == 1 or (access.count, access.width_bytes) == (2, 4))
+    """Whether an access is one of a flag: of up to 16 bytes, in whole words if it is a vector. All of a vector is taken to come together."""
+    if access.access == "rmw" and access.count > 1:  # each part is added by itself
+        return (access.count, access.width_bytes) == (2, _WORD)
+    return access.total_bytes <= _WIDEST and (access.count == 1 or access.width_bytes >= _WORD)
 
 
 def can_rewind(instruction: Instruction) -> bool:
-    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 8 bytes."""
+    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 16 bytes."""
     row = lookup(instruction.parts)
     if row is None or instruction.predicate is not None:
         return False
@@ -100,13 +103,22 @@ class RecordedPolls:
         return f"{forward}{back}mov.b32 {_LAST}, {len(self.starts)};\n"
 
     def keep(self, snippet: Snippet, register: str, pieces: list[str]) -> None:
-        """Keep one or two words in one of the registers of polls."""
+        """Keep up to four words in one of the registers of polls: what tells the value from others where it has more than two."""
         if self.current is None:
             return
-        low, high = (pieces[0], pieces[1]) if len(pieces) > 1 else (pieces[0], "0")
-        whole = snippet.register("b64")
-        snippet.add(f"cvt.u64.u32 {register}, {low};")
-        snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {register}, {register}, {whole};")
+        halves = [pieces[at : at + 2] for at in range(0, len(pieces), 2)]
+        wholes = [self._joined(snippet, *half) for half in halves]
+        if len(wholes) == 1:
+            snippet.add(f"mov.b64 {register}, {wholes[0]};")
+            return
+        snippet.add(f"mul.lo.u64 {register}, {wholes[0]}, {_FACTORS[0]:#x};")
+        snippet.add(f"mad.lo.u64 {register}, {wholes[1]}, {_FACTORS[1]:#x}, {register};")
+
+    def _joined(self, snippet: Snippet, low: str, high: str = "0") -> str:
+        whole, rest = snippet.register("b64"), snippet.register("b64")
+        snippet.add(f"cvt.u64.u32 {rest}, {low};")
+        snippet.add(f"cvt.u64.u32 {whole}, {high}; shl.b64 {whole}, {whole}, 32; or.b64 {whole}, {rest}, {whole};")
+        return whole
 
 
 def interrupted(kernel: KernelRewrite) -> str:

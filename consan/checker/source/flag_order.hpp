@@ -20,12 +20,15 @@ enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 
 
 inline Scope scope_of(const Event &event) { return (Scope)(event.offset >> 4 & 3); }
 
+typedef unsigned __int128 Value;  // of a flag: up to 16 bytes
+
 // A strong access through which threads may synchronise.
 // `before`, `after`: twice the reading of its clock, and one more for a number that was drawn. So numbers are equal only where two loads looked
 // with no draw in between, and a load that saw n draws comes after the draw of n - 1 and before that of n.
 struct FlagAccess {
     u32 unit, thread, site, bytes, order;
-    u64 before, after, address, old, first, second;
+    u64 before, after, address;
+    Value old, first, second;
     u32 operation;
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
@@ -42,14 +45,14 @@ class FlagOrder {
     FlagOrder(std::vector<FlagAccess> &all, const std::vector<u32> &places) : all_(all), places_(places) {}
 
     // Whether there is an order without a contradiction. The accesses then have it.
-    bool find(u64 first) {
+    bool find(Value first) {
         start(first);
         u64 steps = STEPS + places_.size() * 8;
         std::vector<Choice> choices;
         std::unordered_set<u64> seen;  // what has been done, and the value: nothing follows from these, if they come again
         while (fill()) {
             std::vector<u32> next = candidates();
-            if (!choices.empty() && !seen.insert(mixed(mixed(which_) ^ now_)).second) next.clear();
+            if (!choices.empty() && !seen.insert(mixed(mixed(which_) ^ hashed(now_))).second) next.clear();
             if (next.size() > 1) choices.push_back({done_.size(), open_, at_, now_, which_, next, 0});
             if (next.empty() && !back(choices, next)) return false;
             if (!steps--) return false;
@@ -60,7 +63,7 @@ class FlagOrder {
     }
 
     // An order with as few contradictions as come of choosing once. Their number.
-    u32 guess(u64 first) {
+    u32 guess(Value first) {
         start(first);
         u32 wrong = 0;
         std::vector<u32> broken;  // accesses that do not follow what they have read
@@ -85,12 +88,13 @@ class FlagOrder {
         size_t done;
         std::vector<u32> open;
         size_t at;
-        u64 now, which;
+        Value now;
+        u64 which;
         std::vector<u32> next;
         size_t tried;
     };
 
-    void start(u64 first) { done_.clear(), open_.clear(), at_ = 0, now_ = first, which_ = 0; }
+    void start(Value first) { done_.clear(), open_.clear(), at_ = 0, now_ = first, which_ = 0; }
 
     // A bijection in which every bit depends on every bit (the finaliser of SplitMix64).
     static u64 mixed(u64 value) {
@@ -99,6 +103,8 @@ class FlagOrder {
         value = (value ^ (value >> 27)) * 0x94D049BB133111EB;
         return value ^ (value >> 31);
     }
+
+    static u64 hashed(Value value) { return (u64)value ^ mixed((u64)(value >> 64)); }
 
     // Take the loads that read the present value, and let all accesses in that can be the next then. Returns whether there is one.
     bool fill() {
@@ -128,7 +134,7 @@ class FlagOrder {
 
     // Those that may be the next, the best first. Of several that are alike the first to end is enough.
     std::vector<u32> candidates() const {
-        std::vector<u64> awaited;
+        std::vector<Value> awaited;
         for (u32 each : open_)
             if (all_[each].observes) awaited.push_back(all_[each].old);
         std::sort(awaited.begin(), awaited.end());
@@ -183,16 +189,16 @@ class FlagOrder {
     }
 
     // What an access leaves behind.
-    static u64 result(const FlagAccess &access, u64 now) {
-        u64 mask = access.bytes == 8 ? ~0ull : (1ull << 8 * access.bytes) - 1, first = access.first;
+    static Value result(const FlagAccess &access, Value now) {
+        Value mask = access.bytes == sizeof(Value) ? ~(Value)0 : ((Value)1 << 8 * access.bytes) - 1, first = access.first;
         u32 type = access.operation >> 8;
-        auto wide = [&](u64 value) { return type == 1 ? (int64_t)(value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
-        auto less = [&](u64 a, u64 b) { return type == 1 ? wide(a) < wide(b) : a < b; };
+        auto wide = [&](Value value) { return type == 1 ? (int64_t)((u64)value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
+        auto less = [&](Value a, Value b) { return type == 1 ? wide(a) < wide(b) : a < b; };
         switch (access.operation & 255) {
         case ST:
         case EXCH: return first & mask;
         case CAS: return (now == first ? access.second : now) & mask;
-        case ADD: return type == 2 ? sum(access.bytes, now, first) : (now + first) & mask;
+        case ADD: return type == 2 ? (Value)sum(access.bytes, (u64)now, (u64)first) : (now + first) & mask;
         case INC: return now >= first ? 0 : now + 1;
         case DEC: return now == 0 || now > first ? first : now - 1;
         case MIN: return less(first, now) ? first : now;
@@ -219,5 +225,6 @@ class FlagOrder {
     const std::vector<u32> &places_;
     std::vector<u32> done_, open_;
     size_t at_ = 0;
-    u64 now_ = 0, which_ = 0;  // the value; a hash of what is done
+    Value now_ = 0;
+    u64 which_ = 0;  // the value; a hash of what is done
 };

@@ -2,7 +2,7 @@
 // their address (instrument/record/global_memory.py), one before and one after, so their order at one address is almost known: an access
 // whose second reading is less than another's first one came before it. The values decide the rest (flag_order.hpp).
 //
-// Not known: strong vectors of other than two words, and values of 16 bytes, which are no flags here.
+// All of a vector is taken to come together.
 #pragma once
 
 #include <algorithm>
@@ -72,11 +72,10 @@ class Flags {
         made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes;
         auto reading = [&](u32 place) { return (u64)log.value_at(place) * 2 + (event.flags & WRITES ? 1 : 0); };
         u32 place = 4;
-        auto value = [&](bool is_there) -> u64 {
-            if (!is_there) return 0;
-            bool two = event.bytes > 4;
-            place += two ? 2 : 1;
-            return two ? wide(place - 2) : log.value_at(place - 1);
+        auto value = [&](bool is_there) {
+            Value made = 0;
+            for (u32 at = 0; is_there && at < std::max(1u, (u32)event.bytes / 4); ++at) made |= (Value)log.value_at(place++) << 32 * at;
+            return made;
         };
         made.address = wide(0), made.before = reading(2), made.after = reading(3);
         if (made.address >> 63) made.address = shared(unit, made.address);
@@ -110,15 +109,15 @@ class Flags {
 
     // What the place held at first is not in the log: one of the values that the first accesses have read.
     u32 order_from_best(const std::vector<u32> &places, bool exact) {
-        std::vector<u64> values{0};
+        std::vector<Value> values{0};
         for (u32 each : places)
             if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED) values.push_back(all_[each].old);
         FlagOrder order(all_, places);
-        for (u64 value : values)
+        for (Value value : values)
             if (exact && order.find(value)) return 0;
         u32 best = NOTHING;
-        u64 first = 0;
-        for (u64 value : values)
+        Value first = 0;
+        for (Value value : values)
             if (u32 wrong = order.guess(value); wrong < best) best = wrong, first = value;
         return order.guess(first);
     }
