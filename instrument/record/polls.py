@@ -29,7 +29,7 @@ _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # of the halves of a value 
 
 
 def is_word(access: MemoryAccess) -> bool:
-    """Whether an access is one of a flag: of up to 16 bytes, in whole words if it is a vector. All of a vector is taken to come together."""
+    """Whether an access is one of a flag: of up to 16 bytes, a vector in whole words. All of it is taken to come together."""
     if access.access == "rmw" and access.count > 1:  # each part is added by itself
         return (access.count, access.width_bytes) == (2, _WORD)
     return access.total_bytes <= _WIDEST and (access.count == 1 or access.width_bytes >= _WORD)
