@@ -12,12 +12,22 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.coverage import not_checked
+from consan.reports.coverage import AREAS, gaps, not_checked
 from consan.reports.merging import merge_findings
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict import says_nothing_ran, verdict_of
 
-_COUNTS = ("launches", "unchecked", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")  # of a kernel
+_COUNTS = (
+    "launches",
+    "unchecked",
+    "ctas",
+    "histories",
+    "recalled",
+    "global_accesses",
+    "global_compared",
+    "global_proven",
+    "global_checked",
+)  # of a kernel
 
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
@@ -29,7 +39,7 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         device=", ".join(_once(report.device for report in reports)),
         kernels=_kernels(kernel for report in reports for kernel in report.kernels),
         findings=findings,
-        checked=_once(name for report in reports for name in report.checked),
+        checked=_checked(reports),
         uninstrumented=_uninstrumented(kernel for report in reports for kernel in report.uninstrumented),
         dropped=sum(report.dropped for report in reports),
         evicted=sum(report.evicted for report in reports),
@@ -43,14 +53,23 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         version=first.version,
     )
     reasons = _reasons(reports, combined)
-    checked_by_all = tuple(name for name in combined.checked if all(name in report.checked for report in reports))
-    outside = not_checked(replace(combined, checked=checked_by_all))
-    return replace(combined, verdict=verdict_of(findings, reasons), incomplete=reasons, not_checked=outside, **others)
+    return replace(combined, verdict=verdict_of(findings, reasons), incomplete=reasons, not_checked=not_checked(combined), **others)
+
+
+def _checked(reports: Sequence[Report]) -> tuple[str, ...]:
+    """The areas that were checked. A report without a checked kernel says nothing about an area that others may lack."""
+    speaking = [report for report in reports if kernels_checked(report)] or reports
+    lacking = {area for area in AREAS if any(area not in report.checked for report in speaking)}
+    return tuple(name for name in _once(name for report in reports for name in report.checked) if name not in lacking)
 
 
 def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
-    """All reasons. "Nothing was checked" stays only if no report checked a kernel; reasons with an explanation are preferred."""
-    every = _once(reason for report in reports for reason in report.incomplete)
+    """All reasons. "Nothing was checked" stays only if no report checked a kernel; reasons with an explanation are preferred.
+
+    What one report did not look at, another may have: the gaps of kernels follow from the sums.
+    """
+    of_kernels = {reason for report in reports for reason in gaps(report)}
+    every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *gaps(combined)])
     nothing = [reason for reason in every if says_nothing_ran(reason)]
     kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
     return tuple(reason for reason in every if reason in kept or reason not in nothing)

@@ -1,24 +1,100 @@
-"""The sentences of `Report.not_checked`: what this version does not check by design.
+"""What was checked of each kernel, and what that means for the verdict.
 
-One row for each area of memory missing from `checked`. A sentence begins with the area's name, so that programs can test for it, and counts
-the instructions of the launched kernels. Such an area does not make a verdict incomplete: only gaps inside `checked` do.
+`rows` is the coverage: for each kernel that ran, and each area that may be missing, its state. An area in scope that was checked in no
+launch of a kernel (`NOT_CHECKED`) is a gap: the verdict is `incomplete`. A share of the launches (`SAMPLED`) is no gap, and neither
+is what the user's options leave out.
 
-Not handled: dynamic counts, which are not recorded.
+`not_checked` words the areas that are missing from `checked`. A sentence begins with the area's name, so that programs can test for it.
+
+Not handled: the shapes of a kernel's launches, of which some may not have been checked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
 from consan.reports.model import KernelSummary, Report, kernels_checked, plural
 
+GLOBAL_MEMORY: Final = "global-memory"
+
+CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
+EXCLUDED: Final = "excluded by the user"
+NOT_CHECKED: Final = "not checked"
+
+
+@dataclass(frozen=True)
+class Row:
+    """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all."""
+
+    kernel: str
+    area: str
+    state: str
+    checked: int
+    launches: int
+    why: tuple[str, ...] = ()
+
+
+def rows(report: Report) -> tuple[Row, ...]:
+    """The coverage of a report's kernels. Summaries of one kernel, such as those of several processes, are one row."""
+    sums: dict[tuple[object, ...], KernelSummary] = {}
+    for kernel in kernels_checked(report):
+        key = kernel.name, *_writes(kernel)
+        sums[key] = _sum(sums[key], kernel) if key in sums else kernel
+    return tuple(_row(kernel) for kernel in sums.values())
+
+
+def gaps(report: Report) -> tuple[str, ...]:
+    """Why the kernels of a report were not all checked: one sentence for each reason."""
+    found = (row for row in rows(report) if row.state == NOT_CHECKED)
+    return tuple(dict.fromkeys(sentence for row in found for sentence in _gap(row)))
+
+
+def _gap(row: Row) -> Iterator[str]:
+    what = f"global memory was not checked in full in {row.kernel}"
+    yield from (f"{what}: {why}" for why in row.why)
+    if not row.why:
+        yield f"{what}: called hooks do not look for races there"
+
+
+def _row(kernel: KernelSummary) -> Row:
+    return Row(kernel.name, GLOBAL_MEMORY, _state(kernel), kernel.global_checked, kernel.launches, kernel.global_gaps)
+
+
+def _state(kernel: KernelSummary) -> str:
+    """Without a write to global memory there is no race of the kernel's own."""
+    proven = 0 < kernel.global_proven == kernel.global_accesses
+    states = {
+        EXCLUDED: GLOBAL_MEMORY in kernel.excluded,
+        CHECKED: not any(_writes(kernel)),
+        NOT_CHECKED: not kernel.global_checked,
+        SAMPLED: kernel.global_checked < kernel.launches,
+        PROVEN: proven,
+    }
+    return next((state for state, holds in states.items() if holds), CHECKED)
+
+
+def _writes(kernel: KernelSummary) -> tuple[int, int, int]:
+    """The instructions that write global memory, or may."""
+    return kernel.global_stores, kernel.global_atomics, kernel.generic_writes
+
+
+def _sum(one: KernelSummary, other: KernelSummary) -> KernelSummary:
+    counts = ("launches", "global_checked", "global_accesses", "global_proven")
+    return replace(
+        one,
+        **{name: getattr(one, name) + getattr(other, name) for name in counts},
+        global_gaps=tuple(dict.fromkeys((*one.global_gaps, *other.global_gaps))),
+        excluded=tuple(area for area in one.excluded if area in other.excluded),
+    )
+
 
 def not_checked(report: Report) -> tuple[str, ...]:
     """One sentence for each area that is missing from the report's `checked`."""
     kernels = kernels_checked(report)
-    areas = (f"{area}: {sentence(kernels)}" for area, sentence in _AREAS.items() if area not in report.checked)
+    areas = (f"{area}: {sentence(kernels)}" for area, sentence in AREAS.items() if area not in report.checked)
     return (*areas, *_open_points(kernels), *_launches(kernels))
 
 
@@ -57,7 +133,7 @@ def _global_writes(kernels: tuple[KernelSummary, ...]) -> str:
     return f"{stores:,} store and {plural(atomics, 'atomic instruction')} in {plural(len(kernels), 'kernel')}{more}"
 
 
-_AREAS: Final[dict[str, Callable[[tuple[KernelSummary, ...]], str]]] = {"global-memory": _global_memory}
+AREAS: Final[dict[str, Callable[[tuple[KernelSummary, ...]], str]]] = {GLOBAL_MEMORY: _global_memory}
 
 
 @cache

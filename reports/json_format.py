@@ -228,7 +228,8 @@ def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any)
 
 def _kernel_from_json(data: Json) -> Any:
     unmodelled = tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"])
-    return _flat(KernelSummary, data, unmodelled=unmodelled, global_gaps=tuple(data.get("global_gaps", ())))
+    lists = {name: tuple(data.get(name, ())) for name in ("global_gaps", "excluded")}
+    return _flat(KernelSummary, data, unmodelled=unmodelled, **lists)
 
 
 def finding_from_json(data: Json) -> Any:

@@ -231,7 +231,9 @@ class KernelSummary:
     global_accesses: int = 0  # to global memory, by single threads of recorded CTAs
     global_compared: int = 0  # those of bytes that several threads touch, and one writes
     global_proven: int = 0  # those that were proven apart before their launch, by arithmetic on its parameters
+    global_checked: int = 0  # launches whose accesses to global memory were compared in full, or proven apart
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
+    excluded: tuple[str, ...] = ()  # areas that the user's options leave out
 
 
 @dataclass(frozen=True)

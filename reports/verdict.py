@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.coverage import installed_version, not_checked
+from consan.reports.coverage import gaps, installed_version, not_checked
 from consan.reports.merging import merge_findings
 from consan.reports.model import (
     CLEAN,
@@ -56,7 +56,7 @@ def assemble(
         notes=tuple(notes),
         **{"version": installed_version(), **others},
     )
-    reasons = (*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked)
+    reasons = tuple(dict.fromkeys([*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked]))
     verdict = verdict_of(report.findings, reasons)
     return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
 
@@ -73,6 +73,7 @@ def incomplete_reasons(report: Report) -> tuple[str, ...]:
     return (
         *_nothing_instrumented(report),
         *_unmodelled(report),
+        *gaps(report),
         *(
             f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
             for kernel in report.kernels

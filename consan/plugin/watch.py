@@ -24,6 +24,7 @@ from consan.plugin.keys import ConsanWarning
 from consan.plugin.settings import Settings, settings_of, usage_errors
 from consan.reports import json_format
 from consan.reports.combine import combine
+from consan.reports.coverage import AREAS
 from consan.reports.kinds import place
 from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.names import kernel_name
@@ -218,7 +219,8 @@ def launches_of(reports: Sequence[Report]) -> Report:
 
 def _stripped(report: Report) -> Report:
     nothing = tuple(filter(says_nothing_ran, report.incomplete))
-    return replace(report, findings=(), incomplete=nothing, dropped=0, evicted=0, notes=(), sources={})
+    kernels = tuple(replace(kernel, excluded=tuple(AREAS)) for kernel in report.kernels)
+    return replace(report, kernels=kernels, findings=(), incomplete=nothing, dropped=0, evicted=0, notes=(), sources={})
 
 
 def failure_of(report: Report, *, strict: bool, gaps: bool) -> str | None:

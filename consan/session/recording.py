@@ -86,6 +86,7 @@ class Recording:
     exhaustive: bool = False  # equal CTAs are replayed too
     sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
     outer: bool = False  # global memory is checked too, where kernels are recorded
+    left_out: bool = False  # by the user, who does not want global memory checked
     required: bool = False  # what of it was not checked makes a report incomplete
     isa: bool = False  # by the strict reading of the ISA
     histories: Histories = field(default_factory=dict)  # since the last report
@@ -100,6 +101,7 @@ class Recording:
     _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    _partial: dict[tuple[int, str], int] = field(default_factory=dict)  # launches whose global memory was not compared in full
     _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
@@ -199,6 +201,7 @@ class Recording:
             self.findings.add(self._decode(checked, prepared, sites))
         for why in checked.outer:
             self.lacks_outer(prepared, entry, why)
+        self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
         tally.add(checked.tally)
         tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
@@ -257,6 +260,12 @@ class Recording:
         kernel = prepared.number, entry
         self._looked[kernel] = self._looked.get(kernel, 0) + 1
 
+    def outer_launches(self, prepared: Prepared, entry: str) -> int:
+        """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
+        tally = self.tally(prepared, entry)
+        whole = prepared.recorded is not None and prepared.recorded.mode is not Mode.OFF
+        return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
+
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
         return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
@@ -314,6 +323,7 @@ class Recording:
         """Start anew, for the next report."""
         self._tallies.clear()
         self._looked.clear()
+        self._partial.clear()
         self._uncompared.clear()
         self.of_streams = ()
         self._alike.clear()

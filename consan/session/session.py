@@ -22,7 +22,7 @@ from consan.backends.base import Dim3, Handle
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.options import check_choices
+from consan.options import INLINE, check_choices
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -98,6 +98,7 @@ class Session:
         required = global_memory == "on"
         outer = required or (global_memory == "auto" and not keep_histories and sample is None)
         self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, isa=base.isa)
+        self.recording.left_out = engine == INLINE or not outer
         check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")

@@ -9,6 +9,7 @@ from typing import Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
+from consan.reports.coverage import GLOBAL_MEMORY
 from consan.reports.static import static_findings
 from consan.session.prepared import Prepared
 from consan.session.recording import Recording
@@ -20,7 +21,7 @@ CHECKED = (
     *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
-_COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven")
+_COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven", "global_checked")
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
 
@@ -120,7 +121,9 @@ class Summary:
             global_accesses=tally.accesses,
             global_compared=tally.compared,
             global_proven=tally.proven,
+            global_checked=self.recording.outer_launches(prepared, name),
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
+            excluded=(GLOBAL_MEMORY,) if self.recording.left_out else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

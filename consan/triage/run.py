@@ -92,7 +92,7 @@ class KernelRunner:
             self.placed.address(buffer)
         self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
 
-    def _session(self, seed: int) -> Session:
+    def _session(self, seed: int, *, look: bool = False) -> Session:
         from consan.session.session import Session
 
         subject = self.subject
@@ -105,7 +105,7 @@ class KernelRunner:
             cta_limit=watched,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
-            engine=self.engine,
+            engine=subject.engine if look else self.engine,
             trace_memory=subject.trace_memory,
             exhaustive=subject.exhaustive,
             sample=subject.sample,
@@ -119,7 +119,7 @@ class KernelRunner:
             self.device.renew()
         else:
             self.device.delay(request.seed)
-        session = self._session(request.seed)
+        session = self._session(request.seed, look=request.look)
         prepared = session.prepare(self.job.ptx, name=subject.file)
         self.placed.refresh()
         with steering.steer():

@@ -94,7 +94,8 @@ def answer(job: Job, request: Request) -> Outcome:
     subject = job.subject
     assert isinstance(subject, ProgramSubject)
     arguments = _arguments(subject)
-    arguments.seed, arguments.engine = request.seed, engine_for_schedules(arguments.engine)
+    arguments.seed = request.seed
+    arguments.engine = arguments.engine if request.look else engine_for_schedules(arguments.engine)
     native = programs.find_native(arguments)
     if native is not None:
         status, report, _ = run_native(native, arguments, delays=True)

@@ -36,6 +36,16 @@ def engine_for_schedules(engine: str, ptx: str = "") -> str:
     return INLINE if engine == AUTO and not only_recorded(ptx) else engine
 
 
+def wants_look(subject: Subject, ptx: str = "") -> bool:
+    """Whether the runs leave out global memory, which `consan check` would look at."""
+    if isinstance(subject, KernelSubject):
+        engine, outer, sample = subject.engine, subject.global_memory, subject.sample
+    else:
+        given = dict(zip(subject.options, subject.options[1:], strict=False))
+        engine, outer, sample = (given.get(*each) for each in (("--engine", AUTO), ("--global", AUTO), ("--sample", None)))
+    return engine == AUTO and engine_for_schedules(engine, ptx) == INLINE and outer == AUTO and sample is None
+
+
 @dataclass(frozen=True)
 class KernelSubject:
     """One launch of one kernel. `seed` is for random arguments; `expect` has texts N=FILE."""

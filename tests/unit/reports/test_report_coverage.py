@@ -1,4 +1,4 @@
-"""What a report says it does not look for: in every format, with the instructions that were seen, and without a change of the verdict."""
+"""What was checked of each kernel, what that makes of the verdict, and what a report says it does not look for, in every format."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.reports import render
 from consan.reports.combine import combine
+from consan.reports.coverage import rows
 from consan.reports.model import KernelSummary, Report, Uninstrumented
 from consan.reports.verdict import assemble
 
@@ -36,7 +37,9 @@ PTX = """.version 8.0
     ret;
 }
 """
-RAN = KernelSummary("k", 2, global_stores=3, global_atomics=2)
+LEFT_OUT = ("global-memory",)
+RAN = KernelSummary("k", 2, global_stores=3, global_atomics=2, excluded=LEFT_OUT)
+LOOKED = KernelSummary("k", 2, global_stores=3, global_checked=2)
 ONE = "global-memory: races are not looked for (3 store and 2 atomic instructions in 1 kernel)"
 
 
@@ -62,12 +65,56 @@ def test_it_names_global_memory_with_what_was_seen_and_leaves_the_verdict_alone(
     assert (report(RAN).verdict, report(RAN).not_checked) == ("clean", (ONE,))
 
 
+WHY = ("why not",)
+
+
+@pytest.mark.parametrize(
+    ("kernels", "states", "verdict"),
+    [
+        ([LOOKED], ["checked"], "clean"),
+        ([replace(LOOKED, global_accesses=9, global_proven=9)], ["proven"], "clean"),
+        ([replace(LOOKED, launches=5, global_gaps=WHY)], ["sampled"], "clean"),
+        ([replace(LOOKED, global_checked=0, global_gaps=WHY)], ["not checked"], "incomplete"),
+        ([replace(LOOKED, global_checked=0)], ["not checked"], "incomplete"),
+        ([KernelSummary("k", 1, generic_writes=1)], ["not checked"], "incomplete"),
+        ([KernelSummary("k", 1, global_gaps=WHY)], ["checked"], "clean"),
+        ([RAN], ["excluded by the user"], "clean"),
+        ([LOOKED, replace(LOOKED, name="b", global_checked=0)], ["checked", "not checked"], "incomplete"),
+        ([LOOKED, replace(LOOKED, engine="inline", launches=7, global_checked=0, global_gaps=WHY)], ["sampled"], "clean"),
+        ([LOOKED, replace(LOOKED, launches=0, name="never", global_checked=0)], ["checked"], "clean"),
+    ],
+)
+def test_the_verdict_follows_from_what_was_checked_of_each_kernel(kernels: list[KernelSummary], states: list[str], verdict: str) -> None:
+    made = report(*kernels)
+    assert ([row.state for row in rows(made)], made.verdict) == (states, verdict)
+    assert bool(made.incomplete) == (verdict == "incomplete")
+    assert report(*kernels, findings=[samples.RACE]).verdict == "violations"
+
+
+def test_a_gap_says_why() -> None:
+    made = report(replace(LOOKED, global_checked=0, global_gaps=WHY))
+    assert made.incomplete == ("global memory was not checked in full in k: why not",)
+
+
+def test_what_one_of_two_reports_has_looked_at_is_no_gap_of_the_whole() -> None:
+    gap = report(replace(LOOKED, global_checked=0, global_gaps=WHY))
+    assert combine([gap, report(LOOKED)]).verdict == "clean"
+    assert combine([gap, gap]).incomplete == gap.incomplete
+
+
+def test_a_report_without_a_kernel_does_not_say_that_the_others_checked_less() -> None:
+    whole = replace(report(LOOKED), checked=("shared-memory", "global-memory"), not_checked=())
+    both = combine([report(), whole])
+    assert (both.checked, both.not_checked) == (whole.checked, ())
+    assert combine([whole, report(RAN)]).checked == ("shared-memory",)
+
+
 @pytest.mark.parametrize(
     ("kernels", "text"),
     [
         ([RAN, KernelSummary("never", 0, global_stores=9)], "3 store and 2 atomic instructions in 1 kernel"),
         ([RAN, KernelSummary("left_out", 1, global_stores=9)], "3 store and 2 atomic instructions in 1 kernel"),
-        ([RAN, KernelSummary("b", 1, global_atomics=1, generic_writes=4)],
+        ([RAN, KernelSummary("b", 1, global_atomics=1, generic_writes=4, excluded=LEFT_OUT)],
          "3 store and 3 atomic instructions in 2 kernels, and 4 stores or atomics with generic addresses"),
         ([KernelSummary("k", 1, global_atomics=1)], "0 store and 1 atomic instruction in 1 kernel"),
         ([], "no kernel was checked"),
