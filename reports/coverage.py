@@ -26,7 +26,7 @@ NOT_CHECKED: Final = "not checked"
 
 
 @dataclass(frozen=True)
-class Row:
+class Coverage:
     """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all."""
 
     kernel: str
@@ -37,13 +37,13 @@ class Row:
     why: tuple[str, ...] = ()
 
 
-def rows(report: Report) -> tuple[Row, ...]:
+def rows(report: Report) -> tuple[Coverage, ...]:
     """The coverage of a report's kernels. Summaries of one kernel, such as those of several processes, are one row."""
     sums: dict[tuple[object, ...], KernelSummary] = {}
     for kernel in kernels_checked(report):
         key = kernel.name, *_writes(kernel)
         sums[key] = _sum(sums[key], kernel) if key in sums else kernel
-    return tuple(_row(kernel) for kernel in sums.values())
+    return tuple(coverage_of(kernel) for kernel in sums.values())
 
 
 def gaps(report: Report) -> tuple[str, ...]:
@@ -52,15 +52,16 @@ def gaps(report: Report) -> tuple[str, ...]:
     return tuple(dict.fromkeys(sentence for row in found for sentence in _gap(row)))
 
 
-def _gap(row: Row) -> Iterator[str]:
+def _gap(row: Coverage) -> Iterator[str]:
     what = f"global memory was not checked in full in {row.kernel}"
     yield from (f"{what}: {why}" for why in row.why)
     if not row.why:
         yield f"{what}: called hooks do not look for races there"
 
 
-def _row(kernel: KernelSummary) -> Row:
-    return Row(kernel.name, GLOBAL_MEMORY, _state(kernel), kernel.global_checked, kernel.launches, kernel.global_gaps)
+def coverage_of(kernel: KernelSummary) -> Coverage:
+    """The coverage of one summary."""
+    return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), kernel.global_checked, kernel.launches, kernel.global_gaps)
 
 
 def _state(kernel: KernelSummary) -> str:

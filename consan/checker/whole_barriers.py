@@ -65,10 +65,11 @@ def own_barriers(change: Change, places: EventPlaces, block: tuple[int, int, int
 def own_barriers_in_text(edits: Iterable[tuple[int, int, str]], ptx: str, block: tuple[int, int, int]) -> tuple[tuple[int, int, str], ...]:
     """The same for edits of a text. A barrier that replaces one keeps its number."""
     numbers, count = _free({int(number) for number in _NAMED.findall(ptx)}), _threads(block)
-    return tuple(
-        (start, end, _ADDED.sub(lambda _, own=start == end: f"bar.sync {next(numbers) if own else 0}, {count};", text))
-        for start, end, text in edits
-    )
+
+    def numbered(start: int, end: int, text: str) -> str:
+        return _ADDED.sub(lambda _: f"bar.sync {next(numbers) if start == end else 0}, {count};", text)
+
+    return tuple((start, end, numbered(start, end, text)) for start, end, text in edits)
 
 
 def _own(event: TemplateEvent) -> tuple[int, ...]:

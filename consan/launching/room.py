@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from consan.backends.base import Backend
 
 GiB: Final = 1 << 30
-_MEMORY, _GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
+MEMORY, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def bytes_of(specs: Sequence[ArgSpec]) -> int:
@@ -45,12 +45,12 @@ def described(specs: Sequence[ArgSpec]) -> str:
 def available_bytes() -> int | None:
     """The memory that this process can take: the least of the machine's and its control group's. None if nothing tells."""
     try:
-        lines = dict(line.split(":", 1) for line in _MEMORY.read_text().splitlines())
+        lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines())
         found = [int(lines["MemAvailable"].split()[0]) << 10]
     except (OSError, KeyError, ValueError):
         found = []
     with contextlib.suppress(OSError, ValueError):  # no such file, or `max`
-        found.append(int((_GROUP / "memory.max").read_text()) - int((_GROUP / "memory.current").read_text()))
+        found.append(int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text()))
     return max(0, min(found)) if found else None
 
 

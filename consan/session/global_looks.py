@@ -23,10 +23,11 @@ from consan.instrument.record import outer_mode
 from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
+from consan.session.launch_sizes import too_many_together, too_many_warps, warps_of
 from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
-from consan.session.recording import FIRST_ONLY, too_many_together, too_many_warps, warps_of
+from consan.session.recording import FIRST_ONLY
 from consan.session.variables import keeps_state
 
 if TYPE_CHECKING:

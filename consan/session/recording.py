@@ -28,13 +28,13 @@ from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded, Refusal
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import LANES
 from consan.instrument.runtime import Variant
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
+from consan.session.launch_sizes import too_many
 from consan.session.repairs import Fixes
 from consan.session.rewritten import Rewriting
 from consan.session.started import Started
@@ -51,10 +51,8 @@ _UNSEEN: Final = "called hooks do not look for them"
 _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
-MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
-MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
 def engine_for(engine: str, global_memory: str) -> str:
@@ -86,8 +84,8 @@ class Recording:
     exhaustive: bool = False  # equal CTAs are replayed too
     sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
     outer: bool = False  # global memory is checked too, where kernels are recorded
-    left_out: bool = False  # by the user, who does not want global memory checked
     required: bool = False  # what of it was not checked makes a report incomplete
+    left_out: bool = False  # by the user, who does not want global memory checked
     isa: bool = False  # by the strict reading of the ISA
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
@@ -334,30 +332,6 @@ class Recording:
         self._hooked.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
-
-
-def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
-    """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if recorded.mode is Mode.SYNCED and (why := too_many_together(ctas)):
-        return why
-    return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
-
-
-def too_many_together(ctas: int) -> str:
-    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
-    why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
-    return why if ctas > MOST_TOGETHER else ""
-
-
-def too_many_warps(ctas: int, threads: int) -> str:
-    """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
-    warps = warps_of(ctas, threads)
-    return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
-
-
-def warps_of(ctas: int, threads: int) -> int:
-    """The warps of a launch. `threads`: of a CTA."""
-    return ctas * -(-threads // LANES)
 
 
 def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:

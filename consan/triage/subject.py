@@ -39,11 +39,12 @@ def engine_for_schedules(engine: str, ptx: str = "") -> str:
 def wants_look(subject: Subject, ptx: str = "") -> bool:
     """Whether the runs leave out global memory, which `consan check` would look at."""
     if isinstance(subject, KernelSubject):
-        engine, outer, sample = subject.engine, subject.global_memory, subject.sample
+        given = {"--engine": subject.engine, "--global": subject.global_memory, **({"--sample": ""} if subject.sample is not None else {})}
     else:
         given = dict(zip(subject.options, subject.options[1:], strict=False))
-        engine, outer, sample = (given.get(*each) for each in (("--engine", AUTO), ("--global", AUTO), ("--sample", None)))
-    return engine == AUTO and engine_for_schedules(engine, ptx) == INLINE and outer == AUTO and sample is None
+    engine = given.get("--engine", AUTO)
+    by_hooks = engine == AUTO and engine_for_schedules(engine, ptx) == INLINE
+    return by_hooks and given.get("--global", AUTO) == AUTO and "--sample" not in given
 
 
 @dataclass(frozen=True)

@@ -13,7 +13,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker import recorder
 from consan.checker.memory import SMALLER, LogMemory
 from consan.reports import render
-from consan.session import recording
+from consan.session import launch_sizes
 
 RACY = """
 extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""
@@ -70,7 +70,7 @@ def test_a_module_that_is_not_taken_is_named() -> None:
 
 def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     assert "global-memory" in _report(LAST, "auto").checked
-    monkeypatch.setattr(recording, "MOST_TOGETHER", 3)
+    monkeypatch.setattr(launch_sizes, "MOST_TOGETHER", 3)
     _check_left_out(LAST, "4 CTAs that may synchronise through memory are too many")
     assert "global-memory" in _report(LAST, "on").checked
 

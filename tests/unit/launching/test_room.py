@@ -46,8 +46,8 @@ def test_what_does_not_fit_is_refused(there: int | None, machine: bool, free: in
 
 def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "meminfo").write_text("MemTotal:  100 kB\nMemAvailable:   64 kB\n")
-    monkeypatch.setattr(room, "_MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(room, "_GROUP", tmp_path)
+    monkeypatch.setattr(room, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(room, "GROUP", tmp_path)
     assert room.available_bytes() == 64 << 10
     (tmp_path / "memory.max").write_text("50000\n")
     (tmp_path / "memory.current").write_text("20000\n")

@@ -3,8 +3,8 @@
 The order in which groups run decides where lanes merge again: the deepest call goes first, and within it the smallest position, so
 that lanes that are behind catch up and divergent lanes merge at the first common point (as the convergence barriers of a GPU mostly
 do). This order alone would starve: a group that spins on a lock would never let the holder run. So a group that has branched
-backwards too often moves to the next round, and lower rounds go first. Rounds alone would starve, too: groups that spin on a lock may put each
-other first for ever, behind whose places the holder comes. So a group that has waited too long goes first.
+backwards too often moves to the next round, and lower rounds go first. Rounds alone would starve, too: groups that spin on a lock may
+go before each other for ever, and before the holder. So a group that has waited too long goes first.
 """
 
 from __future__ import annotations
