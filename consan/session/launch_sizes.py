@@ -1,0 +1,36 @@
+"""Launches that are too large for their global memory to be looked at unasked, and why."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.instrument.record import Recorded
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LANES
+
+MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
+MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
+
+
+def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
+    """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
+    if recorded.mode is Mode.SYNCED and (why := too_many_together(ctas)):
+        return why
+    return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
+
+
+def too_many_together(ctas: int) -> str:
+    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
+    why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
+    return why if ctas > MOST_TOGETHER else ""
+
+
+def too_many_warps(ctas: int, threads: int) -> str:
+    """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
+    warps = warps_of(ctas, threads)
+    return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
+
+
+def warps_of(ctas: int, threads: int) -> int:
+    """The warps of a launch. `threads`: of a CTA."""
+    return ctas * -(-threads // LANES)
