@@ -41,7 +41,7 @@ def instrumented(name: str, arch: str, inline: bool = False) -> Instrumented:
 
 def session_with_inline_hooks(seed: int) -> Session:
     """A session whose virtual machine runs the text that a GPU would."""
-    session = Session(device="cpu", seed=seed, shadow_memory=64 << 20, private=True)
+    session = Session(device="cpu", seed=seed, shadow_memory=64 << 20, private=True, engine="inline")
     session.modules.inline = True
     return session
 
