@@ -21,7 +21,7 @@ RULES = {
         True,
     ),
     "G2: fences release": ("edges.hpp", "if (fence.moment.number) carry(", "if (false) carry(", "fences_of_a_cta", False),
-    "G2: fences acquire": ("edges.hpp", ", acquire(unit, thread, own, scope, 0, false);", ";", "fences_of_a_cta", False),
+    "G2: fences acquire": ("edges.hpp", "if (order & TAKES) acquire(unit, thread, own, scope, 0, false);", "", "fences_of_a_cta", False),
     "G3: the release's scope": (
         "edges.hpp",
         "if (!views_.includes(std::min(scope, each.carried.scope), ",

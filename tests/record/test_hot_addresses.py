@@ -26,12 +26,12 @@ OTHER_SITE = """int one = i ? 7 : 8, other = 7;
 EARLIER = (CTAS - 1) * (CTAS - 2) // 2 * THREADS * THREADS
 # The body -> severity, kind, hazard and count of each finding.
 BODIES = {
-    "out[0] = i;": {("warning", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
+    "out[0] = i;": {("error", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
     "out[0] = 7;": {("note", "data-race", "WAW", CTAS * OF_CTA), ("note", "global-race", "WAW", PAIRS)},
     "out[0] = 7 + last;": {("note", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
-    "out[0] = i ? 7 : 8;": {("warning", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
+    "out[0] = i ? 7 : 8;": {("error", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
     OTHER_SITE: {
-        ("warning", "data-race", "WAW", (CTAS - 1) * OF_CTA),
+        ("error", "data-race", "WAW", (CTAS - 1) * OF_CTA),
         ("note", "data-race", "WAW", OF_CTA),
         ("error", "global-race", "WAW", EARLIER),
         ("error", "global-race", "WAW", PAIRS - EARLIER),
@@ -41,7 +41,7 @@ BODIES = {
         ("error", "global-race", "WAR", (CTAS - 1) * THREADS * THREADS),
     },
     "if (last && i % 32 == 0) out[0] = 1; else atomicAdd(out, 1);": {
-        ("warning", "data-race", "WAW", THREADS - 1),
+        ("error", "data-race", "WAW", THREADS - 1),
         ("error", "global-race", "WAW", (CTAS - 1) * THREADS),
     },
 }
@@ -68,7 +68,11 @@ def test_each_pair_is_counted(body: str) -> None:
     [
         ("items_[each].access.value == item.access.value ? VALUES : values + 1", "VALUES", OTHER_SITE),
         ("items_[same].more += 1 + item.more;", "", "out[0] = i;"),
-        ("findings_.add(found, 1 + item.more);", "findings_.add(found);", "out[0] = i;"),
+        (
+            "now.unit, now.thread);\n        findings_.add(found, 1 + item.more);",
+            "now.unit, now.thread);\n        findings_.add(found);",
+            "out[0] = i;",
+        ),
     ],
 )
 def test_planted_faults(old: str, new: str, body: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:

@@ -33,7 +33,7 @@ SAID = (
 
 @pytest.mark.parametrize(("name", "kind", "hazard", "words"), SAID, ids=[row[0] for row in SAID])
 def test_what_is_said_of_a_pair(name: str, kind: str, hazard: str | None, words: str) -> None:
-    report, _ = launch(name, True, "record")
+    report, _ = launch(name, True, "record", global_memory="auto")
     (finding,) = report.findings
     assert {kernel.engine for kernel in report.kernels} == {"record"}
     assert (finding.kind, finding.hazard) == (kind, hazard)
