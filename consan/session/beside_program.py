@@ -76,7 +76,7 @@ class BesideProgram:
         beyond = entry in recorded.silent or entry in recorded.refused
         if recorded.mode is not Mode.OFF or not recorded.leaves or recording.asks_all or beyond:
             return False
-        return not recorded.compact or result_bytes(recorded.compact[prepared.entries.index(entry)]) <= MOST_RESULTS
+        return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
 
     def idle(self, shape: Shape) -> Started | None:
         """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""

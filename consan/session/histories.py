@@ -171,7 +171,7 @@ def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[P
     """The arguments of `Session.replayed`."""
     about = launch.about
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
-    launched = LaunchedKernel(prepared.number, prepared.entries.index(about["entry"]), grid, block, cluster)
+    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster)
     assert prepared.recorded is not None
     how = bool(about["exhaustive"]), int(about.get("sample", 0))
     started = Started(launch, launched, prepared.recorded, session.recording.histories, *how)

@@ -71,3 +71,9 @@ class Prepared:
     def entries(self) -> tuple[str, ...]:
         """Names of the kernels."""
         return self.instrumented.entries
+
+    def number_of(self, entry: str) -> int:
+        """The place of a kernel among the entries. Raises UsageError if there is none of this name."""
+        if entry not in self.entries:
+            raise UsageError(f"the module has no entry {entry}; it has: {', '.join(self.entries) or 'none'}")
+        return self.entries.index(entry)

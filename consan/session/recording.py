@@ -152,7 +152,7 @@ class Recording:
     ) -> Started:  # fmt: skip
         """Make the memory for a launch. `once`: it cannot be repeated. `beside`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        number = prepared.entries.index(entry)
+        number = prepared.number_of(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
         if not self.required and (why := too_many(prepared.recorded, math.prod(grid), math.prod(block))):
             raise Unasked(why)

@@ -26,7 +26,7 @@ def check(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Check:
         (tmp_path / "k.cu").write_text(source)
         kernel = consan.Kernel(tmp_path / "k.cu", entry=entry)
         arrays = [np.ones(128, np.float32), np.zeros(128, np.float32)]
-        return consan.launch(kernel, 1, 64, arrays, device="cpu", **options)
+        return consan.launch(kernel, 1, 64, arrays, device="cpu", global_memory="off", **options)
 
     return run
 

@@ -265,13 +265,14 @@ def test_wrong_parameters(args: list[bytes]) -> None:
 
 
 def test_a_shadow_that_is_too_small_says_so() -> None:
-    report = run("clean", shadow_memory=1 << 12)
+    report = run("clean", shadow_memory=1 << 12, engine="inline", global_memory="off")
     assert report.verdict == "incomplete"
     assert any("the shadow memory was full" in reason for reason in report.incomplete)
 
 
 def test_shadow_memory_is_capped_and_sessions_of_one_cap_share_a_device() -> None:
-    small, large = (Session(device="cpu", shadow_memory=size) for size in (1 << 12, 16 << 20))
+    hooks = {"device": "cpu", "engine": "inline", "global_memory": "off"}
+    small, large = (Session(**hooks, shadow_memory=size) for size in (1 << 12, 16 << 20))
     assert Session(device="cpu", shadow_memory=16 << 20).shadow is large.shadow
     assert (small.shadow.arena_bytes, large.shadow.arena_bytes) == (1 << 12, 16 << 20)
     for session, verdict in ((small, "incomplete"), (large, "clean")):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 import types
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
@@ -23,6 +24,7 @@ class FakeBackend:
     device_name: str = "cpu"
     choice: str = "cpu"
     arch: str = "sm_90a"
+    allocates_zeros: bool = True
     memory: dict[int, Any] = field(default_factory=dict)
 
     def alloc(self, nbytes: int) -> int:
@@ -52,7 +54,8 @@ class FakeSession:
     def __init__(self, **options: Any) -> None:
         self.options = options
         self.backend = FakeBackend()
-        self.device = types.SimpleNamespace(most_shadow=64 << 20)
+        self.device = types.SimpleNamespace(most_shadow=64 << 20, lock=threading.RLock())
+        self.news = types.SimpleNamespace(on_found=None)
         self.launches: list[tuple[Any, ...]] = []
         self.prepared: list[str] = []
         self.notes: list[str] = []
@@ -77,6 +80,9 @@ class FakeSession:
     def places(self, report: Report) -> set[tuple[str, int]]:
         """Nothing was watched."""
         return set()
+
+    def take(self) -> Report | None:
+        """Nothing was found so far."""
 
     def report(self) -> Report:
         """The report that the test asked for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import threading
 from pathlib import Path
 from types import SimpleNamespace
 from typing import Any
@@ -21,7 +22,9 @@ TAKES_A_MODULE = sorted(
 @pytest.mark.parametrize(("name", "marked"), [*((name, True) for name in TAKES_A_MODULE), ("launch", True), ("recording", False)])
 def test_the_first_kernel_leaves_a_mark(name: str, marked: bool, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     def opened(_: Any) -> Any:
-        return SimpleNamespace(take=lambda: None, recording=None, **dict.fromkeys([*TAKES_A_MODULE, "launch"], print))
+        news, device = SimpleNamespace(on_found=None), SimpleNamespace(lock=threading.RLock())
+        uses = dict.fromkeys([*TAKES_A_MODULE, "launch"], print)
+        return SimpleNamespace(take=lambda: None, recording=None, news=news, device=device, **uses)
 
     monkeypatch.setattr(children, "open_session", opened)
     monkeypatch.setattr(children, "before_termination", lambda end: None)
