@@ -36,7 +36,9 @@ _MISALIGNED: Final = "misaligned"
 _ADDRESS_FAULTS: Final = ("out-of-bounds", _MISALIGNED)
 _DIVERGENT: Final = "divergent"
 _ILLEGAL: Final = "illegal"  # a tcgen05 instruction
+_FAULT: Final = "fault"
 _MISUSE: Final = "tcgen05-misuse"
+_MISUSES: Final = (_MISUSE, "barrier-misuse")
 _PENDING_VALUES: Final = 1 << 20
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
@@ -176,13 +178,17 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
 
 
 def not_recorded(findings: Iterable[Finding], recorded: Iterable[Finding]) -> list[Finding]:
-    """The findings without faults that a hook recorded too: a hook counts every thread, a fault only the first one."""
+    """The findings without faults that a hook or a record has too: these count every thread, a fault only the first one.
+
+    A barrier that is misused traps, too: the misuse is the cause, and a `fault` at the same instruction says nothing more.
+    """
     recorded = list(recorded)
     known = {merge_key(finding) for finding in recorded if finding.kind in _ADDRESS_FAULTS}
-    misused = {access.ptx_line for finding in recorded if finding.kind == _MISUSE for access in finding.accesses}
+    misused = {access.ptx_line for finding in recorded if finding.kind in _MISUSES for access in finding.accesses}
 
     def twice(finding: Finding) -> bool:
-        return merge_key(finding) in known or (finding.kind == _MISUSE and finding.accesses[0].ptx_line in misused)
+        at = finding.accesses[0].ptx_line if finding.kind in (_MISUSE, _FAULT) and finding.accesses else None
+        return merge_key(finding) in known or at in misused
 
     return [finding for finding in findings if not twice(finding)]
 
@@ -235,7 +241,7 @@ def _stopped(fault: Fault, prepared: Prepared, entry: str) -> Finding:
     place = prepared.instrumented.original(fault.ptx_line, fault.opcode)
     situation = _STOPS[fault.kind]
     access = Access(role=situation, op=fault.opcode, block=fault.ctaid, thread=fault.tid, **_where(place))
-    finding = describe(Finding(kind="fault", kernel=entry, accesses=(access,)), situation)
+    finding = describe(Finding(kind=_FAULT, kernel=entry, accesses=(access,)), situation)
     return _with_message(finding, f"{finding.message}{_detail(fault, place)}; the launch ended there")
 
 
@@ -244,7 +250,7 @@ def fault_of_device(entry: str, error: DeviceLost) -> list[Finding]:
     situation = _FAULTS_OF_DEVICE.get(error.name)
     if situation is None:
         return []
-    finding = describe(Finding(kind="fault", kernel=entry if entry.isidentifier() else "unknown"), situation)
+    finding = describe(Finding(kind=_FAULT, kernel=entry if entry.isidentifier() else "unknown"), situation)
     return [_with_message(finding, f"{finding.message}: {error.name} ({entry})")]
 
 

@@ -23,5 +23,5 @@ extern "C" __global__ void kernel(const float* x, float* out) {
         if (t < last) __syncwarp(0xffffu);  /*@sync*/
     }
     if (x[0] == 0) __syncwarp();  /*@all*/
-    out[t] = mine;  /*@store*/
+    out[t] = mine;
 }
