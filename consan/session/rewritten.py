@@ -75,7 +75,7 @@ class Rewriting:
             return codec.dumps(made[0])
 
         how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT}"
-        stored = CACHE.fetch(key("rewritten", part, self.ptx, how, fingerprint()), data)
+        stored = CACHE.fetch(key("rewritten", codec.FORM, part, self.ptx, how, fingerprint()), data)
         found: Made = made[0] if made else codec.loads(stored)
         return found
 

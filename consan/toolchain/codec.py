@@ -15,6 +15,7 @@ from dataclasses import fields, is_dataclass
 from importlib import import_module
 from typing import Any, Final
 
+FORM: Final = "2"  # of what is written: a part of the key under which it is kept
 _ROOM: Final = "consan.instrument."  # the package whose classes may be read
 _CONTAINERS: Final[dict[str, type]] = {"list": list, "tuple": tuple, "set": set, "frozenset": frozenset}
 _RECORD, _MEMBER, _DICT = "record", "member", "dict"
@@ -35,7 +36,8 @@ def loads(data: bytes) -> Any:
 
 def _plain(value: Any) -> Any:
     if isinstance(value, enum.Enum):  # before int: an IntEnum is both
-        return [_MEMBER, _name(type(value)), value.name]
+        # Several flags together have no name of a member, nor have none.
+        return [_MEMBER, _name(type(value)), value.value if isinstance(value, enum.Flag) else value.name]
     if value is None or isinstance(value, bool | int | float | str):
         return value
     if isinstance(value, dict):
@@ -54,7 +56,8 @@ def _value(plain: Any) -> Any:
     if tag == _RECORD:
         return _record(_class(rest[0]), rest[1:])
     if tag == _MEMBER:
-        return _class(rest[0])[rest[1]]
+        kind, which = _class(rest[0]), rest[1]
+        return kind(which) if issubclass(kind, enum.Flag) else kind[which]
     if tag == _DICT:
         return {_value(key): _value(each) for key, each in rest[0]}
     return _CONTAINERS[tag](map(_value, rest))

@@ -9,6 +9,7 @@ import pytest
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import Flag
 from consan.toolchain import codec
 
 PTX = """.version 8.7
@@ -26,13 +27,16 @@ PTX = """.version 8.7
 """
 
 
+FLAGS = Flag(0), max(Flag), Flag.STRONG | Flag.WAITS, (Flag(0), {Flag(0): Flag(0)})
+
+
 def test_a_recorded_module_is_read_as_it_was_written() -> None:
     recorded = record(parse(PTX))
     alone = type(recorded)(**{**vars(recorded), "expand": None, "footprint": None, "loaded": [], "ahead": []})
     assert codec.loads(codec.dumps(alone)) == alone
 
 
-@pytest.mark.parametrize("value", [None, (1, "a", 2.5, True), {1: (2,)}, {3, 4}, frozenset({5}), [[], ()], Mode.OFF])
+@pytest.mark.parametrize("value", [None, (1, "a", 2.5, True), {1: (2,)}, {3, 4}, frozenset({5}), [[], ()], Mode.OFF, *FLAGS])
 def test_containers_and_members_keep_their_types(value: object) -> None:
     found = codec.loads(codec.dumps(value))
     assert found == value
