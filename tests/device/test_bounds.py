@@ -119,7 +119,7 @@ BOUNDS = [
     atomicAdd(&count, 1u); /*@add*/
     if (t == n) GET(out[0], &count); /*@read*/
 }""",
-        (Case(0, one("data-race", "warning", "add", "read")), Case(31)),
+        (Case(0, one("data-race", "error", "add", "read")), Case(31)),
         threads=32,
     ),
     Bound(
@@ -137,7 +137,7 @@ BOUNDS = [
     if (n <= 3 && t < 2) __syncwarp(3);
     if (t == 1) { DELAY(); GET(out[0], &word); } /*@read*/
 }""",
-        (Case(sizes.WARP_SYNCS - 1), Case(sizes.WARP_SYNCS, one("data-race", "warning", "read", "write"))),
+        (Case(sizes.WARP_SYNCS - 1), Case(sizes.WARP_SYNCS, one("data-race", "error", "read", "write"))),
         threads=32,
     ),
     Bound(

@@ -131,7 +131,7 @@ STRENGTHS = [
     Litmus("atomics_of_one_cluster", "R-GM1", {"0.0": "red.relaxed.cluster.add d 1", "1.0": "red.relaxed.cluster.add d 1"}, cluster=2),
     Litmus("atomics_of_a_cta_in_a_cluster", "R-GM1", {"0.0": "red.relaxed.cta.add d 1", "1.0": "red.relaxed.cta.add d 1"}, {"d": SCOPE}, 2),
     Litmus("weak_within_a_cta", "R-GM1", {"0.0": "W d", "0.32": "R d"}, {"d": RACE}),
-    Litmus("weak_within_a_warp", "R-GM1", {"0.0": "W d", "0.1": "R d"}, {"d": WARNING}),
+    Litmus("weak_within_a_warp", "R-GM1", {"0.0": "W d", "0.1": "R d"}, {"d": RACE}),
     _between("same_value", "R-GM1", "W d", "W d", d=WARNING),
     _between("two_values", "R-GM1", "W d", "st d 2", "d"),
     _between("relaxed_vectors", "R-GM10", "st.relaxed.gpu:v2.u32 d", "ld.relaxed.gpu:v2.u32 d"),
@@ -239,7 +239,7 @@ CUMULATIVITY = [
     Litmus("acquire_of_another_warp", "R-GM9", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1", "1.32": "spin ld.relaxed.gpu f 1; R d"},
            {"d": GLOBAL}),
     Litmus("acquire_of_another_lane", "R-GM9", {"0.0": _RELEASE, "1.0": "spin ld.acquire.gpu f 1; st.relaxed.gpu g 1",
-           "1.1": "spin ld.relaxed.gpu g 1; R d"}, {"d": WARNING}),
+           "1.1": "spin ld.relaxed.gpu g 1; R d"}, {"d": GLOBAL}),
 ]  # fmt: skip
 
 _ALL_SC = {"0.0": "W d; fence.sc.gpu; bar", "0.32": "fence.sc.gpu; bar; st.relaxed.gpu f 1"}

@@ -8,8 +8,8 @@ otherwise is of no matter, and does not go in. That is what makes thousands of s
 Waits for mbarriers do not go in, since pipelines peek: whether a thread has seen a phase some instructions earlier or later is for
 chance to say. It is kept when each thread has seen each phase first. Of two runs that are the same but for that, the one that has
 seen everything at the same time or later has no edge that the other has not (`Order.covers`): if nothing is wrong in it, nothing is
-in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: whether two lanes of a warp ran
-one after the other, which makes a warning of a race, is not in an order, and an edge more can make an uninitialised read of a race.
+in the other. That holds of what is exact (`oracle_passes.exact`), where no access has been excused: an edge more can make an
+uninitialised read of a race.
 
 Where in doubt, runs that are the same get different orders: of strong accesses of a location the order of the run goes in, relaxed
 arrivals count as others do, and so do waits for an mbarrier that not all threads know to be initialised. No order at all, and so a

@@ -1,7 +1,7 @@
 """The oracle's verdict on a trace: several runs of the checker, which differ in what they take for a thread or an edge.
 
-Severity: a pair is a warning if it is ordered once each warp counts as one thread (2.8 R-W1), or if both stored the same
-value. A pair that is ordered then, and lacks a proxy fence, lacks both: it may be called a data-race or a missing-proxy-fence.
+Severity: a pair is a warning if both stored the same value. A pair that is ordered once each warp counts as one thread, and lacks a proxy
+fence then, lacks both: it may be called a data-race or a missing-proxy-fence.
 
 Of a cluster further ones: a race that is none where all scopes are wide is a `scope` (a warning, if the waits' alone would do), and in the
 order of execution, in which a relaxed barrier counts, each CTA must be there while its shared memory is in use.

@@ -32,7 +32,7 @@ def _agrees(path: Path, seeds: range) -> None:
     words = dict(word.split("=") for word in (_header(path, "launch") or "").split())
     grid, block = int(words["grid"]), int(words["block"])
     of_grid = words.get("global") == "on"
-    how = {"engine": "record", "global_memory": "on"} if of_grid else {}
+    how = {"engine": "record", "global_memory": "on"} if of_grid else {"engine": "inline"}
     kernel = consan.Kernel(path)
     for seed in seeds:
         verdict = oracle(kernel, grid, block, arguments(), seed=seed, global_memory=of_grid)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from dataclasses import dataclass, replace
@@ -84,12 +85,12 @@ BUGS = (
 
 
 def page(report: Report) -> str:
-    """The page without its style sheet and script, which are the same in each."""
+    """The page without its style sheet and script, which are the same in each, and without their hashes (`test_report_html.py`)."""
     text = html.render(report, DATE)
     for tag in ("style", "script"):
         head, rest = text.split(f"<{tag}>", 1)
         text = f"{head}<{tag}></{tag}>{rest.split(f'</{tag}>', 1)[1]}"
-    return text
+    return re.sub(r"'sha256-[\w+/=]+'", "'sha256-HASH'", text)
 
 
 def log(report: Report) -> str:

@@ -126,7 +126,7 @@ class Outcome:
 def judge(case: Case, *, with_oracle: bool = False) -> Outcome:
     """Launch a case through consan on the virtual machine, and through the oracle if asked."""
     outcome, start = Outcome(case), time.monotonic()
-    outer: dict[str, Any] = {"engine": "record", "global_memory": "on"} if case.about == "global memory" else {}
+    outer: dict[str, Any] = {"engine": "record", "global_memory": "on"} if case.about == "global memory" else {"engine": "inline"}
     try:
         kernel = case.kernel()
         for seed in range(case.seeds):
