@@ -188,6 +188,7 @@ def shapes() -> Report:
         ("missing-wait", "waited-no-barrier", "RAW", (COPY, READ), None),
         ("data-race", "refilled-too-early", "WAR", (READ, copied), None),
         ("missing-proxy-fence", "no-proxy-fence", "RAW", (WRITE, copied, replace(fence, role="culprit")), None),
+        ("fault", "trap", None, (replace(barrier, role="trap", op="trap"),), None),
     )
     findings = [
         describe(Finding(kind, "gemm", hazard=hazard, accesses=accesses, barrier=state, buffer=Buffer("tile", "shared", 600, 100)), name)
