@@ -21,22 +21,16 @@ from consan.checker.ahead import later, settle
 from consan.checker.grouping import Dim3
 from consan.checker.launch import Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
-from consan.checker.spans import Spans
 from consan.instrument.collection import no_collection
-from consan.instrument.record import Compact, Recorded, Refusal, expansion
+from consan.instrument.record import Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
-from consan.instrument.record.footprint import SPAN_BYTES
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import Event
-from consan.instrument.record.tensors import bounds
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
 _SIZES = (4, 16, 64)
 _MOST_AHEAD = 4  # kernels of a module
-_SIDES = (Event.GLOBAL_WRITE, Event.GLOBAL_READ)
-_NO_LOG = Compact(stores=False, hashes=False, constants={}, of_grid=False)
 _LOCK = threading.Lock()
 
 
@@ -57,7 +51,7 @@ class VirtualExpander:
                 raise NotExpanded
             return _full(launch.warps)
         assert self.recorded.expand is not None
-        settle(self.recorded.ahead[:1])
+        settle(self.recorded.ahead)
         try:
             text = self.recorded.expand()
         except Refusal:
@@ -65,54 +59,20 @@ class VirtualExpander:
         with _LOCK, self._run(text, launch, given) as (whole, _):
             return whole.logs(range(len(ctas)))
 
-    @property
-    def stores_addresses(self) -> bool:
-        """Whether the log has some of the addresses that spans follow from."""
-        return self._footprint is not None and any(side.stored for side in self._footprint.sides[self.entry])
-
-    @property
-    def _footprint(self) -> Recorded | None:
-        settle(self.recorded.ahead[1:])
-        return self.recorded.footprint() if self.recorded.footprint is not None else None
-
-    def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where that is not known."""
-        try:
-            return self._spans(launch, ctas, self._footprint) if self._footprint is not None else None
-        except NotExpanded:
-            return None
-
-    @no_collection()
-    def _spans(self, launch: Launch, ctas: Sequence[int], footprint: Recorded) -> Spans:
-        sides, given = footprint.sides[self.entry], _given(launch, ctas)
-        if given[expansion.LOGS][:, -1].any():
-            raise NotExpanded
-        measured = sum(not side.tensor for side in sides)
-        given[expansion.SPANS] = np.zeros((measured, len(ctas), launch.threads, 2), "<u8")
-        with _LOCK, self._run(footprint, launch, given) as (_, read):
-            found = np.frombuffer(read(expansion.SPANS), "<u8").reshape(given[expansion.SPANS].shape).max(axis=2)
-        first, behind = ~found[..., 0], found[..., 1]
-        constants = np.frombuffer(launch.constants(), np.uint8)
-        tensors = [bounds([int(constants[at : at + 4].view("<u4")[0]) for at in side.tensor]) for side in sides if side.tensor]
-        whole = np.array(tensors, "<u8").reshape(-1, 2, 1).repeat(len(ctas), axis=2)
-        kinds = tuple(side.kind for side in sides)
-        return Spans(kinds, np.concatenate([first, whole[:, 0]]), np.concatenate([behind, whole[:, 1]]))
-
     @contextlib.contextmanager
     def _run(self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
         """Run one of the texts for the host. Inside the block its log, and what it was given, can be read."""
         backend, handle = _loaded(text, self.machine)
-        ctas, memory, no_log = len(given[expansion.CTAS]), LogMemory(backend), _NO_LOG if text.sides else None
+        ctas, memory = len(given[expansion.CTAS]), LogMemory(backend)
         try:
-            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops, compact=no_log)
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops)
         except NoRoom:
             raise NotExpanded from None
         places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            sizes = {expansion.LINES: given[expansion.LOGS].shape[1], expansion.SPANS_STEP: ctas * launch.threads * SPAN_BYTES}
-            _write(backend, handle, whole, places | sizes)
+            _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1]})
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]
             stats = backend.launch(handle, entry, whole.grid, whole.block, zeros, timeout=_SECONDS)
@@ -128,7 +88,7 @@ class VirtualExpander:
 def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:
     """Write, load and decode the texts for the host beside what the caller does next. `machine`: makes a virtual machine."""
     if recorded.expand is not None and not recorded.ahead:
-        recorded.ahead.extend(later(functools.partial(work, recorded, machine)) for work in (_decode_expansion, _load_footprint))
+        recorded.ahead.append(later(functools.partial(_decode_expansion, recorded, machine)))
 
 
 @no_collection()
@@ -138,15 +98,6 @@ def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
     for entry in recorded.entries[:_MOST_AHEAD]:
         if entry not in recorded.silent and (block := handle.entry(entry).likely_block) is not None:
             backend.decode(handle, entry, block, _SIZES[0])
-
-
-@no_collection()
-def _load_footprint(recorded: Recorded, machine: Callable[[], Any]) -> None:
-    if recorded.footprint is None or not any(event.kind in _SIDES for template in recorded.templates for event in template.events):
-        return  # no address can decide anything
-    footprint = recorded.footprint()
-    if footprint is not None:
-        _loaded(footprint, machine)
 
 
 @no_collection()

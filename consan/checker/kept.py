@@ -12,7 +12,7 @@ import io
 import json
 import math
 import zipfile
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -57,10 +57,6 @@ class Watched:
         self.read |= dict(zip(units, found, strict=True))
         return found
 
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """None is known to be: the file is to have the log of each unit that another one cannot stand for."""
-        return np.zeros(len(units), np.bool_)
-
     def free(self) -> None:
         """Free the launch's memory."""
         self._launch.free()
@@ -88,10 +84,6 @@ class KeptLaunch:
         if missing := [unit for unit in units if unit not in self.read]:
             raise UsageError(f"the log of CTA {missing[0]} is not in the file")
         return [self.read[unit] for unit in units]
-
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """None is known to be: the file has the logs to replay."""
-        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""

@@ -10,7 +10,7 @@ from __future__ import annotations
 import functools
 import itertools
 import math
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -23,7 +23,6 @@ from consan.checker.memory import MOST_KEPT, SMALLER, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.receipts import WORK_BYTES
 from consan.checker.replay import History
-from consan.checker.spans import Spans, apart
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.global_memory import Mode
@@ -54,13 +53,6 @@ class Expander(Protocol):
 
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
-
-    @property
-    def stores_addresses(self) -> bool:
-        """Whether the log has some of the addresses that they follow from."""
-
-    def spans(self, launch: Launch, ctas: Sequence[int]) -> Spans | None:
-        """The global memory that some CTAs touch; None where that is not known."""
 
 
 @dataclass
@@ -226,11 +218,6 @@ class Launch:
         """Take the results out of a receipt."""
         self.__dict__["_results"] = results
 
-    @property
-    def repeats_by_results(self) -> bool:
-        """Whether a launch with equal hashes and equal results has equal addresses."""
-        return self.expander is not None and not self.expander.stores_addresses
-
     def constants(self) -> bytes:
         """The constants that the first thread of a launch with compact logs has stored."""
         return self._results[text.RESULT_BYTES :]
@@ -277,20 +264,6 @@ class Launch:
             if len(members) > 1:
                 return [log for each in members for log in self._expanded(expander, each[None])]
             return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
-
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """The units of which it is certain that no access meets the other side of a copy in global memory. `name`: of their history.
-
-        A launch of the same units, history and constants has the same spans, unless their addresses are words that are not hashed.
-        """
-        if self.expander is None:
-            return np.zeros(len(units), np.bool_)
-        members, data = self.units[list(units)], self.constants() + np.asarray(units, "<u4").tobytes()
-        find = functools.partial(apart, functools.partial(self.expander.spans, self), members, self.threads)
-        if self.expander.stores_addresses:
-            return find()
-        found: npt.NDArray[np.bool_] = self.memory.recalled(("apart", name, self.grid), data, find)
-        return found
 
     def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The logs of the warps of some CTAs."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 import math
 import time
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
@@ -50,10 +50,6 @@ class Remembered:
         missing = [unit for unit in units if unit not in self._histories]
         self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
         return [self._histories[unit] for unit in units]
-
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """None is known to be."""
-        return np.zeros(len(units), np.bool_)
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""

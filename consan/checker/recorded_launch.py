@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Sequence
 from typing import Protocol
-
-import numpy as np
-import numpy.typing as npt
 
 from consan.checker.grouping import Grouped
 from consan.checker.replay import History
@@ -23,9 +20,6 @@ class RecordedLaunch(Protocol):
 
     def histories(self, units: Sequence[int]) -> list[History]:
         """The histories of some units, without the lines that nothing was written to."""
-
-    def apart(self, units: Sequence[int], name: Hashable) -> npt.NDArray[np.bool_]:
-        """The units of which it is certain that no access meets the other side of a copy in global memory (spans.py)."""
 
     def free(self) -> None:
         """Free the memory."""

@@ -86,7 +86,6 @@ class Checked:
     overtaken: bool = False  # see replay.py
     kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history
-    by_clip: bool = False
 
     def again(self, times: int) -> Checked:
         """The same for so many launches that did the same: one if something was found."""
@@ -137,17 +136,11 @@ class Known:
     found: list[Any]
     troubles: frozenset[Status]
     geometry: History  # without its log
-    by_address: bool = False  # addresses in global memory decide the findings: one unit stands for those that are apart (spans.py)
-    by_clip: bool = False  # so does where boxes of tensor copies lie, or whether stored values are equal: each unit is replayed
+    # The address of a tensor map, where boxes of tensor copies lie, or whether stored values are equal decides: each unit is replayed.
+    by_address: bool = False
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
     stands: npt.NDArray[np.uint32] | None = None
-    apart: Known | None = None  # the findings of units in which no address decides anything
-
-    @property
-    def unlike(self) -> bool:
-        """Whether units with this history may have other findings."""
-        return self.by_address or self.by_clip
 
 
 Histories = dict[tuple[object, ...], Known]
@@ -208,7 +201,7 @@ def check(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
         outer=outer, overtaken=checker.overtaken, kept=None if outer else checker.kept,
-        by_address=checker.by_address, by_clip=checker.by_clip,
+        by_address=checker.by_address,
     )  # fmt: skip
 
 
@@ -237,7 +230,6 @@ class _Checker:
     skipped: int = 0  # units that were not, and did what no other did
     overtaken: bool = False
     by_address: bool = False
-    by_clip: bool = False
     deadlocked: int = 0  # units that did not end
     stands: list[Stand] = field(default_factory=list)
     first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
@@ -273,7 +265,7 @@ class _Checker:
 
     def _remember(self, name: tuple[object, ...]) -> None:
         known = self.histories[name]
-        if self.earlier is not None and not (known.found or known.troubles or known.unlike or known.overtaken):
+        if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
     def _give_up(self, units: int) -> None:
@@ -291,13 +283,9 @@ class _Checker:
         known, members = self.histories.get(self._name(group)), self._members(group)
         if known is not None:
             self.by_address |= known.by_address
-            self.by_clip |= known.by_clip
-        if known is not None and not (known.unlike or self.exhaustive):
+        if known is not None and not (known.by_address or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
-        whole = len(members)
-        if known is not None and not (known.by_clip or self.exhaustive):
-            members = self._without_apart(self._name(group), known, members)
         for at in range(0, len(members), _AT_ONCE):
             units = members[at : at + _AT_ONCE]
             if self.patience.over(at, len(members)):
@@ -305,22 +293,7 @@ class _Checker:
                 return
             for unit, own in zip(units, self.replayed(units), strict=True):
                 self._add(unit, 1, own)
-        self.skipped += len(group.members) - whole
-
-    def _without_apart(self, name: tuple[object, ...], known: Known, members: Sequence[int]) -> Sequence[int]:
-        """Check units for all of which one stands, because no address decides anything in them. Returns the others."""
-        apart = self.launch.apart(members, name)
-        units = [unit for unit, is_apart in zip(members, apart, strict=True) if is_apart]
-        if not units:
-            return members
-        if known.apart is None:
-            one = known if self.first.get(name) in units else self.replayed(units[:1])[0]
-            known = self.histories[name] = replace(known, apart=one)
-        assert known.apart is not None
-        if known.apart.by_clip:
-            return members
-        self._add(units[0], len(units), known.apart)
-        return [unit for unit, is_apart in zip(members, apart, strict=True) if not is_apart]
+        self.skipped += len(group.members) - len(members)
 
     def check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
@@ -352,8 +325,8 @@ class _Checker:
         deadlocked = all(each.proven for each in done)
         if not deadlocked:
             found = [record for record in found if record["kind"] not in _DEADLOCKS]
-        by_address, by_clip, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "by_clip", "overtaken"))
-        return Known(found, frozenset(troubles), history.without_log(), by_address, by_clip, overtaken, deadlocked, done[0].stands)
+        by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
+        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:

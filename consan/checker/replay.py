@@ -14,7 +14,6 @@ from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
-_BY_ADDRESS, _BY_CLIP, _BY_VALUE = 1, 2, 4  # Decides of types.hpp
 _FIELDS = (
     "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
     "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
@@ -125,10 +124,9 @@ class Replayed:
     status: Status
     records: npt.NDArray[np.void]
     events: int
-    by_address: bool  # addresses in global memory, which are not hashed, decide the findings
+    by_address: bool  # words that are not hashed decide the findings: a Decides of types.hpp
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
-    by_clip: bool = False  # so does how much of a copy's box lies inside its tensor
     stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
     repeats: int = 0  # periods of loops that were counted and not replayed (source/repeats.hpp)
 
@@ -161,6 +159,5 @@ def replay(
     output = _Output()
     library().consan_replay(ctypes.byref(given), ctypes.byref(output))
     found = records[: output.records]
-    by_address, by_clip = bool(output.by_address & _BY_ADDRESS), bool(output.by_address & (_BY_CLIP | _BY_VALUE))
     events, overtaken, proven = int(output.lane_events), bool(output.overtaken), bool(output.proven)
-    return Replayed(Status(output.status), found, events, by_address, overtaken, proven, by_clip, stands, int(output.repeats))
+    return Replayed(Status(output.status), found, events, bool(output.by_address), overtaken, proven, stands, int(output.repeats))

@@ -193,12 +193,11 @@ class BesideProgram:
         if receipt is None or receipt.unended or sent.started.stopped:
             self._examine(sent, Account())
             return
-        sent.results = receipt.results
         whole = sent.shape[1:], memory.lines, receipt
         sent.account = self._counted.get(whole) or self._known.get(self._key(sent, receipt))
         if sent.account is None:
             self._examine(sent, self._new_account(self._key(sent, receipt)))
-        elif sent.account.is_known and sent.account.serves(sent.results):
+        elif sent.account.is_known and sent.account.serves():
             self._counted[whole] = sent.account
             self._keep(sent)
 
@@ -226,7 +225,7 @@ class BesideProgram:
     def _has_decided(self, sent: Sent) -> bool:
         """Whether the first launch can be concluded. If another one turns out not to stand for it, it is checked."""
         account = sent.account
-        if account is not None and account.examined is not None and not (sent.examined or account.serves(sent.results)):
+        if account is not None and account.examined is not None and not (sent.examined or account.serves()):
             self._examine(sent, Account())
         return sent.is_decided
 
@@ -246,8 +245,6 @@ class BesideProgram:
         try:
             with self.device.backend.apart_from_captures():
                 account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
-                account.results = sent.results
-                account.repeats_by_results = account.examined.checked.by_address and sent.memory.repeats_by_results
                 if not self.device.lost:
                     sent.started.free()
         except Exception as error:  # _conclude reports it

@@ -51,8 +51,7 @@ class Rewriting:
         again = functools.cache(lambda: made[0] if made else self._recorded())
         if found.compact:
             expand = functools.cache(lambda: self._kept("expansion", lambda: _expansion(again())))
-            footprint = functools.cache(lambda: self._kept("footprint", lambda: _footprint(again())))
-            found = replace(found, expand=expand, footprint=footprint)
+            found = replace(found, expand=expand)
         return found, waits
 
     def _recorded(self) -> Recorded:
@@ -82,13 +81,9 @@ class Rewriting:
 
 def _alone(recorded: Recorded) -> Recorded:
     """Without what only this process can have."""
-    return replace(recorded, expand=None, footprint=None, loaded=[], ahead=[])
+    return replace(recorded, expand=None, loaded=[], ahead=[])
 
 
 def _expansion(recorded: Recorded) -> Recorded:
     assert recorded.expand is not None
     return recorded.expand()
-
-
-def _footprint(recorded: Recorded) -> Recorded | None:
-    return recorded.footprint() if recorded.footprint is not None else None

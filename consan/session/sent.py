@@ -22,17 +22,13 @@ class Account:
     is_known: bool = False
     examined: Examined | None = None
     error: Exception | None = None
-    results: bytes = b""  # of the launch that was examined
-    repeats_by_results: bool = False
     first: Sent | None = None  # the launch that was examined
     more: int = 0  # launches that did the same and are not counted yet
 
-    def serves(self, results: bytes) -> bool:
-        """Whether a launch with an equal receipt, but for these results, did the same."""
+    def serves(self) -> bool:
+        """Whether a launch with an equal receipt, but for its results, did the same."""
         checked = self.examined.checked if self.examined is not None else None
-        if checked is None or checked.gaps or checked.unended or checked.by_clip:
-            return False
-        return not checked.by_address or (self.repeats_by_results and results == self.results)
+        return checked is not None and not (checked.gaps or checked.unended or checked.by_address)
 
 
 @dataclass(eq=False)
@@ -45,7 +41,6 @@ class Sent:
     stream: StreamKey
     slip: Slip | None
     account: Account | None = None
-    results: bytes = b""
     examined: bool = False  # by itself
     kept: bool = False  # its memory is for the next launch
     void: bool = False  # the driver has refused it

@@ -12,11 +12,10 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import Unsupported, word
+from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
 from consan.instrument.record import tensormaps, tensors
 from consan.instrument.record.clusters import flags_of
-from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
@@ -92,12 +91,12 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
             fields["c"], fields["c_word"] = kernel.number_of(block, instruction, mask)
     if operand_of(work, "tensor") is not None:
         kind = Event.TENSOR_LOAD if loads else Event.TENSOR_STORE
-        fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work, loads=loads)
+        fields["value_word"], fields["bytes"] = tensors.add_words(kernel, work)
         flags |= Flag.FOUR_ROWS * tensors.takes_rows(work) | Flag.MAP * tensors.map_in_memory(kernel, work)
     else:
         kind = Event.BULK_LOAD if loads else Event.BULK_STORE
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
-        fields["value_word"] = _outer_address(kernel, work, outer.address, SideKind.SOURCE if loads else SideKind.RESULT)
+        fields["value_word"] = _outer_address(kernel, work, outer.address)
     block.add(TemplateEvent(kind, int(flags), **fields))
     kernel.plan.stats.memory_sites += 1
 
@@ -167,11 +166,10 @@ def _mbarrier(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     return fields.get("offset", 0), fields.get("address_word", -1)
 
 
-def _outer_address(kernel: KernelRewrite, work: Work, address: Operand | None, side: SideKind) -> int:
-    size, scope = operand_of(work, "size"), work.instruction.scope
-    if address is None or size is None:
+def _outer_address(kernel: KernelRewrite, work: Work, address: Operand | None) -> int:
+    if address is None or operand_of(work, "size") is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
-    return global_address(kernel, work.instruction, address, "global", side, SideBytes(lambda snippet: word(size, snippet, scope), size))
+    return global_address(kernel, work.instruction, address, "global")
 
 
 def _add_group(kernel: KernelRewrite, work: Work) -> None:

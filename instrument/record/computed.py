@@ -22,7 +22,6 @@ Not handled: registers that are read before they are written.
 
 from __future__ import annotations
 
-import copy
 import enum
 from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
@@ -30,7 +29,6 @@ from dataclasses import dataclass, field
 
 from consan.instrument.isa import Row, adds, elects, flow_of, has_action, is_exact, is_move, lookup
 from consan.instrument.passes.context import FunctionPlan, is_mbarrier_wait
-from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
@@ -274,26 +272,6 @@ class Computed:
         if flow_of(instruction) == "table":
             found |= set(self._sources(instruction))
         return frozenset(found)
-
-    def narrowed(self, starts: Iterable[int], nodes: Iterable[int], needs: Iterable[frozenset[Key]]) -> Computed:
-        """The slice for other instructions, nodes and registers. It passes each word of the log that the whole slice passes there.
-
-        Raises `Unsupported` if the log has too little for it.
-        """
-        found = copy.copy(self)
-        found.kept, found.branches, found.constants = {}, set(), dict(self.constants)
-        found.recorded = {start: set(keys) for start, keys in self.recorded.items()}
-        for branch in self.branches:
-            if self.level(self.decides(self.graph.nodes[branch].steps[-1].instruction)) is Certainty.UNKNOWN:
-                found.branches.add(branch)
-                found.reach(branch)
-        for node in (*nodes, *(self._nodes[start] for start in (*starts, *self.recorded))):
-            found.reach(node)
-        for keys in needs:
-            found.want(keys, hashed=False)
-        if found.recorded != self.recorded or found.constants.keys() != self.constants.keys():
-            raise Unsupported("the log does not have what the addresses follow from")
-        return found
 
     # -- ways ------------------------------------------------------------------------------------------------------------------
 

@@ -8,7 +8,6 @@ from consan.instrument.passes.context import Work
 from consan.instrument.passes.copies import source_bytes
 from consan.instrument.passes.emit import Snippet, Unsupported
 from consan.instrument.ptx import Immediate, Operand
-from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import NO_WORD, Event, TemplateEvent
 from consan.instrument.record.words import keys_of
@@ -28,17 +27,10 @@ def add_copy(kernel: KernelRewrite, work: Work) -> None:
     site = kernel.context.site(kernel.plan, work, "write", "shared", written.total_bytes).number
     source, size, size_word = NO_WORD, written.total_bytes, NO_WORD
     if not kernel.seals:
-        source = global_address(kernel, instruction, read.address, "global", SideKind.SOURCE, _extent(work, written.total_bytes))
+        source = global_address(kernel, instruction, read.address, "global")
         size, size_word = _size(kernel, work, written.total_bytes)
     block.add(TemplateEvent(Event.COPY, 0, site, written.total_bytes, **fields, value_word=source, b=size, b_word=size_word))
     kernel.plan.stats.memory_sites += 1
-
-
-def _extent(work: Work, whole: int) -> SideBytes:
-    """The bytes that a copy reads, for its footprint."""
-    roles, operands = work.event.roles, work.instruction.operands
-    operand = operands[roles.index("src-size")] if "src-size" in roles else None
-    return SideBytes(lambda snippet: source_bytes(work, whole, snippet), operand, whole)
 
 
 def _size(kernel: KernelRewrite, work: Work, whole: int) -> tuple[int, int]:

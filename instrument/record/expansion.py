@@ -14,7 +14,7 @@ from consan.instrument.isa import flow_of, in_space
 from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
 from consan.instrument.passes.flow import CONTROL
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
-from consan.instrument.record import footprint, text
+from consan.instrument.record import text
 from consan.instrument.record.computed import LEADER, PLACE, Certainty, LaunchConstant, elects_one
 from consan.instrument.record.templates import LINE_BYTES
 from consan.instrument.record.words import Manner, load, load_symbol
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 GIVEN = "__consan_given"  # the variable in which the host says where it has put what the text reads
-LOGS, CTAS, CONSTANTS, LEAVERS, LINES, SPANS, SPANS_STEP, GIVEN_BYTES = 0, 8, 16, 24, 32, 40, 48, 56
+LOGS, CTAS, CONSTANTS, LEAVERS, LINES, GIVEN_BYTES = 0, 8, 16, 24, 32, 40
 CTA_BYTES = 4 * len(PLACE)
 LEAVER_BYTES = 16  # of a thread: how many places it has passed, 0 if it has not left; its mark; the place at which it stays, or 0
 _CLUSTER = re.compile(r"\.reqnctapercluster\s+\d+(?:\s*,\s*\d+)*|\.explicitcluster|\.maxclusterrank\s+\d+")
@@ -40,8 +40,8 @@ def without_clusters(ptx: str) -> str:
     return _CLUSTER.sub("", ptx)
 
 
-def prologue(entry: int, sides: int) -> str:
-    """Find the full log, the compact one, and what the host gives. `sides`: of a footprint."""
+def prologue(entry: int) -> str:
+    """Find the full log, the compact one, and what the host gives."""
     return (
         text.prologue(entry)
         + ".reg .b64 %__consan_k, %__consan_u, %__consan_j;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n"
@@ -57,18 +57,7 @@ mul.wide.u32 %__consan_k, %__consan_a, %__consan_b; shl.b64 %__consan_k, %__cons
 ld.const.u64 %__consan_t, [{GIVEN}+{LOGS}]; add.u64 %__consan_k, %__consan_k, %__consan_t;
 and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_k, %__consan_k, %__consan_t;
 """
-        + footprint.declarations(sides)
     )
-
-
-def ended(manner: Manner) -> str:
-    """The text at the end of a thread, before it exits."""
-    return f"bra {footprint.ENDED};\n" if manner is Manner.FOOTPRINT else text.ended()
-
-
-def spans(sides: int) -> str:
-    """The text at the end of a footprint's threads."""
-    return footprint.epilogue(sides, f"[{GIVEN}+{SPANS}]", f"[{GIVEN}+{SPANS_STEP}]")
 
 
 # -- results and branches, in both texts -------------------------------------------------------------------------------------

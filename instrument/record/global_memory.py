@@ -25,8 +25,7 @@ from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinati
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record import footprint, text
-from consan.instrument.record.footprint import SideBytes, SideKind
+from consan.instrument.record import text
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls, is_word
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
@@ -169,9 +168,6 @@ class OuterRecorder:
         block = kernel.open_block()
         guard = self._global_guard(instruction, access)
         address = self._address(block, instruction, access) if address is None else address
-        if kernel.reads if access.access == "read" else kernel.writes:
-            side = SideKind.READ if access.access == "read" else SideKind.WRITE
-            footprint.add(kernel, instruction, side, access.address, access.space, SideBytes.of(access.total_bytes))
         unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
         flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))

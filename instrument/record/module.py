@@ -52,12 +52,11 @@ def record(
         return full
     try:
         known = {kernel.number: kernel.computed_words() for kernel in kernels}
-        done, compacted = pass_.write(Manner.COMPACT, known)
+        done = pass_.write(Manner.COMPACT, known)[0]
     except (Unsupported, Refusal):
         return full
     expand = functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0])
-    footprint = None if done.mode is Mode.SYNCED else functools.cache(lambda: pass_.footprint(compacted))
-    return replace(done, expand=expand, footprint=footprint)
+    return replace(done, expand=expand)
 
 
 def outer_mode(module: Module) -> Mode:
@@ -73,13 +72,6 @@ class Pass:
     outer: bool
     isa: bool
     leaves: bool
-
-    def footprint(self, compacted: list[KernelRewrite]) -> Recorded | None:
-        """The text that computes which global memory is touched; None if it cannot be. `compacted`: after the pass for compact logs."""
-        try:
-            return self.write(Manner.FOOTPRINT, {kernel.number: kernel.narrowed() for kernel in compacted})[0]
-        except (Unsupported, Refusal):
-            return None
 
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
@@ -159,6 +151,5 @@ class Pass:
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
-            sides=tuple(tuple(each.touched.sides) if each else () for each in by_entry) if manner is Manner.FOOTPRINT else (),
             compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
         )

@@ -11,7 +11,6 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.record.clusters import Shape
-from consan.instrument.record.footprint import GlobalSide
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
@@ -64,8 +63,6 @@ class Recorded:
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
-    sides: tuple[tuple[GlobalSide, ...], ...] = ()  # of each kernel, in the text that computes its footprint
-    footprint: Callable[[], Recorded | None] | None = None  # that text, beside `expand`; None where it cannot be
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
     prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart

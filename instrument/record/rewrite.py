@@ -37,7 +37,6 @@ from consan.instrument.record import (
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
-from consan.instrument.record.footprint import Footprint
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
@@ -98,7 +97,6 @@ class KernelRewrite:
     bounded: bool = False  # no loop does
     hashes: bool = False  # for it
     targets: set[tuple[int, int]] = field(default_factory=set)  # nodes to which branches of the expansion go, and where their labels stand
-    touched: Footprint = field(default_factory=Footprint)
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
 
@@ -113,7 +111,7 @@ class KernelRewrite:
         assert body is not None
         self.graph = graph_of(self.plan.function)
         self.cuts = cut_nodes(self.graph)
-        self.leaving = Leaving(self.plan, self.manner) if self.leaves and self.manner is not Manner.FOOTPRINT else None
+        self.leaving = Leaving(self.plan, self.manner) if self.leaves else None
         self.hashes = self.leaving is not None and self.leaving.stands  # then hashes tell which threads have ended
         self._seal()
         self._find_points()
@@ -152,8 +150,6 @@ class KernelRewrite:
         stored = text.compact_left(counts=not self.bounded) if self.manner is Manner.COMPACT else ""
         left = self.leaving.place(stored) if self.leaving is not None else ""
         self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept + left)
-        if self.manner is Manner.FOOTPRINT:
-            self.context.edits.insert_at(body.close, expansion.spans(self.touched.measured))
         if self.manner is Manner.COMPACT:
             self.context.edits.insert_before(next(self.plan.function.instructions()), self._constants())
 
@@ -171,12 +167,6 @@ class KernelRewrite:
         check_ends(self.graph, frozenset(self.starts))
         polled = frozenset(self.outer.polls.nodes if self.outer is not None else ())
         return Computed(self.plan, self.graph, frozenset(self.starts), self.needs, polled)
-
-    def narrowed(self) -> Computed:
-        """The slice for the footprint, after a pass for compact logs: a thread passes each word of the log as often as on the device."""
-        assert self.computed is not None
-        stored = [node for node, count in self.words.items() if count]
-        return self.computed.narrowed(self.touched.starts, stored, self.touched.needs)
 
     def compact(self) -> Compact:
         """The part of a compact log that a launch needs to know."""
@@ -210,7 +200,7 @@ class KernelRewrite:
             return text.function_prologue()
         if self.manner is not Manner.FULL:
             if self.manner.on_host:
-                return expansion.prologue(self.number, self.touched.measured)
+                return expansion.prologue(self.number)
             return text.compact_prologue(self.number, stands=self.leaving is not None and self.leaving.stands)
         return text.prologue(self.number) + (text.state() if self.suspensions else "")
 
@@ -218,7 +208,7 @@ class KernelRewrite:
         """The text before a thread returns from here, or exits."""
         if self.manner is not Manner.FULL:
             if self.manner.on_host:
-                return expansion.ended(self.manner)
+                return text.ended()
             return text.compact_epilogue(counts=not self.bounded, hashes=self.hashes)
         return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
 
@@ -240,7 +230,7 @@ class KernelRewrite:
 
     def cut(self, words: int) -> None:
         """Insert the checks for room, and what comes first and last. `words`: the most between two cuts, and one."""
-        for number in sorted(self.cuts) if self.manner is not Manner.FOOTPRINT else ():
+        for number in sorted(self.cuts):
             first = self.graph.nodes[number].steps[0].instruction
             idles = can_idle(self.graph, number, self._acts)
             if self.leaving is None:

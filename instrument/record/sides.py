@@ -12,8 +12,6 @@ from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
-from consan.instrument.record import footprint
-from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.record.words import keys_of
 
@@ -49,14 +47,13 @@ def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
     work, block = Work(instruction, row), kernel.open_block()
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
-    side, extent = SideKind.READ if access.access == "read" else SideKind.WRITE, SideBytes.of(access.total_bytes)
-    address = global_address(kernel, instruction, access.address, access.space, side, extent)
+    address = global_address(kernel, instruction, access.address, access.space)
     kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
     flags = int(Flag.ADDS) if access.access == "rmw" else 0
     block.add(TemplateEvent(kind, flags, site, access.total_bytes, guard_word=guard, value_word=address))
 
 
-def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str, side: SideKind, extent: SideBytes) -> int:
+def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
     """The first of two words with an address in global memory."""
     snippet = Snippet()
     wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
@@ -64,5 +61,4 @@ def global_address(kernel: KernelRewrite, instruction: Instruction, address: Ope
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
     word, code = kernel.open_block().unhashed([low, high], snippet, keys_of([address], instruction.scope))
     kernel.pending += code
-    footprint.add(kernel, instruction, side, address, space, extent)
     return word

@@ -12,7 +12,6 @@ from typing import TYPE_CHECKING
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.record.footprint import SideBytes, SideKind
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import LANES, Event, Flag, TemplateEvent
 
@@ -66,7 +65,7 @@ def _add_in_global(kernel: KernelRewrite, work: Work, access: MemoryAccess) -> N
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
     guard = kernel.guard(block, work.instruction)
-    address = global_address(kernel, work.instruction, access.address, access.space, SideKind.WRITE, SideBytes.of(MAP_BYTES))
+    address = global_address(kernel, work.instruction, access.address, access.space)
     site = kernel.context.site(kernel.plan, work, access.access, access.space, MAP_BYTES).number
     flags = int(Flag.RELEASES) if is_copy(work) else 0
     block.add(TemplateEvent(Event.GLOBAL_WRITE, flags, site, MAP_BYTES, guard_word=guard, value_word=address, a=MAP_BYTES))
@@ -88,7 +87,7 @@ def add_fence(kernel: KernelRewrite, work: Work) -> None:
         if address is None:
             raise Unsupported(f"{instruction.opcode} without an address")
         flags = Flag.ACQUIRES
-        fields["value_word"] = global_address(kernel, instruction, address, "generic", SideKind.WRITE, SideBytes.of(MAP_BYTES))
+        fields["value_word"] = global_address(kernel, instruction, address, "generic")
     block.add(TemplateEvent(Event.MAP_FENCE, int(flags), **fields))
     kernel.plan.stats.sync_sites += 1
 

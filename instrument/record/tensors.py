@@ -15,7 +15,7 @@ from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.flow import guard_of
 from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address
 from consan.instrument.ptx import Instruction, TensorAddress
-from consan.instrument.record import footprint, text
+from consan.instrument.record import text
 from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
 from consan.instrument.record.words import NO_KEYS, TEMPORARY, Manner, Words, keys_of
 
@@ -29,7 +29,6 @@ _ADDRESS = (0, 1)
 TILE_WORDS = (2, 7, 13, 14, 16)
 IM2COL_WORDS = (2, 7, 13, 15, 16)  # with the pixels in place of the box
 _STRIDES, _EXTENTS = 3, 8
-_SHIFTS = 0x333313221332210  # of each element type, a digit each: the logarithm of its size, or more
 _FOUR_ROWS_RANK, _FOUR_ROWS_MODES = 2, frozenset({"tile::gather4", "tile::scatter4"})
 _IM2COL_MODES = frozenset({"im2col", "im2col_no_offs"})
 
@@ -49,7 +48,7 @@ def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
     return not (kernel.plan.is_entry and in_parameter(work, kernel.definitions))
 
 
-def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, int]:
+def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     """The first word, and the number of dimensions."""
     tensor, instruction, block = operand_of(work, "tensor"), work.instruction, kernel.open_block()
     if not isinstance(tensor, TensorAddress):
@@ -61,8 +60,6 @@ def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, i
     words = TILE_WORDS if _IM2COL_MODES.isdisjoint(work.words) else IM2COL_WORDS
     hashed = (*words, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
-    if needs:
-        footprint.add_tensor(kernel, needs, loads=loads)
     if block.manner is not Manner.FULL:
         first, code = _known_words(block, instruction, tensor, needs)
         kernel.pending += code
@@ -88,16 +85,6 @@ def add_words(kernel: KernelRewrite, work: Work, *, loads: bool) -> tuple[int, i
     snippet.add("".join(map(text.hash_word, folded)))
     kernel.pending += only_where(instruction, snippet.text())
     return first, rank
-
-
-def bounds(words: list[int]) -> tuple[int, int]:
-    """The first byte of a tensor, and the one behind its last: from the words of its map, in the order of `add_words`."""
-    low, high, head, upper, *_ = words
-    rank, at = (len(words) - len(_ADDRESS) - len(TILE_WORDS) + 1) // 2, len(_ADDRESS) + len(TILE_WORDS)
-    strides, extents = words[at : at + rank - 1], words[at + rank - 1 :]  # extents less one
-    steps = (((upper >> 4 * d & 15) << 32 | stride) * 16 * extents[d + 1] for d, stride in enumerate(strides))
-    first, shift = high << 32 | low, _SHIFTS >> 4 * (head >> 7 & 15) & 15
-    return first, first + sum(steps) + (extents[0] + 1 << shift)
 
 
 def _needs(instruction: Instruction, parameter: str, places: list[int], block: Words) -> list[LaunchConstant]:

@@ -29,12 +29,11 @@ class Manner(enum.Enum):
     FULL = 0  # each word is stored and hashed
     COMPACT = 1  # the host computes what it can (computed.py)
     EXPANSION = 2  # the text that does so: it stores each word, and nothing else (expansion.py)
-    FOOTPRINT = 3  # the text that computes which global memory is touched, and passes over the words (footprint.py)
 
     @property
     def on_host(self) -> bool:
         """Whether the host runs the text."""
-        return self in (Manner.EXPANSION, Manner.FOOTPRINT)
+        return self is Manner.EXPANSION
 
 
 @dataclass
@@ -109,7 +108,7 @@ class Words:
         if self.manner is Manner.COMPACT:
             return text.close(self.stored) if self.stored else ""
         whole = (text.number(self.number) if late else "") + text.close(self.template.words)
-        return {Manner.EXPANSION: whole + compact, Manner.FOOTPRINT: compact}.get(self.manner, whole)
+        return whole + compact * (self.manner is Manner.EXPANSION)
 
     def value(self, elements: list[Operand], width: int, scope: Block) -> tuple[int, str]:
         """A word that differs where stored values differ. It is not hashed, and each store has its own."""
@@ -171,14 +170,10 @@ class Words:
             first, self.stored = self.stored, self.stored + len(words)
             if self.manner is Manner.COMPACT:
                 return True, "".join(store(first + place, register) for place, (_, register) in enumerate(words)) + hashes
-            if self.manner is Manner.FOOTPRINT:
-                return False, ""
             return False, "".join(load(first + place) + store(word, TEMPORARY) for place, (word, _) in enumerate(words))
         if self.manner is Manner.COMPACT:
             hashes = hashes if level is Certainty.CTA else ""
             return bool(hashes), hashes
-        if self.manner is Manner.FOOTPRINT:
-            return False, ""
         return True, "".join(store(word, register) for word, register in words)
 
     def level(self, keys: frozenset[Key] | None, *, hashed: bool, constants: tuple[LaunchConstant, ...] = ()) -> Certainty:

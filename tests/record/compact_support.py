@@ -20,16 +20,12 @@ from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
 from consan.checker.recorder import start
-from consan.checker.walks import DID_NOT_HAPPEN
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, LANES, Event, TemplateEvent, tables
+from consan.instrument.record.templates import END, LANES, Event, tables
 from consan.launching.placement import Placement
 
 MOST = 4 << 30  # bytes for logs
-NO_ADDRESS = (1 << 64) - 1
-_COPIES = (Event.COPY, Event.BULK_LOAD, Event.BULK_STORE)
-_SIDES = (Event.GLOBAL_WRITE, Event.GLOBAL_READ, *_COPIES)
 _READINGS = (2, 3)  # their places among the words of a strong access
 UNITS = 3  # whose logs are compared
 
@@ -113,34 +109,6 @@ def _blocks(words: list[int], sizes: list[int]) -> list[tuple[int, ...]]:
         found.append(tuple(words[at : at + sizes[number]]))
         at += sizes[number]
     return [*found, (words[at],)] if words[at] != END else found
-
-
-def touched(launch: Launch, recorded: Recorded, unit: int) -> list[tuple[int, int]]:
-    """The first byte and the one behind the last that a unit touches at each side of its footprint, by its full log."""
-    (history,), found = launch.histories([unit]), list[tuple[int, int]]()
-    places = [
-        (template.number, event)
-        for template in recorded.templates
-        for event in template.events
-        if event.kind in _SIDES and event.value_word >= 0
-    ]
-    blocks, _ = tables(list(recorded.templates))
-    every = [block for lane in _lanes_of(history.log, history.threads, blocks["words"].tolist()) for block in lane]
-    for number, event in places:
-        spans = [_span(event, block) for block in every if block[0] == number]
-        some = [span for span in spans if span[0] < span[1]]
-        found.append((min((span[0] for span in some), default=NO_ADDRESS), max((span[1] for span in some), default=0)))
-    return found
-
-
-def _span(event: TemplateEvent, block: tuple[int, ...]) -> tuple[int, int]:
-    words = (event.guard_word, event.address_word if event.kind in _COPIES else -1)
-    if any(word >= 0 and block[word] == DID_NOT_HAPPEN for word in words):
-        return 0, 0
-    first = block[event.value_word] | block[event.value_word + 1] << 32
-    size, word = (event.a, event.a_word) if event.kind in (Event.BULK_LOAD, Event.BULK_STORE) else (event.b, event.b_word)
-    nbytes = event.bytes if event.kind not in _COPIES else size + (block[word] if word >= 0 else 0)
-    return (first, first + nbytes) if nbytes else (0, 0)
 
 
 def compared(work: Work) -> str:

@@ -12,7 +12,7 @@ from record_support import KERNELS, found, twin_file
 import consan
 from consan.checker import build, grid, replay
 
-WARNINGS = ("same_value_flag", "acquired_by_other_lane", "released_by_other_lane", "written_after_constant_load")
+WARNINGS = ("same_value_flag", "written_after_constant_load")
 QUICK = ("G2: the release side",)
 
 

@@ -72,8 +72,8 @@ def test_the_templates_do_not_depend_on_the_marks_of_waiting() -> None:
     assert one.ptx != other.ptx
 
 
-def _run(body: list[str], threads: int = 64) -> consan.Report:
-    session = Session(device="cpu", engine="record", private=True, global_memory="off")
+def _run(body: list[str], threads: int = 64, global_memory: str = "off") -> consan.Report:
+    session = Session(device="cpu", engine="record", private=True, global_memory=global_memory)
     prepared, data = session.prepare(KERNEL.format(body="\n".join(body))), np.arange(threads, dtype=np.uint32)
     address = session.backend.alloc(data.nbytes)
     session.backend.write(address, data)
@@ -100,8 +100,9 @@ def test_threads_that_meet_in_another_way_make_the_run_incomplete(others: list[s
     assert "the sources of cp.async were not checked" in " ".join(report.incomplete)
 
 
-def test_a_fault_in_the_proof_loses_the_overwritten_source(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_where_global_memory_is_checked_no_source_is_left_out(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Other CTAs may overwrite it: what the text shows of one thread proves nothing."""
     racy = [COPY, COMMIT, WRITE, WAIT]
-    assert _run(racy).verdict == "violations"
+    assert {each.kind for each in _run(racy, global_memory="auto").findings} == {"missing-wait"}
     monkeypatch.setattr(seals, "seals_of", lambda plan, graph: frozenset({-1}))
-    assert _run([*racy, "bar.sync 0;"]).verdict != "violations"
+    assert {each.kind for each in _run(racy, global_memory="auto").findings} == {"missing-wait"}

@@ -52,7 +52,7 @@ struct Input {
     u32 *stands;  // of each thread: where it stands, if it has not exited; null: not wanted
 };
 
-// Addresses in global memory, compared with those of copies; how much of a box lies inside its tensor; whether stored values are equal.
+// The addresses of tensor maps, compared with those of writes; how much of a box lies inside its tensor; whether stored values are equal.
 enum Decides : u32 { BY_ADDRESS = 1, BY_CLIP = 2, BY_VALUE = 4 };
 
 struct Output {

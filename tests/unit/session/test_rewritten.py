@@ -21,7 +21,7 @@ SOURCE = """extern "C" __global__ void reverse(int* out) {
         tile[threadIdx.x] = i; __syncthreads(); out[i] = tile[blockDim.x - 1 - threadIdx.x]; __syncthreads();
     }
 }"""
-CALLABLE = ("expand", "footprint", "loaded", "ahead")
+CALLABLE = ("expand", "loaded", "ahead")
 
 
 @pytest.fixture(autouse=True)
@@ -60,9 +60,9 @@ def test_a_text_for_the_host_that_nobody_has_asked_for_is_made_when_it_is_wanted
     wanted = _rewriting(keeps=False).done()[0]
     _rewriting().done()
     restored = _rewriting().done()[0]
-    assert wanted.footprint is not None
-    assert restored.footprint is not None
-    assert _values(restored.footprint()) == _values(wanted.footprint())
+    assert wanted.expand is not None
+    assert restored.expand is not None
+    assert _values(restored.expand()) == _values(wanted.expand())
 
 
 def test_other_ways_to_record_are_other_files() -> None:

@@ -32,7 +32,7 @@ FLAGS = Flag(0), max(Flag), Flag.STRONG | Flag.WAITS, (Flag(0), {Flag(0): Flag(0
 
 def test_a_recorded_module_is_read_as_it_was_written() -> None:
     recorded = record(parse(PTX))
-    alone = type(recorded)(**{**vars(recorded), "expand": None, "footprint": None, "loaded": [], "ahead": []})
+    alone = type(recorded)(**{**vars(recorded), "expand": None, "loaded": [], "ahead": []})
     assert codec.loads(codec.dumps(alone)) == alone
 
 
