@@ -18,8 +18,6 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*.cu")])
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
-    "acquired_by_other_lane": "the oracle says warning (R-W1): test_global_programs.py",
-    "released_by_other_lane": "the same",
     "named_barrier_no_such_number": "a barrier that does not exist: undefined",
     "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
@@ -37,7 +35,6 @@ NOT_SEEN = {
     "tensormap_stored_not_fenced": "tensor maps in global memory",
     "mbarrier_arrives_unwaited": "policy isa",
     "tma_epilogue_issuer_fences": "policy isa",
-    "update_by_lanes": "the oracle says warning (R-W1): it does not see that a stored value comes from a load",
     "vector_neighbour": "values that nobody uses",
     "vector_padding": "values that nobody uses",
     "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
