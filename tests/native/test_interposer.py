@@ -16,7 +16,7 @@ from collections import Counter
 from pathlib import Path
 
 import pytest
-from native_case import STATUS, Case, environment, options
+from native_case import NOT_GLOBAL, STATUS, Case, environment, options
 
 from consan.__main__ import main
 from consan._errors import EnvironmentFailure, NotSupported
@@ -56,7 +56,8 @@ WAYS = [
 def test_every_way_to_the_driver(way: tuple[str, ...], case: Case) -> None:
     how, loader, image, launcher = way
     status, report, handed = case.run(how, loader, case.image(image), launcher, **(NO_FINDING if image != "ptx" else {}))
-    assert (status, report.verdict) == (0 if how == "direct" else STATUS, VIOLATIONS if image == "ptx" else CLEAN)
+    unflagged = INCOMPLETE if how == "threads" else CLEAN  # a launch into a thread's default stream is not recorded
+    assert (status, report.verdict) == (0 if how == "direct" else STATUS, VIOLATIONS if image == "ptx" else unflagged)
     assert launches(report) == {"sums": 1}
     assert not report.uninstrumented
     assert handed[0].endswith(" elf that records"), "the driver is handed the instrumented image"
@@ -189,7 +190,8 @@ def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkey
         status = main(["stress", "--seeds", "5..6", "--confirm", "0", "-o", "stress.json", "--", *program])
     stored = json.loads((tmp_path / "stress.json").read_text())
     assert (status, stored["verdict"], stored["subject"]["device"]) == (66, VIOLATIONS, "gpu")
-    assert [line for line in log.read_text().splitlines() if line.startswith("seed")] == ["seed 5", "seed 6"]
+    runs = [line for line in log.read_text().splitlines() if line.startswith("seed")]
+    assert runs == ["seed 5", "seed 6", "seed 5"], "the third looks for races in global memory"
 
 
 def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
@@ -216,8 +218,9 @@ LINKERS = [
 @pytest.mark.parametrize("way", LINKERS, ids="-".join)
 def test_what_a_program_links_is_known_by_its_machine_code(way: tuple[str, str], case: Case) -> None:
     status, report, handed = case.run(*way, case.image(*PARTS), **NO_FINDING)
-    assert (status, report.verdict, launches(report)) == (STATUS, CLEAN, {"sums": 1})
+    assert (status, report.verdict, launches(report)) == (STATUS, INCOMPLETE, {"sums": 1})
     assert "cuModuleLoadData elf with hooks" in handed
+    assert report.incomplete == (NOT_GLOBAL,)
 
 
 def test_fat_binaries_that_the_driver_links(case: Case) -> None:
@@ -225,7 +228,7 @@ def test_fat_binaries_that_the_driver_links(case: Case) -> None:
     (case.folder / "empty.fatbin").write_bytes(MAGIC_OF_FATBIN + struct.pack("<HHQ", 1, 16, 0))
     files = ",".join([str(case.folder / "empty.fatbin"), case.image(*PARTS)])
     status, report, handed = case.run("asked", "cuLibraryLoadData", files, **NO_FINDING)
-    assert (status, report.verdict, launches(report)) == (STATUS, CLEAN, {"sums": 1})
+    assert (status, report.incomplete, launches(report)) == (STATUS, (NOT_GLOBAL,), {"sums": 1})
     assert handed[0] == "cuLibraryLoadData elf with hooks"
 
 
