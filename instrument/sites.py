@@ -58,11 +58,16 @@ class Site:
 
 @dataclass(frozen=True)
 class UnmodelledInstruction:
-    """A memory or synchronisation instruction that consan does not check yet. It makes the verdict `incomplete`."""
+    """A memory or synchronisation instruction that consan does not check, or words for another gap. The verdict becomes `incomplete`."""
 
     opcode: str
     ptx_line: int
     function: str
+
+    @property
+    def is_instruction(self) -> bool:
+        """Whether it is an opcode, not words."""
+        return " " not in self.opcode
 
 
 @dataclass(frozen=True)

@@ -19,6 +19,7 @@ from rich.console import Console
 from rich.text import Text
 
 from consan import config, options
+from consan.instrument.isa import features
 from consan.reports.model import plural
 from consan.toolchain.extras import install
 
@@ -93,6 +94,7 @@ _PACKAGES: Final = {
 
 def _versions() -> Iterator[Line]:
     yield Line("versions", "python", OK, f"{platform.python_version()} on {platform.platform(terse=True)}")
+    yield Line("versions", "PTX ISA", INFO, f"rules for {features.known_versions()}; kernels of other versions are incomplete")
     for name, (distributions, hint) in _PACKAGES.items():
         found = next(filter(None, map(_version, distributions)), None)
         yield Line("versions", name, OK if found else MISSING if hint else INFO, found or "not installed", hint)

@@ -8,10 +8,14 @@ cluster launch control. Not handled: what else a target lacks with any suffix.
 from __future__ import annotations
 
 import re
+from collections.abc import Iterator
 
 from consan.instrument.ptx import Instruction, Module
 
-__all__ = ["missing_target"]
+__all__ = ["beyond_the_rules", "known_versions", "missing_target"]
+
+_OLDEST, _NEWEST = (7, 0), (9, 1)  # the versions of the PTX ISA that the rules follow
+_KNOWN = frozenset((50, 52, 53, 60, 61, 62, 70, 72, 75, 80, 86, 87, 88, 89, 90, 100, 101, 103, 110, 120, 121))  # of ".target" in the newest
 
 _TARGETS = frozenset(("sm_100", "sm_101", "sm_103", "sm_110"))
 _FIRST = 100
@@ -25,6 +29,24 @@ _MODIFIERS = frozenset(
     )
 )
 _OUTSIDE = frozenset(("tile::gather4", "im2col::w"))  # with a suffix, unless the destination is .shared::cta
+
+
+def beyond_the_rules(module: Module) -> Iterator[str]:
+    """What the module says of itself that the rules do not cover: its version, its target. What it means there may differ."""
+    if not _OLDEST <= module.version <= _NEWEST:
+        yield f"PTX of version {_number(module.version)} (known are {known_versions()})"
+    found = re.fullmatch(r"sm_(\d+)[af]?", module.target)
+    if found is None or int(found[1]) not in _KNOWN:
+        yield f"PTX for the unknown target {module.target}"
+
+
+def known_versions() -> str:
+    """The versions of the PTX ISA that the rules cover."""
+    return f"{_number(_OLDEST)} to {_number(_NEWEST)}"
+
+
+def _number(version: tuple[int, int]) -> str:
+    return f"{version[0]}.{version[1]}"
 
 
 def missing_target(module: Module) -> tuple[Instruction, str] | None:

@@ -14,6 +14,7 @@ from typing import Any
 from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
 from consan.instrument.isa.families import SYNCHRONISING
+from consan.instrument.isa.features import beyond_the_rules
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.indirect import unknown_targets
 from consan.instrument.passes.points import members_of
@@ -26,6 +27,7 @@ MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared mem
 _MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
 _SHARED_SPACES = frozenset({"shared", "generic"})
 UNKNOWN_CALL = "call by an address that may lie outside of the module"
+_FIRST_LINE = 1  # for what holds for the whole module
 _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
 _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaGetParameterBufferV2"})
 
@@ -33,8 +35,10 @@ _EXTERNAL = frozenset({"vprintf", "malloc", "free", "__assertfail", "cudaGetPara
 def plan_functions(module: Module, *, recorded: bool = False) -> dict[str, FunctionPlan]:
     """A plan for every function that has a body. `recorded`: for the recording engine, which takes what hooks do not check."""
     plans = {f.name: _plan(f, recorded) for f in module.functions if f.body is not None}
-    for plan in plans.values():
+    for name, plan in plans.items():
         plan.stats.unmodelled += [_gap(plan, each, UNKNOWN_CALL) for each in unknown_targets(module, plan.function)]
+        if plan.is_entry:
+            plan.stats.unmodelled += [UnmodelledInstruction(what, _FIRST_LINE, name) for what in beyond_the_rules(module)]
     propagate(plans)
     return plans
 

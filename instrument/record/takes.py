@@ -19,7 +19,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consan.instrument.isa import MemoryAccess, destinations, family_of, has_action, lookup, polls, spares_shared
-from consan.instrument.passes.analyse import UNKNOWN_CALL
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
@@ -90,8 +89,8 @@ def recorded_sides(plans: Plans) -> tuple[bool, bool]:
 
 
 def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
-    # What spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with calls of unknown functions.
-    gaps = (each.opcode for each in plan.stats.unmodelled if each.opcode != UNKNOWN_CALL)
+    # What spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with gaps that are no instruction.
+    gaps = (each.opcode for each in plan.stats.unmodelled if each.is_instruction)
     yield from (f"{opcode} is not modelled" for opcode in gaps if not spares_shared(tuple(opcode.split("."))))
     for work in plan.work:
         if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):

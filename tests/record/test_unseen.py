@@ -101,3 +101,21 @@ def test_a_launch_from_the_device_is_listed_for_its_kernel_alone() -> None:
         "launcher": ["call cudaLaunchDeviceV2"],
         "k": [],
     }
+
+
+@pytest.mark.parametrize(
+    ("head", "listed"),
+    [
+        ((".version 7.0", ".target sm_80"), []),
+        ((".version 9.1", ".target sm_100f"), []),
+        ((".version 99.9", ".target sm_80"), ["PTX of version 99.9 (known are 7.0 to 9.1)"]),
+        ((".version 6.5", ".target sm_75"), ["PTX of version 6.5 (known are 7.0 to 9.1)"]),
+        ((".version 9.0", ".target sm_999"), ["PTX for the unknown target sm_999"]),
+    ],
+)
+def test_a_module_of_a_version_or_target_that_is_not_known_is_incomplete(head: tuple[str, str], listed: list[str]) -> None:
+    text = "\n".join((*head, ".address_size 64", _kernel("st.global.u32 [%d1], %r1;")))
+    report = consan.launch(consan.Kernel(text), 1, 32, [np.zeros(4, np.int32)], device="cpu")
+    assert [gap.opcode for kernel in report.kernels for gap in kernel.unmodelled] == listed
+    assert report.verdict == ("incomplete" if listed else "clean")
+    assert [kernel.engine for kernel in report.kernels] == ["record"]
