@@ -22,6 +22,7 @@ NOT_SEEN = {
     "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",
     "deadlock_flag_set_too_late": "a loop that never ends, which only the machine with hooks stops",
+    "cluster_arrived_twice": "a second arrival in one phase: undefined",
     "bulk_bytes_last_tile": "bytes left at the end: it tells the copy that nobody waits for",
     "bulk_refill_no_fence": "policy isa",
     "cp_async_at_exit": "copies in flight at the end",
@@ -38,6 +39,7 @@ NOT_SEEN = {
     "vector_neighbour": "values that nobody uses",
     "vector_padding": "values that nobody uses",
     "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
+    "weaker_fences_then_barrier": "policy isa",
     "wgmma_copies_no_fence": "policy isa",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
@@ -45,6 +47,7 @@ NOT_SEEN = {
     "wgmma_promoted_before_wait": "registers",
     "wgmma_written_below_fence": "registers",
 }
+FAULTS = {"trap", "assert"}  # as the virtual machine names them
 BY_USE = {"loads_of_no_use"}  # the repaired form, too, has loads that the oracle takes for accesses
 # A write needs what lanes have exchanged of the values that they read (R-W1). The oracle knows no values.
 BY_EXCHANGE = {"exchange_before_next_read", "exchange_of_other_value", "written_after_exchange"}
@@ -81,6 +84,7 @@ def test_racy_twin(path: Path) -> None:
     kinds = {kind for found in verdict.pairs.values() for kind in found.kinds} | verdict.kinds
     kinds |= {UNINIT} if verdict.maybe_uninitialized else set()
     kinds |= {"barrier-misuse"} if verdict.divergences else set()
+    kinds |= {"fault"} if kinds & FAULTS else set()
     for expectation in spec.expected:
         assert kinds & set(expectation.kinds), f"{expectation}: the oracle has {verdict}"
     errors = path.stem in TOLERATED or any(expectation.severity == "error" for expectation in spec.expected)
