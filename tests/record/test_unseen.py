@@ -107,9 +107,10 @@ def test_a_launch_from_the_device_is_listed_for_its_kernel_alone() -> None:
     ("head", "listed"),
     [
         ((".version 7.0", ".target sm_80"), []),
-        ((".version 9.1", ".target sm_100f"), []),
-        ((".version 99.9", ".target sm_80"), ["PTX of version 99.9 (known are 7.0 to 9.1)"]),
-        ((".version 6.5", ".target sm_75"), ["PTX of version 6.5 (known are 7.0 to 9.1)"]),
+        ((".version 9.5", ".target sm_100f"), []),
+        ((".version 99.9", ".target sm_80"), ["PTX of version 99.9 (known are 7.0 to 9.x)"]),
+        ((".version 10.0", ".target sm_80"), ["PTX of version 10.0 (known are 7.0 to 9.x)"]),
+        ((".version 6.5", ".target sm_75"), ["PTX of version 6.5 (known are 7.0 to 9.x)"]),
         ((".version 9.0", ".target sm_999"), ["PTX for the unknown target sm_999"]),
     ],
 )
