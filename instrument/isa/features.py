@@ -34,7 +34,7 @@ _OUTSIDE = frozenset(("tile::gather4", "im2col::w"))  # with a suffix, unless th
 
 def beyond_the_rules(module: Module) -> Iterator[str]:
     """What the module says of itself that the rules do not cover: its version, its target. What it means there may differ."""
-    if not (_OLDEST <= module.version and module.version[:1] <= _NEWEST):
+    if module.version < _OLDEST or module.version[:1] > _NEWEST:
         yield f"PTX of version {_number(module.version)} (known are {known_versions()})"
     found = re.fullmatch(r"sm_(\d+)[af]?", module.target)
     if found is None or int(found[1]) not in _KNOWN:
