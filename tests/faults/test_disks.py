@@ -33,7 +33,7 @@ def _slow(*values: object) -> Any:
 
 
 def no_files() -> None:
-    """Run in a child before it starts: not a byte goes to any file any more. The checker cannot be loaded either: global memory is not checked."""
+    """Run in a child before it starts: not a byte goes to any file any more. The checker is not loaded either, so nothing is recorded."""
     resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
 
