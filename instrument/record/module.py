@@ -108,7 +108,8 @@ class Pass:
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
         taken = ((n, plan) for n, plan in enumerate(context.entries()) if plan.function.name in plans)
         kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in taken]
-        return kernels + [KernelRewrite(context, plan, -1, templates, **how) for name, plan in plans.items() if name in called]
+        looped, recorded = functions.called_in_loops(plans), ((name, plan) for name, plan in plans.items() if name in called)
+        return kernels + [KernelRewrite(context, plan, -1, templates, **how, looped=name in looped) for name, plan in recorded]
 
     @functools.cached_property
     def _hazards(self) -> tuple[StaticFinding, ...]:

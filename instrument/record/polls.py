@@ -1,7 +1,10 @@
 """Loops that poll memory, where strong accesses are in the log: rounds that repeat leave nothing.
 
-A strong load or a compare-and-swap in a loop may wait for another thread. A round repeats the one before if the poll has read the same at
-the same address, and no event lies between the two. Then the cursor does not move past the poll's block, and the round draws no number.
+A strong load in a loop may wait for another thread, and so may an atomic that leaves memory as it was: a compare-and-swap that fails, an
+exchange for the same value. A round repeats the one before if the poll has read the same at the same address, and no event lies between the
+two. Then the cursor does not move past the poll's block, and the round draws no number.
+
+A function that is called in a loop may poll once in each call. It keeps what it has read with the thread's place in the log (text.py).
 
 In a compact log such a round stores the words of its branches, which the next one overwrites: so the host takes the way of the last one.
 It does not know how many there were. So what a round writes to registers is unknown to the host (computed.py), and events that leave no
@@ -13,9 +16,10 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import MemoryAccess, lookup
+from consan.instrument.isa import MemoryAccess, destinations, lookup
 from consan.instrument.passes.emit import Snippet
 from consan.instrument.ptx import Instruction
+from consan.instrument.record import text
 from consan.instrument.record.words import Manner
 
 if TYPE_CHECKING:
@@ -25,6 +29,16 @@ PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a pol
 REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
 _LAST = "%__consan_pl"  # in a compact text: the number of the poll whose event is the thread's last one, or zero
 _WORD, _WIDEST = 4, 16  # bytes of a part of a flag, and of a flag
+# By the operation of an atomic: text that keeps REPEATS only if the atomic has left the memory as it was.
+_UNCHANGED = {
+    "cas": f"setp.ne.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
+    "exch": f"setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
+    "add": f"setp.eq.and.s64 {REPEATS}, {WANTED}, 0, {REPEATS};\n",
+    "or": f"or.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
+    "and": f"and.b64 {WANTED}, {WANTED}, {SEEN}; setp.eq.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
+}
+_COMPARED = frozenset({"cas", "exch"})  # operations that only compare
+_WIDEST_BITS = 8  # bytes up to which SEEN and WANTED hold all bits
 _FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # of the halves of a value of 16 bytes: odd
 
 
@@ -36,17 +50,23 @@ def is_word(access: MemoryAccess) -> bool:
 
 
 def can_rewind(instruction: Instruction) -> bool:
-    """Whether rounds of a poll that read the same leave nothing: an unguarded load or compare-and-swap of up to 16 bytes."""
+    """Whether rounds of a poll that read the same may leave nothing: an unguarded load or atomic of up to 16 bytes."""
     row = lookup(instruction.parts)
     if row is None or instruction.predicate is not None:
         return False
     access = row.event(instruction).first
-    return (_swaps(instruction) or access.access == "read") and is_word(access)
+    return (access.access == "read" or _unchanged(instruction) != "") and is_word(access)
 
 
-def _swaps(instruction: Instruction) -> bool:
+def _unchanged(instruction: Instruction) -> str:
+    """The text that finds out whether an atomic has left the memory as it was; empty for any other operation, and for a load."""
     row = lookup(instruction.parts)
-    return row is not None and "cas" in row.modifiers(instruction.parts)
+    if row is None or row.family != "atomic" or not destinations(instruction):
+        return ""
+    words = row.modifiers(instruction.parts)
+    operation = next((each for each in words.values() if each in _UNCHANGED), "")
+    whole = row.event(instruction).first.total_bytes <= _WIDEST_BITS and "f" not in words.get("type", "")
+    return _UNCHANGED[operation] if operation in _COMPARED or (operation and whole) else ""
 
 
 @dataclass
@@ -57,11 +77,14 @@ class RecordedPolls:
     starts: list[int] = field(default_factory=list)
     nodes: set[int] = field(default_factory=set)
     current: Instruction | None = None  # that the walk is at
+    identity: int = 0  # in the module, of the poll that the walk is at, if its rounds are calls: the number of its block
 
     def begin(self, instruction: Instruction, node: int) -> None:
         """Give an access that may repeat a block of its own."""
-        if can_rewind(instruction) and self.kernel.graph.repeats(node):
+        repeats = self.kernel.graph.repeats(node)
+        if can_rewind(instruction) and (repeats or self.kernel.looped):
             self.kernel.pending += self.kernel.closed(node)
+            self.identity = 0 if repeats else len(self.kernel.templates) + 1
             self.starts.append(instruction.start)
             self.nodes.add(node)
             self.current = instruction
@@ -79,12 +102,14 @@ class RecordedPolls:
     def repeats(self) -> str:
         """Find out whether the round repeats the one before."""
         assert self.current is not None
-        failed = f"setp.ne.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n" if _swaps(self.current) else ""
         compact = self.kernel.manner is Manner.COMPACT
         last = f"setp.eq.s32 {REPEATS}, {_LAST}, {len(self.starts)};" if compact else f"setp.eq.s64 {REPEATS}, {self._name}0, %__consan_c;"
+        if self.identity:
+            last = text.resume_poll(self._name, self.identity, REPEATS)
+            last += f"setp.eq.and.s64 {REPEATS}, {self._name}0, %__consan_c, {REPEATS};"
         return (
             f"{last}\nsetp.eq.and.s64 {REPEATS}, {self._name}1, {PLACE}, {REPEATS};\n"
-            f"setp.eq.and.s64 {REPEATS}, {self._name}2, {SEEN}, {REPEATS};\n{failed}"
+            f"setp.eq.and.s64 {REPEATS}, {self._name}2, {SEEN}, {REPEATS};\n{_unchanged(self.current)}"
         )
 
     def forward(self, node: int) -> str:
@@ -98,7 +123,8 @@ class RecordedPolls:
         forward = "".join(f"@!{REPEATS} {each}\n" for each in ends.splitlines()) + f"mov.b64 {self._name}1, {PLACE};\n"
         forward += f"mov.b64 {self._name}2, {SEEN};\n"
         if kernel.manner is Manner.FULL:
-            return f"{forward}mov.b64 {self._name}0, %__consan_c;\n"
+            kept = text.suspend_poll(self._name, self.identity) if self.identity else ""
+            return f"{forward}mov.b64 {self._name}0, %__consan_c;\n{kept}"
         back = f"@{REPEATS} mov.b64 %__consan_c, {self._name}0;\n@!{REPEATS} mov.b64 {self._name}0, %__consan_c;\n"
         return f"{forward}{back}mov.b32 {_LAST}, {len(self.starts)};\n"
 

@@ -82,6 +82,7 @@ class KernelRewrite:
     fences: bool = False  # fences are recorded
     hashing: bool = True  # histories are compared; not where all CTAs are replayed together
     called: frozenset[str] = frozenset()  # the device functions that are recorded
+    looped: bool = False  # a function that a thread may execute more than once for one call site
     apart: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
     suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
@@ -202,7 +203,7 @@ class KernelRewrite:
             if self.manner.on_host:
                 return expansion.prologue(self.number)
             return text.compact_prologue(self.number, stands=self.leaving is not None and self.leaving.stands)
-        return text.prologue(self.number) + (text.state() if self.suspensions else "")
+        return text.prologue(self.number) + (text.state() + text.forget_poll() if self.suspensions else "")
 
     def end(self, flow: str) -> str:
         """The text before a thread returns from here, or exits."""

@@ -6,9 +6,8 @@ Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.a
 copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and
 of a cluster, warp-synchronous instructions, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
-and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory of which each round
-would be written down. Where global memory is recorded, loops that poll shared memory by
-atomics other than a compare-and-swap, or in a called function, are not taken either.
+and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, of which each round
+would be written down.
 
 Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
 between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.
@@ -25,7 +24,6 @@ from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.polls import can_rewind
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
@@ -106,11 +104,10 @@ def _nothing(work: Work) -> bool:
 
 
 def polls_shared(plans: Plans) -> bool:
-    """Whether loops poll shared memory, and the recorder keeps one round of each such poll (global_memory.py)."""
+    """Whether loops poll shared memory, in the kernel or by calls."""
     looped = called_in_loops(plans)
-    found = [each for plan in plans.values() for each in _polls(plan, (False, False), looped=plan.function.name in looped)]
-    reads = [each for each in found if not _sleeps(each)]
-    return bool(reads) and not looped and all(map(can_rewind, reads))
+    found = (each for plan in plans.values() for each in _polls(plan, (False, False), looped=plan.function.name in looped))
+    return not all(map(_sleeps, found))
 
 
 def _sleeps(instruction: Instruction) -> bool:

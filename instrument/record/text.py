@@ -22,7 +22,8 @@ CLOCKS_OF_LAUNCH, CLOCK_BYTES = 1 << 12, 32  # how many clocks there are for str
 HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
 LEFT = "$__consan_left"  # where threads leave
-STATE_BYTES = 32  # of a thread, in modules with recorded functions: cursor, hashes, limit
+STATE_BYTES = 64  # of a thread, in modules with recorded functions: cursor, hashes, limit; and of the last poll in a function
+POLL = 32  # bytes into the state: where the poll's block ended, its address, what it has read, and its number
 FACTOR = 0x9E3779B1  # of the words of a stored value
 MULTIPLIER_1, MULTIPLIER_2 = 0x9E3779B97F4A7C15, 4294883355
 
@@ -156,6 +157,25 @@ sub.u32 %__consan_y, %__consan_y, %__consan_l; add.u32 %__consan_y, %__consan_y,
 def state() -> str:
     """Find the place where the thread keeps its cursor and its hashes across calls."""
     return ".reg .b64 %__consan_s;\n" + _of_thread("%__consan_s", STATES, STATE_BYTES)
+
+
+def forget_poll() -> str:
+    """No poll of a function has been recorded. A kernel begins with it."""
+    return f"mov.b64 %__consan_v, 0; st.global.u64 [%__consan_s+{POLL + 24}], %__consan_v;\n"
+
+
+def suspend_poll(name: str, number: int) -> str:
+    """Store what a poll of a function has read. `name`: of its registers without their last digit; `number`: of the poll, not zero."""
+    return f"""mov.b64 %__consan_v, {number}; st.global.v2.u64 [%__consan_s+{POLL}], {{{name}0, {name}1}};
+st.global.v2.u64 [%__consan_s+{POLL + 16}], {{{name}2, %__consan_v}};
+"""
+
+
+def resume_poll(name: str, number: int, same: str) -> str:
+    """Load what the last poll of a function has read, and whether it was this one into the predicate `same`."""
+    return f"""ld.global.v2.u64 {{{name}0, {name}1}}, [%__consan_s+{POLL}];
+ld.global.v2.u64 {{{name}2, %__consan_v}}, [%__consan_s+{POLL + 16}]; setp.eq.s64 {same}, %__consan_v, {number};
+"""
 
 
 def function_prologue() -> str:

@@ -44,6 +44,10 @@ BODIES = {
     "two polls": "for (int i = 0; i < 5; ++i) { sum += look(own); sum += look(own + 1); if (i == 3) set(own + 1, i); }",
     "a swap that fails": "int n = 0; while (atomicCAS(own, 7, 8) != 7 && n++ < 4) if (n == 3) set(own, 7); sum = n;",
     "a swap that succeeds": "for (int i = 0; i < 4; ++i) sum += atomicCAS(own, 0, 0); set(own, 1);",
+    "an exchange that changes nothing": "int n = 0; while (atomicExch(own, 1) && n++ < 4) if (n == 3) set(own, 0); sum = n;",
+    "a look by an addition": "int n = 0; while (atomicAdd(own, 0) == 0 && n++ < 4) if (n == 3) set(own, 5); sum = n;",
+    "bits that are set": "int n = 0; while ((atomicOr(own, 6) & 1) == 0 && n++ < 4) if (n == 3) set(own, 1); sum = n;",
+    "bits that are cleared": "int n = 0; while ((atomicAnd(own, 6) & 4) == 0 && n++ < 4) if (n == 3) set(own, 7); sum = n;",
     "two words": "for (int i = 0; i < 4; ++i) { sum += (int)wide(own); if (i == 2) set(own + 1, 3); }",
     "eight bytes": "auto p = (unsigned long long*)own; for (int i = 0; i < 6; ++i) { sum += atomicCAS(p, 1ull << 40, 0) >> 32; "
     "if (i == 3) atomicExch(p, 1ull << 33 | 1); }",
