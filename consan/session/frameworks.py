@@ -16,7 +16,7 @@ import functools
 import math
 import time
 from collections.abc import Generator, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
@@ -27,6 +27,7 @@ from consan.session.beside_program import BesideProgram
 from consan.session.device import Device
 from consan.session.followed_streams import FollowedStreams
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
+from consan.session.in_clusters import grid_in_ctas
 from consan.session.judging import Judge
 from consan.session.layouts import AddressNames
 from consan.session.modules import Modules
@@ -99,6 +100,7 @@ class Frameworks:
         if not launch.threads:  # the framework launches nothing, or is refused
             yield None
             return
+        launch = replace(launch, grid=grid_in_ctas(prepared, launch.entry, launch.grid))
         self.modules.used[prepared.number] = prepared
         if not self.selection.takes(prepared.number, launch.entry):
             with self.device.backend.apart_from_captures():

@@ -36,6 +36,7 @@ from consan.session.driver_calls import FollowedStreams, follow
 from consan.session.endings import not_recorded
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
+from consan.session.in_clusters import in_ctas
 from consan.session.judging import Judge, Restore
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
@@ -159,7 +160,7 @@ class Session:
     def prepare(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""
         with self._own() as modules:
-            return modules.prepare(ptx, name, cluster)
+            return modules.prepare(in_ctas(ptx), name, cluster)
 
     def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", reached: bool = False) -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""

@@ -95,8 +95,6 @@ def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
             yield f"{work.instruction.opcode} is not recorded yet"
         if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
-    if "blocksareclusters" in plan.function.directives:
-        yield f"{plan.function.name} counts its grid in clusters"
 
 
 def _nothing(work: Work) -> bool:

@@ -9,6 +9,7 @@ Does NOT handle: binaries (there is no PTX in them), jitify, `translate_cucomple
 
 from __future__ import annotations
 
+import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -45,6 +46,7 @@ class Entry:
 
     sizes: tuple[int, ...]
     cluster: Dim3
+    unit: Dim3 = (1, 1, 1)  # of its grid, in CTAs
 
 
 @dataclass(frozen=True)
@@ -95,7 +97,8 @@ def _entry(function: Function) -> Entry:
     sizes = tuple(param.nbytes for param in function.params)
     cluster = function.directives.get("reqnctapercluster", (1, 1, 1))
     extents = tuple(int(extent) for extent in cluster) if isinstance(cluster, tuple) else (1, 1, 1)
-    return Entry(sizes, _dim3(extents))
+    shape = _dim3(extents)
+    return Entry(sizes, shape, shape if "blocksareclusters" in function.directives else (1, 1, 1))
 
 
 def _dim3(extents: Sequence[Any]) -> Dim3:
@@ -182,6 +185,7 @@ class RawKernel:
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
+        grid = _dim3(list(map(operator.mul, _dim3(grid), entry.unit)))
         with session.streams.lock, placed(session) as placement:
             packed = pack(placement.parameters(values, "argument"), entry.sizes, self.name)
             checked = session.launch(

@@ -190,3 +190,9 @@ def test_reduction(cp: Any, session: FakeSession) -> None:
 def test_half_precision_kernels_compile(cp: Any, session: FakeSession) -> None:
     cp.ElementwiseKernel("float16 x", "float16 y", "y = x + x", "twice")(cp.ones(4, dtype=cp.float16))
     assert "twice" in session.prepared[0][1]
+
+
+def test_a_grid_that_is_counted_in_clusters(cp: Any, session: FakeSession) -> None:
+    source = 'extern "C" __global__ void __block_size__((64, 1, 1), (2, 1, 1)) k(float* x) { x[blockIdx.x] = 1; }'
+    cp.RawKernel(source, "k", options=("-arch=sm_90",)).__call__((3,), (64,), (cp.zeros(6, dtype=cp.float32),))
+    assert [(each.grid, each.cluster) for each in session.launches] == [((6, 1, 1), (2, 1, 1))]

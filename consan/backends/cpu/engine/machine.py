@@ -5,7 +5,7 @@ A kernel that can cancel clusters before they start (cluster launch control) get
 A cluster of (1, 1, 1) means that the launch names none: the entry's .reqnctapercluster decides. The device
 has no cache and no memory model weaker than sequential consistency: races show in the shadow tables, not in the values.
 
-Not handled: .blocksareclusters, streams (launches run at once, in order).
+Not handled: streams (launches run at once, in order).
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan._errors import NotSupported, UsageError
+from consan._errors import UsageError
 from consan.backends.cpu.decode.special import LaunchInfo
 from consan.backends.cpu.state.faults import Dim3, LaunchStats
 from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
@@ -165,8 +165,6 @@ class Machine:
     def _cluster(module: LoadedModule, entry: str, grid: Dim3, cluster: Dim3) -> Dim3:
         """The cluster shape of a launch: its own, or else the one that the entry requires."""
         info = module.entry(entry)
-        if info.blocks_are_clusters:
-            raise NotSupported(f"launch of {entry}: the PTX virtual machine does not know .blocksareclusters")
         required = info.required_cluster
         if required is not None and cluster not in (required, (1, 1, 1)):
             raise UsageError(f"launch of {entry}: it requires clusters of {required} CTAs, not {cluster}")

@@ -56,7 +56,6 @@ class EntryInfo:
     reqnctapercluster: tuple[int, ...] | None = None
     maxclusterrank: int | None = None
     explicit_cluster: bool = False
-    blocks_are_clusters: bool = False
 
     @property
     def likely_block(self) -> tuple[int, int, int] | None:
@@ -234,7 +233,6 @@ class LoadedModule:
             cluster,
             rank[0] if rank else None,
             cluster is not None or "explicitcluster" in directives,
-            "blocksareclusters" in directives,
         )
 
     def param_block(self, code: FunctionCode) -> int:
