@@ -42,7 +42,7 @@ class _Output(ctypes.Structure):
     _fields_ = (
         *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "narrow")),
         *((name, ctypes.c_uint64) for name in ("lane_events", "kept")),
-        *((name, ctypes.c_uint32) for name in ("kept_full", "waited")),
+        *((name, ctypes.c_uint32) for name in ("kept_full", "waited", "unseen")),
         *((name, ctypes.c_uint64) for name in ("accesses", "compared")),
     )
 
@@ -59,6 +59,7 @@ class GridChecked:
     full: bool = False
     unknown: bool = False  # the bytes of a tensor copy are not known
     narrow: bool = False  # some scope excludes other CTAs
+    unseen: bool = False  # threads may have synchronised through memory that the logs do not name
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
@@ -111,7 +112,7 @@ def _replay(
     library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
     return GridChecked(
         _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
-        int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow),
+        int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow), bool(output.unseen),
         int(output.lane_events), int(output.accesses), int(output.compared),
         Kept(kept[: output.kept].copy(), bool(output.waited)) if keep and not output.kept_full else None,
     )  # fmt: skip
@@ -147,5 +148,6 @@ def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
     reasons = {
         "more accesses met than are kept": any(each.full for each in done),
         "the bytes of a tensor copy are not known": any(each.unknown for each in done),
+        "threads may have synchronised by multimem instructions": any(each.unseen for each in done),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)

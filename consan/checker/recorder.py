@@ -349,7 +349,7 @@ class _Checker:
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
-        found = preferred(united_records([each.records for each in done]))
+        found = preferred(united_records([each.records for each in done if not each.unseen]))
         self.collected.add_outer(found, histories[0])
         for unit, orders in by_unit(done).items():
             self.collected.add(unit, 1, preferred(united_records(orders)), histories[0])

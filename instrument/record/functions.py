@@ -17,7 +17,7 @@ from consan.instrument.passes.flow import graph_of
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import mbarriers
-from consan.instrument.record.global_memory import Mode, touches, waits_for_grids
+from consan.instrument.record.global_memory import Mode, is_unseen, touches, waits_for_grids
 from consan.instrument.record.sides import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
@@ -37,7 +37,7 @@ def _has_events(plan: FunctionPlan, reads: bool, writes: bool, mode: Mode) -> bo
 
 
 def _is_event(instruction: Instruction, reads: bool, writes: bool, mode: Mode) -> bool:
-    if mode is not Mode.OFF and (touches(instruction) is not None or waits_for_grids(instruction)):
+    if mode is not Mode.OFF and (touches(instruction) is not None or waits_for_grids(instruction) or is_unseen(instruction)):
         return True
     if flow_of(instruction) == "exit" or members_of(instruction) is not None:
         return True

@@ -103,12 +103,10 @@ def touches(instruction: Instruction) -> Row | None:
     return row if row is not None and row.family in _FAMILIES and row.touches and row.describe(instruction).space in _OUTER else None
 
 
-def refusal(plans: dict[str, FunctionPlan]) -> str:
-    """Why the global memory of a module is not checked; empty if it is."""
-    for plan in plans.values():
-        if any(family_of(instruction) == "multimem" for instruction in plan.function.instructions()):
-            return "it uses multimem instructions"
-    return ""
+def is_unseen(instruction: Instruction) -> bool:
+    """Whether threads may synchronise through memory that the log does not name: a strong access to a multimem address (ISA 8.2.3)."""
+    row = lookup(instruction.parts)
+    return row is not None and row.family == "multimem" and row.describe(instruction).is_strong
 
 
 class OuterRecorder:
@@ -128,7 +126,9 @@ class OuterRecorder:
         if row is None:
             return
         if waits_for_grids(instruction):
-            self._grid_wait(instruction)
+            self._note(Event.GRID_WAIT, instruction)
+        if is_unseen(instruction):
+            self._note(Event.UNSEEN, instruction)
         if row.family in _FAMILIES and row.touches:
             event, address = row.event(instruction), None
             if self.is_sync(event):
@@ -155,10 +155,11 @@ class OuterRecorder:
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
         return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and is_word(access)
 
-    def _grid_wait(self, instruction: Instruction) -> None:
+    def _note(self, kind: Event, instruction: Instruction) -> None:
+        """That a thread executes an instruction."""
         block = self._kernel.open_block()
         guard = self._kernel.guard(block, instruction)
-        block.add(TemplateEvent(Event.GRID_WAIT, site=self._kernel.site_of(instruction), guard_word=guard))
+        block.add(TemplateEvent(kind, site=self._kernel.site_of(instruction), guard_word=guard))
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent, address: int | None) -> None:
         """An access to global memory. `address`: the first word with its address, if the block has it."""

@@ -66,8 +66,6 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
 
 
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
-    if mode is not Mode.OFF:
-        yield from filter(None, (global_memory.refusal(plans),))
     looped, logged = called_in_loops(plans), recorded_sides(plans) if mode is Mode.OFF else (False, False)
     for plan in plans.values():
         yield from _reasons_of(plan)

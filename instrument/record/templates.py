@@ -80,6 +80,7 @@ class Event(enum.IntEnum):
     TENSOR_SHIFT = 73
     TENSOR_COMMIT = 74
     TENSOR_FENCE = 75
+    UNSEEN = 76  # a strong access to memory that the log does not name (global_memory.py), where global memory is checked
 
 
 class Flag(enum.IntFlag):

@@ -40,7 +40,7 @@ class LaunchReplay {
         grid_.footprints.resize(input_.count);
         grid_.threads = input_.one.ctas * input_.one.cta_threads;
         grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
-        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || is_narrow_signal(event); };
+        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN || is_narrow_signal(event); };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
         bool shared = grid_.flags.in_shared_memory();
         auto reads = [&](const Event &event) { return event.kind == GLOBAL_READ || sides::reads(event) || (shared && is_plain_store(event)); };
@@ -74,6 +74,7 @@ class LaunchReplay {
     void note_write(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
         if (is_narrow_signal(event)) return (void)(output_.narrow = true);
+        if (event.kind == UNSEEN) return (void)(output_.unseen = true);
         if (event.kind == OBSERVE || event.kind == FENCE) output_.narrow |= scope_of(event) < GPU_SCOPE;
         if (event.kind == OBSERVE) {
             if (input_.synced) grid_.flags.add(log, unit, thread, grid_.views.scope(event));

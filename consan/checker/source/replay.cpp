@@ -232,6 +232,7 @@ class Replay {
             if (event.offset & GIVES) catch_up(thread, released);
             return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
+        case UNSEEN: return true;
         case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
         case GLOBAL_WRITE:
             if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
