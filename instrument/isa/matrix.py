@@ -145,7 +145,7 @@ _WMMA = {
 
 
 def _wmma_memory(section: str, block: str, access: str) -> list[Row]:
-    columns: dict[str, Any] = {"status": "not modelled", "touch": f"{access} addr ss 0"}
+    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss 0"}
     in_global = rows(_WARP + section, "wmma", block.replace("{.ss}", ".ss"), **columns, classes={**_WMMA, "ss": "global"})
     return in_global + rows(_WARP + section, "wmma", block, **columns, classes={**_WMMA, "ss": "shared shared::cta"})
 

@@ -14,8 +14,8 @@ from consan.instrument.passes.flow import ENDS, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
-_ACCESSES = frozenset({"load", "store", "atomic", "reduction"})
-_NEVER_RECORDED = frozenset({"texture", "surface", "multimem", "wmma"})  # families
+_ACCESSES = frozenset({"load", "store", "atomic", "reduction", "wmma"})
+_NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})  # families
 _OF_GRIDS = ("griddepcontrol",)
 _SHARED_FLAG = "there is a flag in shared memory in its reach: the run had one order of its accesses"
 _TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})

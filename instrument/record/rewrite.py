@@ -34,6 +34,7 @@ from consan.instrument.record import (
     tensormaps,
     tensors,
     text,
+    wmma,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
@@ -53,6 +54,7 @@ _HANDLERS = (
     | tensor_memory.HANDLERS
     | launch_control.HANDLERS
     | tensormaps.HANDLERS
+    | wmma.HANDLERS
 )
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 

@@ -3,8 +3,8 @@
 A kernel is judged with the functions that it can reach. What else is in its file does not matter.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wgmma`, `tcgen05`, cluster launch control, barriers of a CTA, of a warp and
-of a cluster, warp-synchronous instructions, and device functions (functions.py).
+copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wmma` (wmma.py), `wgmma`, `tcgen05`, cluster launch control, barriers of a
+CTA, of a warp and of a cluster, warp-synchronous instructions, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, of which each round
 would be written down.
@@ -27,7 +27,7 @@ from consan.instrument.record.global_memory import Mode
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap"})
+_OTHERS = frozenset({"launch-control", "tensormap", "wmma"})
 _TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")

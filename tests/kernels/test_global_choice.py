@@ -33,7 +33,6 @@ extern "C" __global__ void k(int* out) {
 }"""
 NOT_EXECUTED = {
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%0], 1;",
-    "wmma": "{.reg .b32 x; wmma.store.d.sync.aligned.row.m8n8k32.global.s32 [%0], {x, x}, 8;}",
     "texture": "{.reg .f32 x; tex.1d.v4.f32.s32 {x, x, x, x}, [%0, {0}];}",
     "surface": "{.reg .b32 x; suld.b.1d.b32.trap x, [%0, {0}];}",
 }

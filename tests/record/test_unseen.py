@@ -37,8 +37,6 @@ def _listed(body: str) -> tuple[list[str], str]:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "wmma.store.d.sync.aligned.row.m16n16k16.global.f32 [%d1], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, 16;",
-        "wmma.load.c.sync.aligned.row.m16n16k16.global.f32 {%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}, [%d1], 16;",
         "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r9}];",
         "tld4.r.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%f1, %f2}];",
         "suld.b.1d.b32.trap %r1, [%d1, {%r2}];",
@@ -54,10 +52,16 @@ def test_what_spares_shared_memory_is_listed_and_the_kernel_recorded(instruction
     assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
 
 
+@pytest.mark.parametrize("space", ["", ".global", ".shared"])
+def test_a_matrix_of_wmma_is_recorded(space: str) -> None:
+    registers = "{%f1, %f2, %f3, %f4, %f5, %f6, %f7, %f8}"
+    store = f"wmma.store.d.sync.aligned.row.m16n16k16{space}.f32 [%d1], {registers}, 16;"
+    assert _listed(f"wmma.load.c.sync.aligned.row.m16n16k16{space}.f32 {registers}, [%d1], 16; {store}") == ([], "")
+
+
 @pytest.mark.parametrize(
     "instruction",
     [
-        "wmma.store.d.sync.aligned.row.m16n16k16.f32 [%d1], {%f1, %f1, %f1, %f1, %f1, %f1, %f1, %f1}, 16;",  # maybe to shared memory
         "fence.acquire.sync_restrict::shared::cluster.cluster;",
         "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
         "red.async.release.gpu.global.add.u32 [%d1], %r1;",

@@ -26,6 +26,7 @@ from . import (
     tcgen05_registers,
     tensor,
     wgmma,
+    wmma,
 )
 
 
@@ -49,7 +50,7 @@ _IGNORED = (
     *("prefetch", "prefetchu", "applypriority", "discard", "createpolicy"),
 )
 _MODULES = (
-    *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk),
+    *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk, wmma),
     launch_control,
 )
 STEPS: Steps = {

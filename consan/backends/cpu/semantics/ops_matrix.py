@@ -9,7 +9,7 @@ Arithmetic: floating products are exact and summed with C in f64, then rounded o
 subnormals open ("at least single precision"); tensor cores truncate aligned partial sums, so the hardware may differ by a few units in
 the last place of the largest term (about k * 2**-23 of it). Integer forms are exact; .f64 accumulates with fused multiply-add in
 order of k, of which one rounding per step is the documented contract.
-Does not handle m8n8k4 with f16 (four Volta quadrants), sparse forms (mma.sp), block scaling, and wmma.
+Does not handle m8n8k4 with f16 (four Volta quadrants), sparse forms (mma.sp), and block scaling; ops_wmma.py has wmma.
 """
 
 from __future__ import annotations
@@ -193,7 +193,8 @@ def _finish_s32(x: Array) -> Array:
     return x.astype(np.int32)
 
 
-def _finish_satfinite(x: Array) -> Array:
+def saturated(x: Array) -> Array:
+    """Sums clamped to 32 bits."""
     return np.clip(x, -(1 << 31), (1 << 31) - 1).astype(np.int32)
 
 
@@ -222,16 +223,20 @@ def _write_d(matrix: Array, accumulator: Accumulator, size: MatrixShape, finish:
 # Products ----------------------------------------------------------------------------------------------------------
 
 
-def _multiply(a: Array, b: Array, c: Array) -> Array:
+def multiply(a: Array, b: Array, c: Array) -> Array:
+    """A x B + C of matrices [W, M, K], [W, K, N] and [W, M, N]."""
     return np.asarray(np.matmul(a, b) + c)
 
 
-def _integer_multiply(a: Array, b: Array, c: Array) -> Array:
+def multiply_integers(a: Array, b: Array, c: Array) -> Array:
+    """The same of integers."""
     # exact in f64 (products below 2**16, at most 256 of them), and the matrix product of f64 is the fast one
     return np.asarray(np.matmul(a.astype(F64), b.astype(F64)).astype(I64) + c)
 
 
-def _fused(mode: str) -> Function:
+def fused(mode: str) -> Function:
+    """The same by fused multiply-add, with a rounding mode."""
+
     def product(a: Array, b: Array, c: Array) -> Array:
         for k in range(a.shape[-1]):
             column, row = np.broadcast_arrays(a[:, :, k, None], b[:, None, k, :])
@@ -285,11 +290,11 @@ def _build(
 
 
 def _float(shape: str, d: str, a: str, b: str, c: str) -> Op | None:
-    return _build(SHAPES[shape], (d, a, b, c), _multiply)
+    return _build(SHAPES[shape], (d, a, b, c), multiply)
 
 
 def _integer(shape: str, satfinite: str, a: str, b: str) -> Op | None:
-    return _build(SHAPES[shape], ("s32", a, b, "s32"), _integer_multiply, _finish_satfinite if satfinite else None)
+    return _build(SHAPES[shape], ("s32", a, b, "s32"), multiply_integers, saturated if satfinite else None)
 
 
 def _bits(shape: str, operation: str) -> Op | None:
@@ -297,7 +302,7 @@ def _bits(shape: str, operation: str) -> Op | None:
 
 
 def _double(shape: str, mode: str) -> Op | None:
-    return _build(SHAPES[shape], ("f64", "f64", "f64", "f64"), _fused(mode or "rn"))
+    return _build(SHAPES[shape], ("f64", "f64", "f64", "f64"), fused(mode or "rn"))
 
 
 # movmatrix -----------------------------------------------------------------------------------------------------------
