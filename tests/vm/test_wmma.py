@@ -83,3 +83,20 @@ def test_a_product(kind: str, shape: tuple[int, int, int], layouts: tuple[str, s
 def test_two_warps_that_store_the_same_matrix_race() -> None:
     report, _, _ = _launch("half", (16, 16, 16), ("row", "col", "row"), block=64)
     assert {finding.kind for finding in report.findings} == {"data-race"}
+
+
+def test_called_hooks_do_not_follow_it_and_say_so() -> None:
+    source = """
+    #include <mma.h>
+    using namespace nvcuda;
+    extern "C" __global__ void kernel(float* out) {
+        __shared__ __align__(32) float sums[256];
+        wmma::fragment<wmma::accumulator, 16, 16, 16, float> sum;
+        wmma::fill_fragment(sum, 1.f);
+        wmma::store_matrix_sync(sums, sum, 16, wmma::mem_row_major);
+        __syncwarp();
+        out[threadIdx.x] = sums[threadIdx.x];
+    }"""
+    launch = (consan.Kernel(source, "kernel", arch="sm_80"), 1, 32, [np.zeros(32, np.float32)])
+    inline, recorded = (consan.launch(*launch, device="cpu", engine=engine) for engine in ("inline", "record"))
+    assert (inline.findings, inline.verdict, recorded.verdict) == ((), "incomplete", "clean")
