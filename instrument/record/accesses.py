@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from consan.instrument.isa import family_of, has_action
+from consan.instrument.isa import MemoryAccess, Row, family_of, has_action
 from consan.instrument.passes.accesses import bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, narrow_guard, word
@@ -41,9 +41,14 @@ def add(kernel: KernelRewrite, work: Work) -> None:
         flags |= Flag.CONSTANT * _is_constant(kernel, work)
         lanes = work.row.address_lanes(instruction.parts)
         offset = fields.get("offset", 0) + piece.offset
-        of_piece: dict[str, Any] = fields | {"offset": offset, "a": access.width_bytes or nbytes, "b": lanes}
+        of_piece: dict[str, Any] = fields | {"offset": offset, "a": element_bytes(work.row, instruction, access) or nbytes, "b": lanes}
         block.add(TemplateEvent(kind, int(flags), site.number, piece.size, **of_piece))
     kernel.plan.stats.memory_sites += 1
+
+
+def element_bytes(row: Row, instruction: Instruction, access: MemoryAccess) -> int:
+    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
+    return access.width_bytes // (2 if row.modifiers(instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, nbytes: int) -> int:

@@ -5,14 +5,14 @@ the kernel orders CTAs; accesses are enough. *Synced*: strong accesses are in th
 and after. So the checker knows which write each strong read has read from. consan/checker/source/flags.hpp reads these words in the same
 order.
 
-Only accesses of one address are ordered by their readings, so a launch has many clocks, and an address always has the same one. A clock
+Only accesses of the same bytes are ordered by their readings, so a launch has many clocks: parts of a vector have one. A clock
 counts the readings of writes. A write draws both numbers, and each draw advances the clock. A load only looks at the clock twice: of two
 loads without a draw in between neither comes first, and that does not matter. An access waits for its first reading. The second one waits
 for what the access has read; behind a write that brings nothing back, a fence makes it wait until others can see the write.
 
 A strong load or a compare-and-swap in a loop may wait for another thread. Rounds that repeat leave nothing (polls.py).
 
-Not taken as flags: vectors of parts below four bytes, and of more than 16 bytes. All of a vector is taken to come together.
+A vector, or packed type, is as many accesses (ISA "Vector Data-types"): the checker takes their words apart.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import text
+from consan.instrument.record.accesses import element_bytes
 from consan.instrument.record.orders import order_of
-from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls, is_word
+from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import Words, keys_of
@@ -41,7 +42,7 @@ _OUTER = ("global", "generic")
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
 _UNKNOWN = 0
-_WIDE = 8  # bytes of the widest register that is no b128
+_WIDE, _WIDEST = 8, 32  # bytes of the widest register that is no b128, and of the widest vector
 _SIGNED, _FLOAT = 1, 2
 _BEFORE, _AFTER, _VALUES = 2, 3, 4  # words behind the two of the address: what was read, what is stored or compared, what is swapped in
 _DRAW, _LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock
@@ -153,7 +154,7 @@ class OuterRecorder:
         """Whether threads may synchronise through an access."""
         access = event.first
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
-        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces and is_word(access)
+        return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces
 
     def _note(self, kind: Event, instruction: Instruction) -> None:
         """That a thread executes an instruction."""
@@ -178,7 +179,7 @@ class OuterRecorder:
         block.add(
             TemplateEvent(
                 kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=_element(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
+                a=element_bytes(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
             )
         )  # fmt: skip
 
@@ -257,7 +258,8 @@ class OuterRecorder:
         kernel.pending, self._behind = kernel.pending + (copies if on_host else snippet.text()), "" if on_host else behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
-        shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": access.total_bytes, "b": _operation(event.row, words)}
+        element = element_bytes(event.row, instruction, access)
+        shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": element, "b": _operation(event.row, words)}
         flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
         flags |= Flag.UNUSED * (draws and self._is_unused(instruction))
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
@@ -317,9 +319,9 @@ def _words_of_b128(snippet: Snippet, operand: Operand) -> list[str]:
 
 
 def _find_clock(snippet: Snippet, low: str) -> None:
-    """The clock of an address, by the lower half of it."""
+    """The clock of an address, by the lower half of it: one for the widest vector."""
     number, clocks = snippet.register("b32"), snippet.register("b64")
-    snippet.add(f"shr.u32 {number}, {low}, 2; mul.lo.u32 {number}, {number}, {text.FACTOR:#x};")
+    snippet.add(f"shr.u32 {number}, {low}, {_WIDEST.bit_length() - 1}; mul.lo.u32 {number}, {number}, {text.FACTOR:#x};")
     snippet.add(f"shr.u32 {number}, {number}, {33 - text.CLOCKS_OF_LAUNCH.bit_length()};")
     snippet.add(f"ld.const.u64 {clocks}, [{text.PLACES}+{text.CLOCKS}]; mad.wide.u32 {_CLOCK}, {number}, {text.CLOCK_BYTES}, {clocks};")
 
@@ -342,11 +344,6 @@ def _read_last(snippet: Snippet, place: int, reads: str, seen: Iterable[str]) ->
     snippet.add(f"mov.u32 {number}, 0;")
     snippet.add(reads.format(number, _CLOCK))
     snippet.add(text.store(place, number).strip())
-
-
-def _element(row: Row, instruction: Instruction, access: MemoryAccess) -> int:
-    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
-    return access.width_bytes // (2 if row.modifiers(instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def _operation(row: Row, words: Mapping[str, str]) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import MemoryAccess, destinations, lookup
+from consan.instrument.isa import destinations, lookup
 from consan.instrument.passes.emit import Snippet
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import text
@@ -28,7 +28,6 @@ if TYPE_CHECKING:
 PLACE, SEEN, WANTED = "%__consan_pa", "%__consan_ps", "%__consan_pw"  # of a poll: address, value, the value to swap for
 REPEATS = "%__consan_pq"  # whether a round of a poll repeats the one before
 _LAST = "%__consan_pl"  # in a compact text: the number of the poll whose event is the thread's last one, or zero
-_WORD, _WIDEST = 4, 16  # bytes of a part of a flag, and of a flag
 # By the operation of an atomic: text that keeps REPEATS only if the atomic has left the memory as it was.
 _UNCHANGED = {
     "cas": f"setp.ne.and.s64 {REPEATS}, {SEEN}, {WANTED}, {REPEATS};\n",
@@ -39,23 +38,15 @@ _UNCHANGED = {
 }
 _COMPARED = frozenset({"cas", "exch"})  # operations that only compare
 _WIDEST_BITS = 8  # bytes up to which SEEN and WANTED hold all bits
-_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F)  # of the halves of a value of 16 bytes: odd
-
-
-def is_word(access: MemoryAccess) -> bool:
-    """Whether an access is one of a flag: of up to 16 bytes, a vector in whole words. All of it is taken to come together."""
-    if access.access == "rmw" and access.count > 1:  # each part is added by itself
-        return (access.count, access.width_bytes) == (2, _WORD)
-    return access.total_bytes <= _WIDEST and (access.count == 1 or access.width_bytes >= _WORD)
+_FACTORS = (0x9E3779B97F4A7C15, 0xC2B2AE3D27D4EB4F, 0x165667B19E3779F9, 0x27D4EB2F165667C5)  # of the parts of eight bytes of a value: odd
 
 
 def can_rewind(instruction: Instruction) -> bool:
-    """Whether rounds of a poll that read the same may leave nothing: an unguarded load or atomic of up to 16 bytes."""
+    """Whether rounds of a poll that read the same may leave nothing: an unguarded load or atomic."""
     row = lookup(instruction.parts)
     if row is None or instruction.predicate is not None:
         return False
-    access = row.event(instruction).first
-    return (access.access == "read" or _unchanged(instruction) != "") and is_word(access)
+    return row.event(instruction).first.access == "read" or _unchanged(instruction) != ""
 
 
 def _unchanged(instruction: Instruction) -> str:
@@ -129,7 +120,7 @@ class RecordedPolls:
         return f"{forward}{back}mov.b32 {_LAST}, {len(self.starts)};\n"
 
     def keep(self, snippet: Snippet, register: str, pieces: list[str]) -> None:
-        """Keep up to four words in one of the registers of polls: what tells the value from others where it has more than two."""
+        """Keep up to eight words in one of the registers of polls: what tells the value from others where it has more than two."""
         if self.current is None:
             return
         halves = [pieces[at : at + 2] for at in range(0, len(pieces), 2)]
@@ -138,7 +129,8 @@ class RecordedPolls:
             snippet.add(f"mov.b64 {register}, {wholes[0]};")
             return
         snippet.add(f"mul.lo.u64 {register}, {wholes[0]}, {_FACTORS[0]:#x};")
-        snippet.add(f"mad.lo.u64 {register}, {wholes[1]}, {_FACTORS[1]:#x}, {register};")
+        for whole, factor in zip(wholes[1:], _FACTORS[1:], strict=False):
+            snippet.add(f"mad.lo.u64 {register}, {whole}, {factor:#x}, {register};")
 
     def _joined(self, snippet: Snippet, low: str, high: str = "0") -> str:
         whole, rest = snippet.register("b64"), snippet.register("b64")

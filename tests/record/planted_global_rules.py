@@ -176,6 +176,9 @@ RULES = {
         "loads_of_no_use",
         True,
     ),
+    "G10: parts of a flag, written": ("flags.hpp", "(u32)event.bytes / std::max(1u, (u32)event.a)", "1u", "vector_polled_by_scalar", False),
+    "G10: parts of a flag, read": ("edges.hpp", "observe_part(part);", "observe_part(number);", "scalars_polled_by_vector", False),
+    "G10: elements in shared memory": ("races.hpp", "old.element == now.element", "same_bytes(old, now)", "packed_atomics_shared", False),
     "G10: elements of a vector": (
         "outer.hpp",
         "return old.element == now.element;",

@@ -30,8 +30,12 @@ class Edges {
         threads_.assign(units, std::vector<Thread>(threads));
     }
 
-    // Whether the write that an access has read from has been replayed.
-    bool ready(u32 number) const { return flags_[number].from < 0 || done_[flags_[number].from]; }
+    // Whether the writes that an access has read from have been replayed.
+    bool ready(u32 number) const {
+        for (u32 part = number; part < number + flags_[number].parts; ++part)
+            if (flags_[part].from >= 0 && !done_[flags_[part].from]) return false;
+        return true;
+    }
 
     // A fence.
     void fence(u32 unit, u32 thread, const Event &event) {
@@ -50,49 +54,15 @@ class Edges {
 
     // A strong read, before the access.
     void observe(u32 number) {
-        const FlagAccess &access = flags_[number];
-        if (!access.observes || access.unused || access.from < 0) return;
-        Thread &own = threads_[access.unit][access.thread];
-        const FlagAccess &write = flags_[access.from];
-        bool hop = meet(write, access);
-        if (hop) observers_[access.from].push_back({access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
-        // The latest first: it often brings those before it.
-        const std::vector<Carried> &handed = carried_[access.from];
-        for (size_t i = handed.size(); i-- > 0;) {
-            const Carried &each = handed[i];
-            if (each.layer == LOOSE) loosen(number, each, hop);
-            else if (hop && each.layer == KNOWN) expect(own, each, access);
-            else if (hop && !strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
-            else if (hop) note_sc(access, each.moment);
-        }
-        if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+        for (u32 part = number; part < number + flags_[number].parts; ++part) observe_part(part);
     }
 
     // A strong write, after the access.
     void publish(u32 number) {
-        const FlagAccess &access = flags_[number];
-        done_[number] = true;
-        if (!access.writes) return;
-        Thread &own = threads_[access.unit][access.thread];
-        std::vector<Carried> &carried = carried_[number];
-        if (access.updates && access.from >= 0) {
-            const FlagAccess &write = flags_[access.from];
-            bool hop = meet(write, access);
-            for (const Carried &each : carried_[access.from])
-                if (hop || each.layer == LOOSE) carried.push_back(each);
-        }
-        Clocks &clocks = views_.clocks(access.unit);
-        Past past = clocks.release(access.thread);
-        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past, access.site), access.scope, access.site};
-        auto released = own.releases.find(access.address);
-        if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
-        for (const Release &fence : own.fences)
-            if (fence.moment.number) carry(carried, access, KNOWN, fence);
-        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past, access.site), SYS_SCOPE, access.site});
-        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past, access.site), access.scope, access.site});
+        for (u32 part = number; part < number + flags_[number].parts; ++part) publish_part(part);
     }
 
-    // G8: what a strong write has stored was observed, by a thread that knows of itself what a thread does now.
+    // G8: what a strong write, or a part of one, has stored was observed, by a thread that knows of itself what a thread does now.
     bool observed(i32 number, u32 unit, u32 thread) {
         for (; number >= 0; number = flags_[(u32)number].next) {
             for (const Observer &each : observers_[(u32)number])
@@ -158,6 +128,48 @@ class Edges {
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
     };
+
+    void observe_part(u32 number) {
+        const FlagAccess &access = flags_[number];
+        if (!access.observes || access.unused || access.from < 0) return;
+        Thread &own = threads_[access.unit][access.thread];
+        const FlagAccess &write = flags_[access.from];
+        bool hop = meet(write, access);
+        if (hop) observers_[access.from].push_back({access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
+        // The latest first: it often brings those before it.
+        const std::vector<Carried> &handed = carried_[access.from];
+        for (size_t i = handed.size(); i-- > 0;) {
+            const Carried &each = handed[i];
+            if (each.layer == LOOSE) loosen(number, each, hop);
+            else if (hop && each.layer == KNOWN) expect(own, each, access);
+            else if (hop && !strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
+            else if (hop) note_sc(access, each.moment);
+        }
+        if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+    }
+
+    void publish_part(u32 number) {
+        const FlagAccess &access = flags_[number];
+        done_[number] = true;
+        if (!access.writes) return;
+        Thread &own = threads_[access.unit][access.thread];
+        std::vector<Carried> &carried = carried_[number];
+        if (access.updates && access.from >= 0) {
+            const FlagAccess &write = flags_[access.from];
+            bool hop = meet(write, access);
+            for (const Carried &each : carried_[access.from])
+                if (hop || each.layer == LOOSE) carried.push_back(each);
+        }
+        Clocks &clocks = views_.clocks(access.unit);
+        Past past = clocks.release(access.thread);
+        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past, access.site), access.scope, access.site};
+        auto released = own.releases.find(access.address);
+        if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
+        for (const Release &fence : own.fences)
+            if (fence.moment.number) carry(carried, access, KNOWN, fence);
+        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past, access.site), SYS_SCOPE, access.site});
+        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past, access.site), access.scope, access.site});
+    }
 
     void note_narrow(u32 unit, u32 thread, Thread &own, const Event &event) {
         own.narrow.push_back({views_.clocks(unit).time(thread), (u32)event.site});

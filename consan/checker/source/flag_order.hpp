@@ -22,11 +22,12 @@ inline Scope scope_of(const Event &event) { return (Scope)(event.offset >> 4 & 3
 
 typedef unsigned __int128 Value;  // of a flag: up to 16 bytes
 
-// A strong access through which threads may synchronise.
+// A strong access through which threads may synchronise, or a part of one.
 // `before`, `after`: twice the reading of its clock, and one more for a number that was drawn. So numbers are equal only where two loads looked
 // with no draw in between, and a load that saw n draws comes after the draw of n - 1 and before that of n.
 struct FlagAccess {
     u32 unit, thread, site, bytes, order;
+    u32 parts;  // of the access, each with a number of its own
     u64 before, after, address;
     Value old, first, second;
     u32 operation;
@@ -40,9 +41,18 @@ struct FlagAccess {
 class FlagOrder {
   public:
     enum Operation : u32 { LD = 1, ST, EXCH, ADD, CAS, INC, DEC, MIN, MAX, AND, OR, XOR };
+    enum Type : u32 { SIGNED = 1, FLOAT = 2 };
 
     // `places`: the accesses of one place, by the first number.
     FlagOrder(std::vector<FlagAccess> &all, const std::vector<u32> &places) : all_(all), places_(places) {}
+
+    static Value mask(u32 bytes) { return bytes == sizeof(Value) ? ~(Value)0 : ((Value)1 << 8 * bytes) - 1; }
+
+    // Whether what an access leaves behind is computed: sums of halves are not.
+    static bool is_known(const FlagAccess &access) {
+        u32 operation = access.operation & 255;
+        return access.operation >> 8 != FLOAT || operation < ADD || operation == CAS || (operation == ADD && access.bytes >= 4);
+    }
 
     // Whether there is an order without a contradiction. The accesses then have it.
     bool find(Value first) {
@@ -190,15 +200,15 @@ class FlagOrder {
 
     // What an access leaves behind.
     static Value result(const FlagAccess &access, Value now) {
-        Value mask = access.bytes == sizeof(Value) ? ~(Value)0 : ((Value)1 << 8 * access.bytes) - 1, first = access.first;
+        Value mask = FlagOrder::mask(access.bytes), first = access.first;
         u32 type = access.operation >> 8;
-        auto wide = [&](Value value) { return type == 1 ? (int64_t)((u64)value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
-        auto less = [&](Value a, Value b) { return type == 1 ? wide(a) < wide(b) : a < b; };
+        auto wide = [&](Value value) { return type == SIGNED ? (int64_t)((u64)value << (64 - 8 * access.bytes)) >> (64 - 8 * access.bytes) : (int64_t)value; };
+        auto less = [&](Value a, Value b) { return type == SIGNED ? wide(a) < wide(b) : a < b; };
         switch (access.operation & 255) {
         case ST:
         case EXCH: return first & mask;
         case CAS: return (now == first ? access.second : now) & mask;
-        case ADD: return type == 2 ? (Value)sum(access.bytes, (u64)now, (u64)first) : (now + first) & mask;
+        case ADD: return type == FLOAT ? (Value)sum(access.bytes, (u64)now, (u64)first) : (now + first) & mask;
         case INC: return now >= first ? 0 : now + 1;
         case DEC: return now == 0 || now > first ? first : now - 1;
         case MIN: return less(first, now) ? first : now;

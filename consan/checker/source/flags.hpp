@@ -2,7 +2,7 @@
 // their address (instrument/record/global_memory.py), one before and one after, so their order at one address is almost known: an access
 // whose second reading is less than another's first one came before it. The values decide the rest (flag_order.hpp).
 //
-// All of a vector is taken to come together.
+// A vector, or a packed type, is as many accesses, numbered one after the other (ISA "Vector Data-types").
 #pragma once
 
 #include <algorithm>
@@ -19,9 +19,11 @@ class Flags {
   public:
     // The strong access that a log is at.
     void add(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
-        all_.push_back(read(log, unit, thread, scope));
-        u64 address = all_.back().address;
-        for (u64 cell = address / 4; address >> 63 && cell * 4 < address + all_.back().bytes; ++cell) shared_.insert(cell);
+        const Event &event = log.event();
+        u32 parts = std::max(1u, (u32)event.bytes / std::max(1u, (u32)event.a));
+        for (u32 part = 0; part < parts; ++part) all_.push_back(read(log, unit, thread, scope, part, parts));
+        u64 address = all_[all_.size() - parts].address;
+        for (u64 cell = address / 4; address >> 63 && cell * 4 < address + (u32)event.bytes; ++cell) shared_.insert(cell);
     }
 
     // A store that is no such access.
@@ -40,13 +42,13 @@ class Flags {
     void order() {
         for (const FlagAccess &each : all_)
             if (each.writes)
-                for (u64 cell = each.address / 4; cell * 4 < each.address + each.bytes; ++cell) note_size(cell, each.address * 16 + each.bytes);
+                for (u64 cell = each.address / 4; cell * 4 < each.address + each.bytes; ++cell) note_size(cell, {each.address, each.bytes});
         std::map<std::pair<u64, u32>, std::vector<u32>> places;
         for (u32 i = 0; i < all_.size(); ++i) places[{all_[i].address, all_[i].bytes}].push_back(i);
         for (auto &each : places) {
             std::vector<u32> &found = each.second;
             std::stable_sort(found.begin(), found.end(), [&](u32 a, u32 b) { return all_[a].before < all_[b].before; });
-            bool exact = !is_mixed(each.first.first, each.first.second);
+            bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             u32 wrong = order_from_best(found, exact);
             if (exact) contradictions_ += wrong;
         }
@@ -65,20 +67,22 @@ class Flags {
     // A place in shared memory is one of its unit. The address has the rank of its CTA.
     static u64 shared(u32 unit, u64 address) { return address | (u64)(unit + 1) << 32; }
 
-    static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
+    static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope, u32 part, u32 parts) {
         const Event &event = log.event();
         auto wide = [&](u32 place) { return (u64)log.value_at(place + 1) << 32 | log.value_at(place); };
         FlagAccess made{};
-        made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes;
+        made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes / parts, made.parts = parts;
         auto reading = [&](u32 place) { return (u64)log.value_at(place) * 2 + (event.flags & WRITES ? 1 : 0); };
-        u32 place = 4;
+        u32 place = 4, offset = part * made.bytes;
         auto value = [&](bool is_there) {
-            Value made = 0;
-            for (u32 at = 0; is_there && at < std::max(1u, (u32)event.bytes / 4); ++at) made |= (Value)log.value_at(place++) << 32 * at;
-            return made;
+            Value found = 0;
+            for (u32 at = 0; is_there && at < made.bytes; at += 4) found |= (Value)(log.value_at(place + (offset + at) / 4) >> 8 * (offset % 4)) << 8 * at;
+            place += is_there ? ((u32)event.bytes + 3) / 4 : 0;
+            return found & FlagOrder::mask(made.bytes);
         };
         made.address = wide(0), made.before = reading(2), made.after = reading(3);
         if (made.address >> 63) made.address = shared(unit, made.address);
+        made.address += offset;
         bool swaps = ((u32)event.b & 255) == FlagOrder::CAS;
         made.old = value(event.flags & READS), made.first = value(event.flags & WRITES), made.second = value(swaps);
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
@@ -91,21 +95,25 @@ class Flags {
 
     static constexpr size_t TRIED = 8;
 
-    void note_size(u64 cell, u64 place) {
+    typedef std::pair<u64, u32> Place;  // address and bytes
+
+    void note_size(u64 cell, const Place &place) {
         auto range = sizes_.equal_range(cell);
         if (std::none_of(range.first, range.second, [&](const auto &each) { return each.second == place; })) sizes_.emplace(cell, place);
     }
 
     // Whether bytes of a place are also written in another way: then the values of its accesses need not fit.
-    bool is_mixed(u64 address, u32 bytes) const {
-        for (u64 cell = address / 4; cell * 4 < address + bytes; ++cell) {
+    bool is_mixed(const Place &place) const {
+        for (u64 cell = place.first / 4; cell * 4 < place.first + place.second; ++cell) {
             if (plain_.count(cell)) return true;
             auto range = sizes_.equal_range(cell);
             for (auto each = range.first; each != range.second; ++each)
-                if (each->second != address * 16 + bytes) return true;
+                if (each->second != place && overlap(each->second, place)) return true;
         }
         return false;
     }
+
+    static bool overlap(const Place &a, const Place &b) { return a.first < b.first + b.second && b.first < a.first + a.second; }
 
     // What the place held at first is not in the log: one of the values that the first accesses have read.
     u32 order_from_best(const std::vector<u32> &places, bool exact) {
@@ -125,6 +133,6 @@ class Flags {
     std::vector<FlagAccess> all_;
     std::unordered_set<u64> shared_;           // cells of 4 bytes with flags in shared memory
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
-    std::unordered_multimap<u64, u64> sizes_;  // cells with flag accesses that write, and the places of these
+    std::unordered_multimap<u64, Place> sizes_;  // cells with flag accesses that write, and the places of these
     u32 contradictions_ = 0;
 };

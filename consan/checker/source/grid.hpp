@@ -59,7 +59,8 @@ class Part {
             return false;
         }
         forced_ = NOTHING;
-        current_[thread] = next_[thread]++;
+        current_[thread] = next_[thread];
+        next_[thread] += grid_->flags[current_[thread]].parts;
         grid_->edges.observe(current_[thread]);
         return true;
     }

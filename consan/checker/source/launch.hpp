@@ -67,8 +67,6 @@ class LaunchReplay {
     }
 
     static bool is_plain_store(const Event &event) { return event.kind == WRITE && !(event.flags & STRONG); }
-    // Whether the values of a store to global memory are in the log: instrument/record/polls.py, is_word.
-    static bool is_flag(const Event &event) { return event.flags & STRONG && event.bytes <= 8 && !(event.bytes == 8 && event.a == 2); }
     static bool is_narrow_signal(const Event &event) { return (event.kind == MBARRIER_ARRIVE || event.kind == MBARRIER_WAIT) && event.flags & NARROW; }
 
     void note_write(const LaneLog &log, u32 unit, u32 thread) {
@@ -84,7 +82,7 @@ class LaunchReplay {
             ++output_.accesses;
             grid_.stored[unit * grid_.threads + thread] |= (u32)event.c;
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
-            if (input_.synced && !is_flag(event)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
+            if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
         } else {
             sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, Footprints::operation_of(thread), true); });
         }

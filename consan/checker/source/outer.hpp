@@ -17,7 +17,7 @@
 struct OuterAccess {
     u64 address;
     u32 unit, thread, site, value, bytes;
-    i32 flag;  // the number of a strong access that may synchronise, or -1
+    i32 flag;  // the number of a strong access that may synchronise, or of its part; else -1
     u8 element, scope, order;
     bool reads, writes, strong, constant, has_value;
     bool reduces;   // a bulk reduction
@@ -35,9 +35,11 @@ class Outer {
     void add(const OuterAccess &access) {
         if (kept_.wanted()) kept_.add(kept(access));
         bool any = false;
-        for (u64 cell = access.address / 4; cell * 4 < access.address + access.bytes; ++cell) {
-            u8 mask = mask_of(access, cell) & footprints_.shared_bytes(cell * 4);
-            if (mask) any = true, add_to(cells_[cell], mask, access);
+        u64 end = access.address + access.bytes, step = access.flag >= 0 ? std::min<u64>(access.element, 4) : 4;
+        for (u64 at = access.address; at < end; at += step - at % step) {
+            u64 cell = at / 4;
+            u8 mask = mask_of(at, std::min(end, at + step - at % step)) & footprints_.shared_bytes(cell * 4);
+            if (mask) any = true, add_to(cells_[cell], mask, part_at(access, at));
         }
         compared_ += any;
     }
@@ -105,9 +107,13 @@ class Outer {
     }
     bool ended(const Item &item, const OuterAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
 
-    static u8 mask_of(const OuterAccess &access, u64 cell) {
-        u64 low = access.address > cell * 4 ? access.address - cell * 4 : 0, high = std::min<u64>(access.address + access.bytes - cell * 4, 4);
-        return (u8)((1u << high) - (1u << low));
+    // Bytes of one cell.
+    static u8 mask_of(u64 low, u64 end) { return (u8)((1u << (end - low / 4 * 4)) - (1u << low % 4)); }
+
+    // An access with the number of the part that is at an address.
+    static OuterAccess part_at(OuterAccess access, u64 address) {
+        if (access.flag >= 0) access.flag += (i32)((address - access.address) / access.element);
+        return access;
     }
 
     void add_to(Cell &cell, u8 mask, const OuterAccess &access) {

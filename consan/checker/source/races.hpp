@@ -96,9 +96,10 @@ class Races {
 
     static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
 
+    // A vector is as many scalar accesses. They are aligned, so two of one size that meet are of the same bytes.
     bool morally_strong(const Access &old, const Access &now) const {
         bool scopes = !(old.narrow || now.narrow) || shape_.home(old.thread) == shape_.home(now.thread);
-        return old.strong && now.strong && scopes && same_bytes(old, now) && old.element == now.element;
+        return old.strong && now.strong && scopes && old.element == now.element;
     }
 
     Record conflict(const Item &item, const Access &now) {
