@@ -188,7 +188,7 @@ REMOTE: list[Row] = [
         """,
         name="st.async",
         status="checked",
-        touch="write addr shared::cluster type async; rmw mbar shared::cluster 8",
+        touch="write addr shared::cluster type; rmw mbar shared::cluster 8",
         completion="mbarrier",
         classes={
             "scope": "cluster",
@@ -223,7 +223,7 @@ REMOTE: list[Row] = [
         "red.async.sem.scope{.ss}.completion_mechanism.op.type [addr], src, [mbar]",
         name="red.async",
         status="checked",
-        touch="rmw addr shared::cluster type async; rmw mbar shared::cluster 8",
+        touch="rmw addr shared::cluster type; rmw mbar shared::cluster 8",
         completion="mbarrier",
         classes={
             "sem": "relaxed",

@@ -415,3 +415,16 @@ def test_table_prints_as_markdown() -> None:
     lines = markdown().splitlines()
     assert len(lines) == len(ROWS) + 2
     assert any("ldmatrix.sync.aligned" in line and "checked" in line for line in lines)
+
+
+def test_stores_and_reductions_that_signal_an_mbarrier_are_of_the_generic_proxy() -> None:
+    """9.7.9.25.2 names the copies in bulk, 9.7.15.4 the products: these are of the asynchronous proxy, and st.async and red.async are not."""
+    of_bulk = {row.name: row.proxy for row in ROWS if row.family == "bulk" and row.status == "checked" and row.completion == "mbarrier"}
+    assert {name for name, proxy in of_bulk.items() if proxy == "generic"} == {"st.async", "red.async"}
+    assert "async" in of_bulk.values()
+
+
+def test_a_reduction_that_signals_an_mbarrier_has_no_release() -> None:
+    form = "red.async.{}.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u32"
+    assert lookup(tuple(form.format("relaxed").split("."))) is not None
+    assert lookup(tuple(form.format("release").split("."))) is None
