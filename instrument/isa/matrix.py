@@ -213,7 +213,7 @@ WGMMA: list[Row] = [
         """,
         name="wgmma.mma_async.sp",
         action="mma_async",
-        status="not modelled",
+        status="recorded",
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,
     ),

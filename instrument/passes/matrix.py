@@ -3,7 +3,7 @@
 A descriptor is a 64-bit register whose value is known at run time only. Rows, depth and major come from the opcode and its
 immediates. registers.py handles the registers of a product.
 
-Not handled: sparse forms.
+Hooks do not follow sparse forms; the recorder does. Of a sparse product A is stored without the half of its elements that is zero.
 """
 
 from __future__ import annotations
@@ -19,7 +19,8 @@ from consan.instrument.ptx import Immediate, Operand, Vector
 
 _SHAPE = re.compile(r"m64n(\d+)k(\d+)$")
 _ROWS_OF_A = 64
-_K_CHUNKS = 2  # an instruction is always 32 bytes deep
+_VALUES = 2  # operands of a dense product that are registers, but for the accumulators and descriptors
+_K_CHUNKS = 2  # an instruction is always 32 bytes deep, and B of a sparse one twice as much
 
 
 def run(context: Context) -> None:
@@ -64,15 +65,17 @@ def operands_in_memory(work: Work) -> Iterator[OperandInMemory]:
     if shape is None or len(operands) < 3:
         raise Unsupported(instruction.opcode)
     columns, depth = int(shape[1]), int(shape[2])
-    immediates = [int(o.value) for o in operands[4:] if isinstance(o, Immediate)]
+    values = [place for place, role in enumerate(work.event.roles) if role == "src"]  # A, the metadata of a sparse product, scale-d
+    sparse = len(values) > _VALUES
+    immediates = [int(o.value) for o in operands[values[-1] + 1 :] if isinstance(o, Immediate)]
     in_registers = isinstance(operands[1], Vector)
     # The transpositions follow the scales of A and B. A in registers has none.
     transposed = immediates[2:]
     major_b = transposed[-1] if transposed else 0
     major_a = transposed[0] if len(transposed) == 2 else 0
     if not in_registers:
-        yield OperandInMemory(operands[1], _ROWS_OF_A, depth if major_a else _K_CHUNKS, major_a, own_rows=True)
-    yield OperandInMemory(operands[2], columns, depth if major_b else _K_CHUNKS, major_b, own_rows=False)
+        yield OperandInMemory(operands[1], _ROWS_OF_A, (depth >> sparse) if major_a else _K_CHUNKS, major_a, own_rows=True)
+    yield OperandInMemory(operands[2], columns, depth if major_b else _K_CHUNKS << sparse, major_b, own_rows=False)
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:

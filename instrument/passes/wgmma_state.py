@@ -52,8 +52,10 @@ class RegisterEvent:
     @property
     def discards(self) -> bool:
         """Whether scale-d is the constant false, so that the accumulators are written only."""
-        operands = self.instruction.operands
-        scale = operands[3] if len(operands) > 3 else None
+        row = lookup(self.instruction.parts)
+        assert row is not None
+        values = [operand for role, operand in row.event(self.instruction).operands if role == "src"]
+        scale = values[-1] if len(values) > 1 else None
         return isinstance(scale, Immediate) and not scale.value
 
 

@@ -1,7 +1,7 @@
 """The recording of wgmma (ISA "wgmma.mma_async"): descriptors of its operands in shared memory, and its groups.
 
 Rows, depth and major come from the opcode and its immediates, the rest from the descriptor. Registers are a matter of the text
-(passes/registers.py). Not taken: sparse forms.
+(passes/registers.py). The metadata of a sparse product is in a register. The virtual machine does not execute sparse products.
 """
 
 from __future__ import annotations
@@ -15,7 +15,12 @@ from consan.instrument.record.templates import Event, Flag, TemplateEvent
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_KINDS = {"wgmma.mma_async": Event.PRODUCT, "wgmma.commit_group": Event.PRODUCT_COMMIT, "wgmma.wait_group": Event.PRODUCT_WAIT}
+_KINDS = {
+    "wgmma.mma_async": Event.PRODUCT,
+    "wgmma.mma_async.sp": Event.PRODUCT,
+    "wgmma.commit_group": Event.PRODUCT_COMMIT,
+    "wgmma.wait_group": Event.PRODUCT_WAIT,
+}
 _FENCE = "wgmma.fence"  # orders registers only
 
 

@@ -418,7 +418,7 @@ def test_table_prints_as_markdown() -> None:
 
 
 def test_stores_and_reductions_that_signal_an_mbarrier_are_of_the_generic_proxy() -> None:
-    """9.7.9.25.2 names the copies in bulk, 9.7.15.4 the products: these are of the asynchronous proxy, and st.async and red.async are not."""
+    """9.7.9.25.2 names the copies in bulk as of the asynchronous proxy, 9.7.15.4 the products; no text names st.async or red.async."""
     of_bulk = {row.name: row.proxy for row in ROWS if row.family == "bulk" and row.status == "checked" and row.completion == "mbarrier"}
     assert {name for name, proxy in of_bulk.items() if proxy == "generic"} == {"st.async", "red.async"}
     assert "async" in of_bulk.values()
