@@ -10,6 +10,7 @@ import contextlib
 import functools
 import math
 import threading
+import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -32,6 +33,7 @@ _SECONDS = 300.0
 _SIZES = (4, 16, 64)
 _MOST_AHEAD = 4  # kernels of a module
 _LOCK = threading.Lock()
+_ENDED: list[tuple[Any, Any]] = []  # machine and module of texts that nobody has any more
 
 
 @dataclass
@@ -102,12 +104,23 @@ def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
 
 @no_collection()
 def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
-    """A text for the host on its virtual machine."""
+    """A text for the host on the virtual machine. It is unloaded with the text."""
+    while _ENDED:
+        backend, handle = _ENDED.pop()
+        backend.unload(handle)
     if not text.loaded:
-        backend = machine()
-        text.loaded.append((backend, backend.load(text.ptx)))
+        backend = _host(machine)
+        handle = backend.load(text.ptx)
+        text.loaded.append((backend, handle))
+        weakref.finalize(text, _ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
     backend, handle = text.loaded[0]
     return backend, handle
+
+
+@functools.cache
+def _host(machine: Callable[[], Any]) -> Any:
+    """One machine for all texts: each takes address space, of which a process has room for some hundred machines."""
+    return machine()
 
 
 def _padded(ctas: Sequence[int]) -> list[int]:

@@ -144,8 +144,8 @@ class Device:
             if prepared.delayed:
                 self.backend.write(self.backend.symbol(prepared.handle, SEED)[0], self.delay_bytes())
 
-    def delay(self, seed: int) -> None:
-        """Delay warps at synchronising instructions, by this seed. The first call must come before any module is prepared."""
+    def delay(self, seed: int | None) -> None:
+        """Delay warps at synchronising instructions of the modules that are prepared from now on, by this seed. None: no more."""
         self.delay_seed = seed
         for prepared in self.prepared():
             self.plant(prepared)

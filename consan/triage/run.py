@@ -118,7 +118,7 @@ class KernelRunner:
         if self.device.backend.seeded:
             self.device.renew()
         else:
-            self.device.delay(request.seed)
+            self.device.delay(None if request.look else request.seed)  # delays stand in called hooks
         session = self._session(request.seed, look=request.look)
         prepared = session.prepare(self.job.ptx, name=subject.file)
         self.placed.refresh()

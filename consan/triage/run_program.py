@@ -98,11 +98,11 @@ def answer(job: Job, request: Request) -> Outcome:
     arguments.engine = arguments.engine if request.look else engine_for_schedules(arguments.engine)
     native = programs.find_native(arguments)
     if native is not None:
-        status, report, _ = run_native(native, arguments, delays=True)
+        status, report, _ = run_native(native, arguments, delays=not request.look)
         return replace(outcome_of(finish(report, job.rules), (), whole=request.whole), result=f"exit {status}")
     program, session = programs.find_program(arguments), open_session(arguments)
     device = session.device
-    if not device.backend.seeded:
+    if not device.backend.seeded and not request.look:
         device.delay(request.seed)
     steering = Steering(request, device)
     with steering.steer():

@@ -190,8 +190,7 @@ def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkey
         status = main(["stress", "--seeds", "5..6", "--confirm", "0", "-o", "stress.json", "--", *program])
     stored = json.loads((tmp_path / "stress.json").read_text())
     assert (status, stored["verdict"], stored["subject"]["device"]) == (66, VIOLATIONS, "gpu")
-    runs = [line for line in log.read_text().splitlines() if line.startswith("seed")]
-    assert runs == ["seed 5", "seed 6", "seed 5"], "the third looks for races in global memory"
+    assert [line for line in log.read_text().splitlines() if line.startswith("seed")] == ["seed 5", "seed 6"]
 
 
 def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import gc
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from test_deduplication import BODIES, SOURCE
 import consan
 from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.virtual import VirtualBackend
+from consan.checker import expand
 from consan.checker.expand import begin
 from consan.checker.launch import NotExpanded
 from consan.checker.memory import LogMemory
@@ -254,3 +256,18 @@ def test_many_programs(strategy: str) -> None:
     found = random_programs(strategy, 250, 7)
     assert found.different == []
     assert found.compact > 50
+
+
+def test_texts_share_a_machine_and_are_unloaded_with_their_kernels() -> None:
+    """A process has address space for some hundred machines, and programs have more kernels."""
+    texts = []
+    for _ in range(2):
+        work = work_with(MORE["a count out of memory"])
+        recorded = work.recorded(compact=True)
+        work.run(recorded).histories([0])
+        assert recorded.expand is not None
+        texts.append(recorded.expand().loaded[0])
+    assert texts[0][0] is texts[1][0]
+    del recorded, work
+    gc.collect()
+    assert any(module is texts[1][1] for _, module in expand._ENDED)
