@@ -97,6 +97,9 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
         kind = Event.BULK_LOAD if loads else Event.BULK_STORE
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
         fields["value_word"] = _outer_address(kernel, work, outer.address)
+        if (chosen := operand_of(work, "byte-mask")) is not None:
+            flags |= Flag.MASKED
+            fields["c"], fields["c_word"] = kernel.number_of(block, instruction, chosen)
     block.add(TemplateEvent(kind, int(flags), **fields))
     kernel.plan.stats.memory_sites += 1
 

@@ -91,7 +91,7 @@ class Flag(enum.IntFlag):
     UNUSED = 4  # nothing reads the loaded value, or what a read-modify-write has read
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited
-    MASKED = 32  # a point: its members are those of a mask, and `key` identifies it
+    MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `c` chooses bytes of each 16
     DROP = 64  # an arrival at an mbarrier: for all phases to come
     NO_COMPLETE = 128  # an arrival that must not complete the phase
     NOINC = 256  # cp.async.mbarrier.arrive: an arrival that the count includes
