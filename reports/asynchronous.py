@@ -33,6 +33,12 @@ OPERATION_RACES: Final = {
         _FENCE_AND_BARRIER,
         "the {second_role} at {second_at} can come before the {first_role} at {first_at} has stored its value",
     ),
+    "global-operation-unordered": Situation(
+        "an order between (1) and the thread that issues (2), by a barrier, or a release after (1) and an acquire of it before (2)",
+        "put {cta_barrier} (or an mbarrier whose arrival releases and whose wait acquires) after {first_at} and before {second_at}, and"
+        " fence.proxy.async.global before it where there is none",
+        "the {second_role} at {second_at} can come before the {first_role} at {first_at} has stored its value",
+    ),
     "operation-unordered": Situation(
         "a barrier between (1) and the thread that issues (2), and fence.proxy.async before that barrier",
         _FENCE_AND_BARRIER,

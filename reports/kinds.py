@@ -143,6 +143,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         # Not about lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
+        ("global-operation-unordered", lambda f: _engine(f) and f.hazard == "RAW" and _last(f).space == "global"),
         ("operation-unordered", _engine),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),

@@ -30,7 +30,7 @@ from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import MOST_SHARED, History, Level, Replayed, Status, Tables, replay
 from consan.checker.stops import Stop
-from consan.checker.uniting import Key, key, preferred, united, united_records
+from consan.checker.uniting import Key, forward, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
@@ -349,7 +349,7 @@ class _Checker:
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
-        found = preferred(united_records([each.records for each in done if not each.unseen]))
+        found = preferred(forward(united_records([each.records for each in done if not each.unseen])))
         self.collected.add_outer(found, histories[0])
         for unit, orders in by_unit(done).items():
             self.collected.add(unit, 1, preferred(united_records(orders)), histories[0])

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from consan.checker.replay import Replayed, Status
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.abi.events import Hazard, Kind, Reason
 
 # Numbers: a launch without one of its barriers has thousands of findings, and members of enumerations are slow to look up.
 _RACE, _WAIT, _FENCE = int(Kind.DATA_RACE), int(Kind.MISSING_WAIT), int(Kind.MISSING_PROXY_FENCE)
@@ -51,8 +51,26 @@ def _waited(orders: list[dict[Key, Any]]) -> set[tuple[int, ...]]:
 
 
 def united_records(orders: list[list[Any]]) -> list[Any]:
-    """The findings of all orders; one that several have is taken from the first."""
-    return list({key(record): record for order in reversed(orders) for record in order}.values())
+    """The findings of all orders. One that several have is taken from the first; a race, if it can be, as its sides come in the text."""
+    found: dict[Key, Any] = {}
+    for order in orders:
+        for record in order:
+            known = found.setdefault(name := key(record), record)
+            if name[0] == _RACE and _as_in_text(record) and not _as_in_text(known):
+                found[name] = record
+    return list(found.values())
+
+
+def forward(found: list[Any]) -> list[Any]:
+    """Races in global memory, as in the text where one of the same sites is: threads met the other way by chance."""
+    races = [record for record in found if record["kind"] == _RACE]
+    pairs = {key(record)[3:] for record in races if record["hazard"] == Hazard.RAW and _as_in_text(record)}
+    for record in races:
+        if key(record)[3:] in pairs and record["hazard"] == Hazard.WAR and not _as_in_text(record):
+            record["hazard"] = Hazard.RAW
+            for one, other in (("site", "other_site"), ("thread", "other_thread")):
+                record[one], record[other] = int(record[other]), int(record[one])
+    return found
 
 
 def preferred(found: list[Any]) -> list[Any]:

@@ -40,7 +40,7 @@ from consan.reports.culprits.finders import (
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
-_ENGINES: Final = ("operation-unordered",)
+_ENGINES: Final = ("operation-unordered", "global-operation-unordered")
 _SHARED_GROUPS: Final = ("not-waited", "source-overwritten")
 _GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "global-not-waited", "global-map-changed")
 

@@ -76,6 +76,7 @@ class Outer {
     struct Item {
         u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
         u32 more;                         // accesses that it stands for
+        u32 before;                       // the time of the thread's access that this one replaces
         u8 mask;
         OuterAccess access;
     };
@@ -175,6 +176,7 @@ class Outer {
         else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);
+        if (found.kind == DATA_RACE && overwrites(item, now)) turn(found);
         if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
         findings_.add(found, 1 + item.more);
     }
@@ -204,6 +206,18 @@ class Outer {
         if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
         found.own_operation = now.operation ? operations_[now.operation].kind : 0;
         completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
+    }
+
+    // Whether the reader knows the value before this one: the write comes too early, not the read.
+    bool overwrites(const Item &item, const OuterAccess &now) {
+        const OuterAccess &old = item.access;
+        return !now.writes && !old.reads && item.before && views_.before(old.unit, old.thread, item.before, now.unit, now.thread);
+    }
+
+    static void turn(Record &found) {
+        found.hazard = WAR;
+        std::swap(found.site, found.other_site);
+        std::swap(found.thread, found.other_thread);
     }
 
     // What lacks between two threads. The first accesses of a pair of sites tell.
@@ -276,7 +290,9 @@ class Outer {
             const OuterAccess &old = item.access;
             if (old.unit != access.unit || old.site != access.site || item.mask != mask || old.flag >= 0) continue;
             if (!ended(item, access)) continue;
+            u32 before = old.thread == access.thread ? item.time : 0;
             fill(item, mask, access);
+            item.before = before;
             return;
         }
         u32 at = free_;
@@ -324,7 +340,7 @@ class Outer {
     }
 
     void fill(Item &item, u8 mask, const OuterAccess &access) {
-        item.more = 0;
+        item.more = item.before = 0;
         item.time = views_.clocks(access.unit).time(access.thread);
         item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
         item.made = views_.made();

@@ -3,7 +3,7 @@
 // launch: grid=1 block=64 arch=sm_90a
 // arg:    data f32[64]=zeros
 // arg:    out f32[64]=zeros
-// expect: data-race @write @load severity=error
+// expect: data-race RAW @write @load severity=error
 // result: out = np.arange(64, dtype=np.float32)
 #include "../hopper.cuh"
 extern "C" __global__ void kernel(float* data, float* out) {
