@@ -101,6 +101,16 @@ def test_an_mbarrier_whose_init_is_not_published() -> None:
     assert _replay([5, 1024, 3, END], [3, 6, 1024, END]) == (Status.OK, [])
 
 
+def test_counts_that_disagree_name_the_thread_that_arrived_first() -> None:
+    first, second = (TemplateEvent(Event.BARRIER, Flag.WAITS, site=site, a=1, b=count) for site, count in ((13, 64), (14, 96)))
+    both = tables([Template(number, 1, [event]) for number, event in ((1, first), (2, second))])
+    for descending, threads in ((False, (32, 0)), (True, (0, 32))):
+        done = replay(both, _history(*[[1, END]] * 32, *[[2, END]] * 32), descending=descending)
+        one = done.records[0]
+        assert (int(one["kind"]), int(one["reason"])) == (Kind.BARRIER_MISUSE, Reason.COUNTS_DISAGREE)
+        assert (int(one["thread"]), int(one["other_thread"])) == threads
+
+
 def test_an_acquire_wait_orders_though_a_relaxed_one_has_seen_the_phase() -> None:
     relaxed = TemplateEvent(Event.MBARRIER_WAIT, Flag.RELAXED, site=12, bytes=8, address_word=1, a=0)
     both = tables([Template(number, words, [event]) for number, words, event in (*TEMPLATES, (13, 2, relaxed))])

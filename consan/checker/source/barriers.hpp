@@ -36,7 +36,7 @@ class Barriers {
             round.count = arrival.count;
             round.site = arrival.site;
         } else if (needed(round.count) != needed(arrival.count)) {
-            misuse(arrival, COUNTS_DISAGREE, round.site, arrival.thread);
+            misuse(arrival, COUNTS_DISAGREE, round.site, round.pasts.front().thread);
         }
         check_last(arrival, round);
         round.count = arrival.count;
