@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from consan import options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
-from consan.commands.base import Parser
+from consan.commands.base import Parser, warn_of_the_cache
 from consan.process.termination import terminable
 from consan.reports import look
 from consan.reports.coverage import installed_version
@@ -99,6 +99,7 @@ def _run(argv: list[str], *, whole_process: bool) -> int:
         print(f"consan: warning: {warning}", file=sys.stderr)
     status: int = arguments.run(arguments)
     sys.stdout.flush()
+    warn_of_the_cache()
     return status
 
 

@@ -9,6 +9,7 @@ from typing import NoReturn, Protocol
 
 from consan._errors import UsageError, did_you_mean
 from consan.reports import look
+from consan.reports.visible import visible_lines
 
 
 class Command(Protocol):
@@ -38,3 +39,11 @@ def remark(text: Callable[[], str]) -> None:
     """Print a line on a terminal only: programs that read the output do not want it."""
     if sys.stderr is not None and look.is_terminal(sys.stderr) and not look.quiet():
         print(f"consan: {text()}", file=sys.stderr, flush=True)
+
+
+def warn_of_the_cache() -> None:
+    """Say why nothing is kept, if that is so: the verdict is the same, but each run repeats the work."""
+    from consan.toolchain.cache import CACHE  # late: --help needs no cache
+
+    if CACHE.problem is not None:
+        print(visible_lines(f"consan: warning: nothing is kept in the cache: {CACHE.problem}"), file=sys.stderr)
