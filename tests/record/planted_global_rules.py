@@ -138,6 +138,7 @@ RULES = {
         "flag_then_bulk_load",
         False,
     ),
+    "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
     "G11: chosen bytes": ("sides.hpp", "event.flags & MASKED", "false", "bulk_store_bytes_chosen", False),
     "G11: reductions": ("outer.hpp", "(updates && (old.reduces || now.reduces)) || ", "", "bulk_reductions_of_ctas", False),
     "G12: a proxy fence for global memory": (
