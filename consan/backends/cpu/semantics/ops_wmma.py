@@ -20,7 +20,10 @@ _REGISTERS_OF_F16 = 8  # of A and B, whatever the shape
 
 
 def _count(element: Element, name: str, size: int) -> int:
-    return _REGISTERS_OF_F16 if name == "f16" else size // (32 * element.per)
+    """The registers of a fragment; 0 of a shape that does not exist for the type."""
+    if name != "f16":
+        return size // (32 * element.per)
+    return _REGISTERS_OF_F16 if size <= _REGISTERS_OF_F16 * 32 * element.per else 0
 
 
 def _matrix(registers: tuple[Array, ...], dtype: DType, warps: int, rows: int, items: int) -> Array:
