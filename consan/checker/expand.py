@@ -33,7 +33,7 @@ _SECONDS = 300.0
 _SIZES = (4, 16, 64)
 _MOST_AHEAD = 4  # kernels of a module
 _LOCK = threading.Lock()
-_ENDED: list[tuple[Any, Any]] = []  # machine and module of texts that nobody has any more
+ENDED: list[tuple[Any, Any]] = []  # machine and module of texts that nobody has any more
 
 
 @dataclass
@@ -105,14 +105,14 @@ def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
 @no_collection()
 def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
     """A text for the host on the virtual machine. It is unloaded with the text."""
-    while _ENDED:
-        backend, handle = _ENDED.pop()
+    while ENDED:
+        backend, handle = ENDED.pop()
         backend.unload(handle)
     if not text.loaded:
         backend = _host(machine)
         handle = backend.load(text.ptx)
         text.loaded.append((backend, handle))
-        weakref.finalize(text, _ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
+        weakref.finalize(text, ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
     backend, handle = text.loaded[0]
     return backend, handle
 

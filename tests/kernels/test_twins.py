@@ -70,6 +70,7 @@ def _covers(places: list[set[int]], markers: tuple[str, ...], spec: KernelFile) 
     first, rest = spec.markers[markers[0]], markers[1:]
     return any(place & first and _covers(places[:i] + places[i + 1 :], rest, spec) for i, place in enumerate(places))
 
+
 BY_HOOKS = frozenset({"global_flag_no_proxy_fence"})
 
 

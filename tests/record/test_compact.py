@@ -270,4 +270,4 @@ def test_texts_share_a_machine_and_are_unloaded_with_their_kernels() -> None:
     assert texts[0][0] is texts[1][0]
     del recorded, work
     gc.collect()
-    assert any(module is texts[1][1] for _, module in expand._ENDED)
+    assert any(module is texts[1][1] for _, module in expand.ENDED)
