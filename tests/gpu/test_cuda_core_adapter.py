@@ -155,7 +155,7 @@ extern "C" __global__ void count(int *x) {
 """
 
 
-@pytest.mark.parametrize(("barrier", "verdict"), [("", "violations"), ("__syncthreads()", "clean")])
+@pytest.mark.parametrize(("barrier", "verdict"), [("", "violations"), ("__syncthreads()", "incomplete")])
 def test_the_nodes_of_a_graph_definition_have_hooks(barrier: str, verdict: str, tmp_path: Path) -> None:
     script = "from cuda.core.graph import GraphDefinition\n" + PTX.partition("SRC =")[0] + (
         f"SRC = {RACY.replace('BARRIER', barrier)!r}\n"
@@ -171,7 +171,7 @@ def test_the_nodes_of_a_graph_definition_have_hooks(barrier: str, verdict: str, 
 
 def test_a_linked_object_is_listed(tmp_path: Path) -> None:
     status, report = run(tmp_path, LINKED)
-    assert status == 0
+    assert status == 67, "nothing was instrumented"
     assert [(entry["name"], entry["launches"]) for entry in report["uninstrumented"]] == [("count", 1)]
 
 
