@@ -53,7 +53,7 @@ def _is_taken(name: str) -> bool:
 
 def _check_racy(name: str, device: str) -> None:
     spec = twin_file.read(file_of(name))
-    report, _ = launch(name, True, "record", device=device)
+    report, _ = launch(name, True, "record", device=device, global_memory="auto")
     assert {kernel.engine for kernel in report.kernels} == {"record"}
     kinds = {(finding.kind, finding.severity) for finding in report.findings}
     for expected in spec.expected:
@@ -64,7 +64,7 @@ def _check_racy(name: str, device: str) -> None:
 
 def _check_clean(name: str, device: str) -> None:
     spec = twin_file.read(file_of(name))
-    report, args = launch(name, False, "record", device=device)
+    report, args = launch(name, False, "record", device=device, global_memory="auto")
     assert (report.verdict, report.findings) == ("clean", ())
     for result in spec.results:
         expected = spec.reference(result)
