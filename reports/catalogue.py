@@ -16,7 +16,7 @@ from consan.reports.asynchronous import (
     OPERATION_WAITS,
     OPERATIONS_AT_EXIT,
 )
-from consan.reports.global_races import GLOBAL_RACE, SCOPES
+from consan.reports.global_races import GLOBAL_KINDS, SCOPES
 from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
 from consan.reports.proxy_rows import PROXY_FENCES
 from consan.reports.races import DATA_RACE
@@ -394,6 +394,6 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _REGISTER_HAZARD,
         _OUT_OF_BOUNDS,
         _FAULT,
-        GLOBAL_RACE,
+        *GLOBAL_KINDS,
     )
 }

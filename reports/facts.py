@@ -40,7 +40,7 @@ def situation_of(found: Found) -> str | None:
     situation = None if reason is Reason.NONE else reason.situation
     if in_tensor_memory(found) and found.kind is not Kind.TENSOR_MISUSE:
         return "tensor" if situation is None else f"tensor-{situation}"
-    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE):
+    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE, Kind.MISSING_ORDER):
         return situation
     space = "outer" if int(event["flags"]) & FindingFlags.GRID else "global" if int(event["flags"]) & FindingFlags.GLOBAL else ""
     return f"{space}-{situation}" if space else situation

@@ -34,6 +34,7 @@ class Kind(enum.IntEnum):
     TENSOR_MISUSE = 20
     MISSING_TENSOR_FENCE = 21
     LAUNCH_MISUSE = 22
+    MISSING_ORDER = 23  # between strong accesses, which are no race
 
 
 class Hazard(enum.IntEnum):
@@ -324,6 +325,7 @@ TYPES: dict[Kind, tuple[str, Record]] = {
     Kind.TENSOR_MISUSE: ("tcgen05-misuse", TENSOR_MISUSE),
     Kind.MISSING_TENSOR_FENCE: ("missing-tcgen05-fence", CONFLICT),
     Kind.LAUNCH_MISUSE: ("clc-misuse", TENSOR_MISUSE),
+    Kind.MISSING_ORDER: ("missing-order", CONFLICT),
     Kind.LIFETIME: ("lifetime", LIFETIME),
     Kind.DEADLOCK: ("deadlock", WAITER),
     Kind.WAITER: ("", WAITER),

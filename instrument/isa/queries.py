@@ -30,6 +30,7 @@ _WITH_CARRY = frozenset({"addc", "subc", "madc"})
 _MAY_BE_SHARED = frozenset({"shared", "generic"})
 _WIDEST = 64  # bits
 _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
+_ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
 
 
 def family_of(instruction: InstructionLike) -> str:
@@ -114,6 +115,17 @@ def is_move(instruction: InstructionLike) -> bool:
 def adds(instruction: InstructionLike) -> bool:
     """Whether an instruction adds two integers."""
     return instruction.parts[0] == "add" and is_exact(instruction)
+
+
+def hands_on(instruction: InstructionLike) -> bool:
+    """Whether an instruction gives a value that it takes, or a sum, product or quotient with it: it decides nothing, and picks no bits."""
+    parts = instruction.parts
+    return (parts[0] in _ARITHMETIC and computes(instruction)) or parts[:2] == ("shfl", "sync")
+
+
+def is_of_reals(instruction: InstructionLike) -> bool:
+    """Whether an instruction computes with floating-point numbers."""
+    return instruction.parts[0] in _ARITHMETIC - {"mov"} and instruction.parts[-1].lstrip("b").startswith("f") and computes(instruction)
 
 
 def elects(instruction: InstructionLike) -> bool:

@@ -27,6 +27,7 @@ from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shar
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import text
 from consan.instrument.record.accesses import element_bytes
+from consan.instrument.record.data import loads_of_data
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
@@ -120,6 +121,7 @@ class OuterRecorder:
         self._publish: TemplateEvent | None = None
         self.polls = RecordedPolls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
+        self._data = loads_of_data(kernel.plan.function) if mode is Mode.SYNCED else frozenset()
 
     def before(self, instruction: Instruction, node: int) -> None:
         """Add the text before an instruction: its words and its accesses."""
@@ -261,7 +263,7 @@ class OuterRecorder:
         element = element_bytes(event.row, instruction, access)
         shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": element, "b": _operation(event.row, words)}
         flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
-        flags |= Flag.UNUSED * (draws and self._is_unused(instruction))
+        flags |= Flag.UNUSED * (draws and self._is_unused(instruction)) | Flag.DATA * (instruction.start in self._data)
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
         return first

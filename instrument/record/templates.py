@@ -115,6 +115,7 @@ class Flag(enum.IntFlag):
     WRITES = 1 << 26  # the same: it stores one
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
     CONSTANT = 1 << 29  # a stored value that the text gives
+    DATA = 1 << 30  # OBSERVE of a relaxed load: what it gives is stored, or added up, and decides nothing (R-MO1)
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 

@@ -14,6 +14,7 @@ from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge,
 _CAPTIONS: Final = {
     "data-race": "Nothing orders (1) before (2): they can take effect in either order.",
     "global-race": "Nothing orders (1) before (2): they can take effect in either order.",
+    "missing-order": "No order is needed to make (1) and (2) legal, and none makes (2) see what (1) has written.",
     "missing-wait": "The operation of (1) can still be in flight when (2) touches its bytes.",
     "missing-proxy-fence": "(1) and (2) are ordered, but no proxy fence makes one proxy see what the other did.",
     "scope": "An edge leads from (1) to (2), but its scope does not include both threads.",

@@ -16,6 +16,7 @@ struct Deficit {
     Moment release = {};   // what the write has released; number 0 if nothing
     Moment behind = {};    // what is behind a fence.sc at the write; number 0 if nothing
     u32 carried_site = 0;  // of the write of the thread that has not released
+    bool ticket = false;   // the flag was read by a read-modify-write
     bool handed_over = false;  // one side is there, or the read is one that may wait: a load, or an exchange
 };
 
@@ -249,7 +250,7 @@ class Edges {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
         views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site};
+        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site, access.updates};
         bool acquires = access.order & TAKES;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!hop) made.lack = Lack::FLAG_SCOPE;

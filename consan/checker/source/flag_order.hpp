@@ -34,6 +34,7 @@ struct FlagAccess {
     Scope scope;
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
     bool unused;                     // nothing reads the value, so it tells the thread nothing (R-GM8, D22)
+    bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
     i32 from = -1;                   // the write that it has read from, or follows as a read-modify-write
     i32 next = -1;                   // the read-modify-write that follows this write
 };

@@ -89,6 +89,7 @@ class Flags {
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
         made.unused = event.flags & UNUSED && !(made.order & TAKES);
+        made.data = event.flags & DATA;
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }

@@ -61,6 +61,7 @@ class Part {
         forced_ = NOTHING;
         current_[thread] = next_[thread];
         next_[thread] += grid_->flags[current_[thread]].parts;
+        grid_->outer.look(grid_->flags[current_[thread]]);
         grid_->edges.observe(current_[thread]);
         return true;
     }

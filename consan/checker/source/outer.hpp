@@ -44,6 +44,18 @@ class Outer {
         compared_ += any;
     }
 
+    // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
+    void look(const FlagAccess &read) {
+        auto found = read.data ? cells_.find(read.address / 4) : cells_.end();
+        if (found == cells_.end() || !found->second.strong) return;
+        OuterAccess now{};
+        now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
+        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true;
+        u32 steps = 0;
+        for (u32 at = found->second.strong; at && steps < WALK; at = items_[at].next, ++steps)
+            if (items_[at].access.writes) return lacks_order(items_[at], now);
+    }
+
     // What a unit knows of the ends of its operations.
     void begin(u32 unit, const Completions &completions) { completions_[unit] = &completions; }
     // An asynchronous operation is issued; its number. Then its rows are added.
@@ -73,6 +85,7 @@ class Outer {
     static constexpr u32 WALK = 64;
     static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
     static constexpr u32 LONG = 64;   // accesses of a cell
+    static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};  // by Lack
     struct Item {
         u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
         u32 more;                         // accesses that it stands for
@@ -190,6 +203,22 @@ class Outer {
         findings_.add(found, 1 + item.more);
     }
 
+    // R-MO1: a flag that was written after the data has been read before them, and its release or its acquire lacks.
+    void lacks_order(const Item &item, const OuterAccess &now) {
+        const OuterAccess &old = item.access;
+        bool stored = !old.reads && !(old.order & GIVES) && old.address == now.address && old.bytes == now.bytes;
+        if (!stored || views_.together(old.unit, old.thread, now.unit, now.thread) || !morally_strong(old, now)) return;
+        if (ended(item, now) || edges_.observed(old.flag, now.unit, now.thread)) return;
+        Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+        if (deficit.lack == Lack::NONE || deficit.lack == Lack::FLAG_SCOPE) return;
+        bool released = deficit.lack == Lack::ACQUIRE || deficit.lack == Lack::ACQUIRE_SCOPE;
+        if (released && deficit.ticket) return;  // D28
+        Record found = between(old, now);
+        found.kind = MISSING_ORDER, found.hazard = RAW, found.flags = GLOBAL | GRID, found.reason = LACKS[(u32)deficit.lack];
+        tell_flag(deficit, found);
+        findings_.add(found);
+    }
+
     // The two accesses of a finding, and nothing else of it.
     Record between(const OuterAccess &old, const OuterAccess &now) const {
         Record found{};
@@ -238,8 +267,7 @@ class Outer {
     // Between two CTAs.
     void explain(const Item &item, const OuterAccess &now, Record &found) {
         const Told &told = this->told(item, now, true);
-        static const Reason reasons[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};
-        found.reason = told.others ? OTHER_THREADS : reasons[(u32)told.deficit.lack];
+        found.reason = told.others ? OTHER_THREADS : LACKS[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(told.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);

@@ -29,6 +29,7 @@ CATALOGUE = [
     "out-of-bounds",
     "fault",
     "global-race",
+    "missing-order",
 ]
 SITUATIONS = [(kind.id, situation) for kind in KINDS.values() for situation in kind.situations]
 

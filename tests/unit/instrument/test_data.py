@@ -1,0 +1,54 @@
+"""Which relaxed loads give data (R-MO1)."""
+
+from __future__ import annotations
+
+import pytest
+
+from consan.instrument.ptx import parse
+from consan.instrument.record.data import loads_of_data
+
+HEAD = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p)
+{
+.reg .pred %p<4>; .reg .b32 %r<9>; .reg .f32 %f<9>; .reg .b64 %rd<9>;
+ld.param.u64 %rd1, [p];
+mov.u64 %rd2, 64;
+mov.f32 %f2, 0f00000000;
+"""
+LOAD, REAL = "ld.relaxed.gpu.global.u32 %r1, [%rd1];", "ld.volatile.global.f32 %f1, [%rd1];"
+STORE, SUM = "st.global.u32 [%rd1+8], %r1;", "add.f32 %f2, %f2, %f1;"
+CASES = {
+    "stored": ([LOAD, STORE], True),
+    "added up and stored": (
+        ["$again:", REAL, SUM, "add.u64 %rd2, %rd2, -4;", "setp.ne.u64 %p1, %rd2, 0;", "@%p1 bra $again;", "st.global.f32 [%rd1], %f2;"],
+        True,
+    ),
+    "a sum of the warp": ([REAL, "shfl.sync.bfly.b32 %f3, %f1, 1, 31, -1;", "add.f32 %f3, %f3, %f1;", "st.global.f32 [%rd1], %f3;"], True),
+    "a sum in shared memory": ([REAL, SUM, "st.shared.f32 [%rd2], %f2;"], True),
+    "a sum that is handed on": ([REAL, SUM, "st.volatile.global.f32 [%rd1], %f2;"], True),
+    "a flag in shared memory": ([LOAD, "st.shared.u32 [%rd2], %r1;"], False),
+    "a flag that is handed on": ([LOAD, "st.relaxed.gpu.global.u32 [%rd1+8], %r1;"], False),
+    "a poll": (["$again:", LOAD, "setp.eq.u32 %p1, %r1, 0;", "@%p1 bra $again;", STORE], False),
+    "a comparison": ([LOAD, "setp.eq.u32 %p1, %r1, 0;", "@%p1 st.global.u32 [%rd1], %r1;"], False),
+    "a minimum": ([LOAD, "min.u32 %r1, %r1, 7;", STORE], False),
+    "a choice": ([LOAD, "setp.eq.u32 %p1, %r2, 0;", "selp.u32 %r3, %r1, 1, %p1;", "st.global.u32 [%rd1], %r3;"], False),
+    "a mask": ([LOAD, "and.b32 %r1, %r1, 1;", STORE], False),
+    "an address": ([LOAD, "cvt.u64.u32 %rd3, %r1;", "st.global.u32 [%rd3], 1;", STORE], False),
+    "an atomic": ([LOAD, "red.global.max.u32 [%rd1], %r1;"], False),
+    "a guard elsewhere": ([LOAD, "setp.eq.u32 %p1, %r1, 0;", STORE, "@%p1 ret;"], False),
+    "local memory": ([LOAD, "st.local.u32 [%rd2], %r1;"], False),
+    "an acquire": (["ld.acquire.gpu.global.u32 %r1, [%rd1];", STORE], False),
+    "a weak load": (["ld.global.u32 %r1, [%rd1];", STORE], False),
+    "a vector": (["ld.volatile.global.v2.u32 {%r1, %r2}, [%rd1];", STORE], False),
+    "nothing reads it": ([LOAD], False),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_which_loads_give_data(name: str) -> None:
+    lines, data = CASES[name]
+    (function,) = parse(HEAD + "\n".join(lines) + "\nret;\n}\n").functions
+    (load,) = (each.start for each in function.instructions() if each.opcode.startswith("ld.") and "param" not in each.opcode)
+    assert (load in loads_of_data(function)) is data
