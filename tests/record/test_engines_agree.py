@@ -65,7 +65,7 @@ def _check_racy(name: str, device: str) -> None:
 def _check_clean(name: str, device: str) -> None:
     spec = twin_file.read(file_of(name))
     report, args = launch(name, False, "record", device=device, global_memory="auto")
-    assert (report.verdict, report.findings) == ("clean", ())
+    assert (report.verdict, [each for each in report.findings if each.severity != "note"]) == ("clean", [])
     for result in spec.results:
         expected = spec.reference(result)
         np.testing.assert_array_equal(args[result].reshape(expected.shape), expected)
