@@ -40,6 +40,7 @@ from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
+LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
 OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
 _WHY = {
     Status.STUCK: "could not be replayed to their end",
@@ -188,8 +189,7 @@ def check(
     left = tuple(unit for unit in found.unended if unit not in cancelled)
     first = (stop.unit,) if stop is not None and stop.unit in left else ()
     unended = (*first, *(unit for unit in left if unit not in first))[:MOST_UNENDED]
-    for unit in () if whole else unended:
-        checker.check_unended(unit, stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
+    unended = unended if whole else checker.check_unended(unended, stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
     outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
     tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
@@ -295,7 +295,16 @@ class _Checker:
                 self._add(unit, 1, own)
         self.skipped += len(group.members) - len(members)
 
-    def check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
+    def check_unended(self, units: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
+        """The units that did not end and were checked, as far as they came: those for which there is time."""
+        patience = Patience(LONGEST_UNENDED)
+        for at, unit in enumerate(units):
+            if patience.over(at, at + 1):
+                return units[:at]
+            self._check_unended(unit, opened, stopped=stopped)
+        return units
+
+    def _check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
         (known,) = self.replayed([unit], opened, closed=stopped)
         self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))

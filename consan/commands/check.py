@@ -10,6 +10,7 @@ import argparse
 import contextlib
 import math
 import sys
+import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
@@ -133,6 +134,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
+        self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.arch = DEFAULT_ARCH
 
     def run(
@@ -151,6 +153,8 @@ class RequestedLaunch:
             ptx = load_ptx(args, self.arch)
         self.module = read_module(ptx, args.file)
         prepared = self._prepare(session, args, self.module)
+        if args.timeout is not None:
+            self.ends = time.monotonic() + args.timeout
         status = self._launch(session, args, self.module, args.seed, prepared)
         for other, seed in more():
             session.seed = seed

@@ -6,12 +6,14 @@ A patch is one of the CUDA source if all verified fixes are whole lines of it, e
 from __future__ import annotations
 
 import argparse
+import math
 import sys
+import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan._errors import ConsanError
+from consan._errors import ConsanError, NotSupported
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
@@ -23,19 +25,28 @@ if TYPE_CHECKING:
 
 
 def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
-    """The report with fixes for findings for which a replay has none; on the virtual machine only, where a run costs no assembly."""
+    """The report with fixes for findings for which a replay has none; on the virtual machine only, where a run costs no assembly.
+
+    `--timeout` is for all: what the launch has left of it.
+    """
     from consan.session.reruns import Reruns
 
     if report.device != "cpu" or requested.module is None or report.exit:
         return report
-    executed = 0
+    executed, ends = 0, requested.ends
 
     def run(ptx: str, seed: int) -> Report:
         nonlocal executed
-        found, instructions = requested.again(args, ptx, seed)
+        left = ends - time.monotonic()
+        if left <= 0:
+            raise NotSupported("the time is over")  # this repair is not tried
+        limited = args if left == math.inf else argparse.Namespace(**(vars(args) | {"timeout": left}))
+        found, instructions = requested.again(limited, ptx, seed)
         executed += instructions
         return found
 
+    if ends <= time.monotonic():
+        return report
     search = Reruns(requested.module, run, requested.block, requested.cluster, lambda: executed)
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
