@@ -43,6 +43,9 @@ NOT_SEEN = {
     "vector_padding": "values that nobody uses",
     "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
     "weaker_fences_then_barrier": "policy isa",
+    "wmma_generic_address": "accesses of wmma",
+    "wmma_no_barrier": "accesses of wmma",
+    "wmma_tiles_overlap": "accesses of wmma",
     "wgmma_copies_no_fence": "policy isa",
     "wgmma_fence_missing": "registers",
     "wgmma_flush_flag": "registers",
@@ -51,7 +54,7 @@ NOT_SEEN = {
     "wgmma_written_below_fence": "registers",
 }
 FAULTS = {"trap", "assert"}  # as the virtual machine names them
-BY_USE = {"loads_of_no_use"}  # the repaired form, too, has loads that the oracle takes for accesses
+BY_USE = {"loads_of_no_use", "wmma_generic_address", "wmma_no_barrier"}  # the repaired form has accesses, too, that the oracle misjudges
 # A write needs what lanes have exchanged of the values that they read (R-W1). The oracle knows no values.
 BY_EXCHANGE = {"exchange_before_next_read", "exchange_of_other_value", "written_after_exchange"}
 # Errors by the ISA, and of the same kind, that are warnings because shipped libraries leave the wait (R-CP5) or the scope (R-SCOPE) out,
@@ -60,7 +63,8 @@ TOLERATED = {"exchange_by_the_isa", "bulk_store_last_of_pipeline", "cluster_own_
 # libcu++ counts the threads that leave a pipeline with one lane per warp: the others' last uses of its barriers are before the
 # inval only if a warp is one thread.
 BY_WARP = {"cuda_pipeline"}
-BY_ELEMENT = {"packed_atomics_shared"}  # the oracle takes an access of a packed type or a vector for one
+# The oracle takes an access of a packed type or a vector for one, and a bulk store with a byte mask for one of all bytes.
+BY_ELEMENT = {"packed_atomics_shared", "bulk_store_bytes_chosen"}
 WARNINGS = {"global_stores_fenced"}  # threads that store one value
 QUICK = 4  # one file in so many is quick
 

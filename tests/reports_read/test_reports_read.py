@@ -31,7 +31,7 @@ def test_the_report_is_as_it_was_read(name: str, kind: str, path: Path) -> None:
 
 
 def test_five_kernels_of_each_kind() -> None:
-    not_read_yet = {"missing-tcgen05-fence", "tcgen05-misuse", "clc-misuse", "fault"}
+    not_read_yet = {"missing-tcgen05-fence", "tcgen05-misuse", "clc-misuse", "fault", "missing-order"}
     assert Counter(kind for _, kind, _ in CASES) == dict.fromkeys(KINDS.keys() - not_read_yet, 5)
 
 
