@@ -113,7 +113,7 @@ def instrument(
     for plan in plans.values():
         plan.stats.shared = shared_variables(module, plan.function)
     base = base or Variant()
-    fixed = max((_cluster(plan.function) for plan in plans.values()), default=1)
+    fixed = max((math.prod(plan.function.required_cluster) for plan in plans.values()), default=1)
     variant = choose_variant(plans.values(), replace(base, cluster=max(base.cluster, cluster_tier(fixed))))
     waits_elsewhere = communicates(module)
     sides = add_accesses(plans, waits_elsewhere, variant.isa)
@@ -153,12 +153,6 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
 def cluster_tier(ctas: int) -> int:
     """The size class of the runtime for clusters of `ctas` CTAs: 0 without clusters, else a power of two."""
     return 0 if ctas <= 1 else 1 << (ctas - 1).bit_length()
-
-
-def _cluster(function: Function) -> int:
-    """CTAs of a cluster as `.reqnctapercluster` fixes them; 1 without it."""
-    given = function.directives.get("reqnctapercluster", ())
-    return math.prod(given) if isinstance(given, tuple) else 1
 
 
 def _module_header(context: Context, target: str, more: str) -> None:

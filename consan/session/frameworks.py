@@ -100,7 +100,8 @@ class Frameworks:
         if not launch.threads:  # the framework launches nothing, or is refused
             yield None
             return
-        launch = replace(launch, grid=grid_in_ctas(prepared, launch.entry, launch.grid))
+        if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
+            launch = replace(launch, grid=grid)
         self.modules.used[prepared.number] = prepared
         if not self.selection.takes(prepared.number, launch.entry):
             with self.device.backend.apart_from_captures():

@@ -10,7 +10,7 @@ import re
 from typing import TYPE_CHECKING, Final
 
 from consan.backends.base import Dim3
-from consan.instrument.ptx import Module, parse
+from consan.instrument.ptx import Function, Module, parse
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
@@ -28,13 +28,24 @@ def in_ctas(ptx: str | Module) -> str | Module:
     return freed if isinstance(ptx, str) else parse(freed, ptx.name)
 
 
+def unit_of(function: Function) -> Dim3:
+    """The CTAs, in each dimension, of one that a kernel's grid counts."""
+    return function.required_cluster if _WORD in function.directives else (1, 1, 1)
+
+
+def units_of(prepared: Prepared) -> dict[str, Dim3]:
+    """`unit_of` each kernel of a module that counts its grid in clusters."""
+    if _WORD not in prepared.plain:  # most modules need not be parsed for this
+        return {}
+    return {each.name: unit_of(each) for each in prepared.instrumented.module.functions if _WORD in each.directives}
+
+
 def grid_in_ctas(prepared: Prepared, entry: str, grid: Dim3) -> Dim3:
     """The CTAs of a launch whose grid the caller counts as the kernel's text says."""
-    if _WORD not in prepared.plain:
-        return grid
-    function = next((each for each in prepared.instrumented.module.functions if each.name == entry), None)
-    if function is None or _WORD not in function.directives:
-        return grid
-    shape = function.directives.get("reqnctapercluster", ())
-    x, y, z = (*(shape if isinstance(shape, tuple) else ()), 1, 1, 1)[:3]
-    return grid[0] * int(x), grid[1] * int(y), grid[2] * int(z)
+    unit = prepared.units.get(entry)
+    return grid if unit is None else scaled(grid, unit)
+
+
+def scaled(grid: Dim3, unit: Dim3) -> Dim3:
+    """The product of the extents."""
+    return grid[0] * unit[0], grid[1] * unit[1], grid[2] * unit[2]

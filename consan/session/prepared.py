@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
 from consan._errors import UsageError
-from consan.backends.base import Backend, Handle
+from consan.backends.base import Backend, Dim3, Handle
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
 from consan.reports.frameworks import CUDA
 from consan.reports.variables import Layout
+from consan.session.in_clusters import units_of
 
 _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
 
@@ -66,6 +68,11 @@ class Prepared:
     def synchronises_grid(self) -> bool:
         """Whether it uses the barrier of a cooperative grid, which other launches do not have."""
         return _GRID_BARRIER in self.plain
+
+    @functools.cached_property
+    def units(self) -> dict[str, Dim3]:
+        """By kernel that counts its grid in clusters: the CTAs of one, in each dimension."""
+        return units_of(self)
 
     @property
     def entries(self) -> tuple[str, ...]:

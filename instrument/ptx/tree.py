@@ -292,6 +292,13 @@ class Function(Node):
         """Whether it has no body."""
         return self.body is None
 
+    @property
+    def required_cluster(self) -> tuple[int, int, int]:
+        """The CTAs of a cluster in each dimension as `.reqnctapercluster` fixes them; (1, 1, 1) without it."""
+        given = self.directives.get("reqnctapercluster", ())
+        x, y, z = (*(given if isinstance(given, tuple) else ()), 1, 1, 1)[:3]
+        return x, y, z
+
     def instructions(self) -> Iterator[Instruction]:
         """All instructions of the body in order."""
         return self.body.instructions() if self.body is not None else iter(())

@@ -63,9 +63,7 @@ def _add(kernel: KernelRewrite, work: Work, kind: Event, flags: int, order: int 
 
 def required(plan: FunctionPlan) -> Shape:
     """The cluster that a kernel requires; (1, 1, 1) if the launch decides."""
-    given = plan.function.directives.get("reqnctapercluster", ())
-    x, y, z = (*(given if isinstance(given, tuple) else ()), 1, 1, 1)[:3]
-    return x, y, z
+    return plan.function.required_cluster
 
 
 def window(target: str, version: tuple[int, int]) -> str:

@@ -9,7 +9,6 @@ Does NOT handle: binaries (there is no PTX in them), jitify, `translate_cucomple
 
 from __future__ import annotations
 
-import operator
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -27,6 +26,7 @@ from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.launching.placement import OnDevice, placed, pointer
 from consan.session.beside import LaunchShape, Memory
+from consan.session.in_clusters import scaled, unit_of
 from consan.session.layouts import name_addresses
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -95,10 +95,7 @@ def _prepare(context: StandinContext, ptx: str, name: str, lowered: dict[str, st
 
 def _entry(function: Function) -> Entry:
     sizes = tuple(param.nbytes for param in function.params)
-    cluster = function.directives.get("reqnctapercluster", (1, 1, 1))
-    extents = tuple(int(extent) for extent in cluster) if isinstance(cluster, tuple) else (1, 1, 1)
-    shape = _dim3(extents)
-    return Entry(sizes, shape, shape if "blocksareclusters" in function.directives else (1, 1, 1))
+    return Entry(sizes, function.required_cluster, unit_of(function))
 
 
 def _dim3(extents: Sequence[Any]) -> Dim3:
@@ -185,13 +182,13 @@ class RawKernel:
         if threads[0] * threads[1] * threads[2] > _MAX_THREADS or shared_mem > self._dynamic:
             raise CUDADriverError("CUDA_ERROR_INVALID_VALUE: invalid argument")
         session: Any = compiled.context.session
-        grid = _dim3(list(map(operator.mul, _dim3(grid), entry.unit)))
+        ctas = scaled(_dim3(grid), entry.unit)
         with session.streams.lock, placed(session) as placement:
             packed = pack(placement.parameters(values, "argument"), entry.sizes, self.name)
             checked = session.launch(
                 compiled.prepared,
                 name,
-                _dim3(grid),
+                ctas,
                 threads,
                 packed,
                 shared=int(shared_mem),
@@ -200,7 +197,7 @@ class RawKernel:
                 address_name=name_addresses(compiled.prepared, name, placement.buffers),
             )
             if checked:
-                shape = LaunchShape(name, _dim3(grid), threads, Memory([], shared=True))
+                shape = LaunchShape(name, ctas, threads, Memory([], shared=True))
                 session.streams.launched(compiled.prepared, shape, current_stream() if stream is None else stream.order)
 
     def compile(self, log_stream: Any = None) -> None:

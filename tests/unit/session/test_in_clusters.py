@@ -7,7 +7,7 @@ from typing import Any
 
 import consan
 from consan.instrument.ptx import parse
-from consan.session.in_clusters import grid_in_ctas, in_ctas
+from consan.session.in_clusters import grid_in_ctas, in_ctas, units_of
 
 SOURCE = """
 extern "C" __global__ void __block_size__((64, 1, 1), (2, 3, 1)) counted(float* x) { x[blockIdx.x] = 1; }
@@ -29,7 +29,9 @@ def test_the_text_that_is_loaded_counts_ctas() -> None:
 def test_grids_of_frameworks() -> None:
     ptx = consan.Kernel(SOURCE, "counted", arch="sm_90").ptx
     prepared: Any = types.SimpleNamespace(plain=ptx, instrumented=types.SimpleNamespace(module=parse(ptx, "k")))
+    prepared.units = units_of(prepared)
     assert grid_in_ctas(prepared, "counted", (5, 2, 1)) == (10, 6, 1)
     assert grid_in_ctas(prepared, "plain", (6, 2, 1)) == (6, 2, 1)
     prepared.plain = ""
+    prepared.units = units_of(prepared)
     assert grid_in_ctas(prepared, "counted", (5, 2, 1)) == (5, 2, 1)
