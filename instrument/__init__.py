@@ -23,7 +23,7 @@ from consan.instrument.passes.header import extend_header, later_target
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
-from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
+from consan.instrument.ptx import Edits, Instruction, Module, parse
 from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, Place, Site, StaticFinding
 

@@ -7,11 +7,10 @@ given here. Stored values are not compared, because a lane does not know which o
 
 from __future__ import annotations
 
-import re
-from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from consan.instrument.isa import MemoryAccess
+from consan.instrument.isa.tiles import Tile, tile_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, shared_address, wide_address, word
 from consan.instrument.record import clusters
@@ -21,54 +20,30 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILY = "wmma"
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-_BITS = {"b1": 1, "s4": 4, "u4": 4, "s8": 8, "u8": 8, "f16": 16, "bf16": 16, "tf32": 32, "f32": 32, "s32": 32, "f64": 64}
 _WIDEST = 16  # bytes of a share
 _NOWHERE = "0xffffffff"  # in place of an address: the lane accesses nothing
 
 
-@dataclass(frozen=True)
-class Tile:
-    """A matrix in memory. `lines`: rows, or columns of a column-major one; `bits`: of an element."""
-
-    lines: int
-    elements: int  # of a line
-    bits: int
-
-    @property
-    def line_bytes(self) -> int:
-        """Bytes of a line."""
-        return self.elements * self.bits // 8
-
-    @property
-    def share(self) -> int:
-        """Bytes that a lane accesses at once."""
-        return min(_WIDEST, self.line_bytes)
-
-    @property
-    def shares(self) -> int:
-        """How many there are."""
-        return self.lines * self.line_bytes // self.share
+def _share(tile: Tile) -> int:
+    """Bytes that a lane accesses at once."""
+    return min(_WIDEST, _line_bytes(tile))
 
 
-def tile_of(work: Work) -> Tile:
-    """The matrix of an instruction, by its opcode."""
-    words = work.row.modifiers(work.instruction.parts)
-    shape = _SHAPE.match(words["shape"])
-    if shape is None or words["type"] not in _BITS:
-        raise Unsupported(work.instruction.opcode)
-    m, n, k = map(int, shape.groups())
-    rows, columns = {"a": (m, k), "b": (k, n)}.get(words.get("matrix", ""), (m, n))
-    lines, elements = (rows, columns) if words["layout"] == "row" else (columns, rows)
-    return Tile(lines, elements, _BITS[words["type"]])
+def _shares(tile: Tile) -> int:
+    """How many shares a matrix has."""
+    return tile.lines * _line_bytes(tile) // _share(tile)
+
+
+def _line_bytes(tile: Tile) -> int:
+    return tile.elements * tile.bits // 8
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """The accesses of a warp to a matrix."""
-    access, tile = work.event.first, tile_of(work)
+    access, tile = work.event.first, tile_of(work.row.modifiers(work.instruction.parts))
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
-    for first in range(0, tile.shares, LANES):
+    for first in range(0, _shares(tile), LANES):
         if access.space != "global":
             _add_shared(kernel, work, access, tile, first)
         if access.space != "shared" and kernel.outer is not None:
@@ -90,9 +65,9 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     snippet.add(f"selp.b32 {address}, {address}, {_NOWHERE}, {executes};")
     place, code = block.hashed(address, snippet)
     kernel.pending += code
-    site = kernel.context.site(kernel.plan, work, access.access, access.space, tile.share)
+    site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
     kind, flags = (Event.READ if access.access == "read" else Event.WRITE), clusters.flags_of(work, access)
-    block.add(TemplateEvent(kind, flags, site.number, tile.share, address_word=place, a=tile.share, b=LANES))
+    block.add(TemplateEvent(kind, flags, site.number, _share(tile), address_word=place, a=_share(tile), b=LANES))
 
 
 def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Tile, first: int) -> None:
@@ -108,15 +83,15 @@ def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Ti
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide}; selp.b32 {guard}, 0, {_NOWHERE}, {executes};")
     place, code = block.unhashed([low, high, guard], snippet)
     kernel.pending += code
-    site = kernel.context.site(kernel.plan, work, access.access, access.space, tile.share)
+    site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
     kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
-    block.add(TemplateEvent(kind, 0, site.number, tile.share, guard_word=place + 2, value_word=place, a=tile.share, b_word=-1))
+    block.add(TemplateEvent(kind, 0, site.number, _share(tile), guard_word=place + 2, value_word=place, a=_share(tile), b_word=-1))
 
 
 def _executes(snippet: Snippet, work: Work, tile: Tile, first: int) -> str:
     """A predicate: the instruction executes, and the lane has a share."""
     lane, found, predicate = snippet.register("b32"), snippet.register("pred"), work.instruction.predicate
-    snippet.add(f"mov.u32 {lane}, %laneid; setp.lt.u32 {found}, {lane}, {tile.shares - first};")
+    snippet.add(f"mov.u32 {lane}, %laneid; setp.lt.u32 {found}, {lane}, {_shares(tile) - first};")
     if predicate is not None:
         own = snippet.register("pred")
         snippet.add(f"not.pred {own}, {predicate.register};" if predicate.negated else f"mov.pred {own}, {predicate.register};")
@@ -127,13 +102,13 @@ def _executes(snippet: Snippet, work: Work, tile: Tile, first: int) -> str:
 def _distance(snippet: Snippet, work: Work, tile: Tile, first: int) -> str:
     """The distance of a lane's share from the beginning of the matrix, in bytes."""
     line, column, stride = snippet.registers("b32", 3)
-    in_line = tile.line_bytes // tile.share
+    in_line = _line_bytes(tile) // _share(tile)
     given = operand_of(work, "stride")
     elements = word(given, snippet, work.instruction.scope) if given is not None else str(tile.elements)
     snippet.add(f"mov.u32 {stride}, {elements}; mul.lo.u32 {stride}, {stride}, {tile.bits}; shr.u32 {stride}, {stride}, 3;")
     snippet.add(f"mov.u32 {line}, %laneid; add.u32 {line}, {line}, {first};")
     snippet.add(f"and.b32 {column}, {line}, {in_line - 1}; shr.u32 {line}, {line}, {in_line.bit_length() - 1};")
-    snippet.add(f"mul.lo.u32 {column}, {column}, {tile.share}; mad.lo.u32 {column}, {line}, {stride}, {column};")
+    snippet.add(f"mul.lo.u32 {column}, {column}, {_share(tile)}; mad.lo.u32 {column}, {line}, {stride}, {column};")
     return column
 
 

@@ -7,15 +7,15 @@ ops_matrix.py. Not handled: matrices of b1.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 
 import numpy as np
 
+from consan.instrument.isa.tiles import extents_of
+
 from .ops_base import Array, DType, Function, Op, Operations, warp
 from .ops_matrix import ACCUMULATORS, ELEMENTS, WARPS, Element, fused, multiply, multiply_integers, saturated
 
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
 _REGISTERS_OF_F16 = 8  # of A and B, whatever the shape
 
 
@@ -39,7 +39,7 @@ def _items(element: Element, columns: int) -> int:
 
 
 def _build(shape: str, types: tuple[str, str, str, str], sums: Function, finish: Callable[[Array], Array] | None = None) -> Op | None:
-    m, n, k = map(int, _SHAPE.match(shape).groups())  # type: ignore[union-attr]
+    m, n, k = extents_of(shape)
     d_type, a_type, b_type, c_type = types
     first, second, accumulator, result = ELEMENTS[a_type], ELEMENTS[b_type], ACCUMULATORS[c_type], ACCUMULATORS[d_type]
     counts = _count(first, a_type, m * k), _count(second, b_type, k * n), m * n // (32 * accumulator.per)

@@ -5,7 +5,6 @@ Not handled: matrices of s4, u4 and b1.
 
 from __future__ import annotations
 
-import re
 from typing import Any
 
 import numpy as np
@@ -14,31 +13,27 @@ import numpy.typing as npt
 from consan.backends.cpu.decode.operands import DecodeContext, Steps, flatten
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.state.wave import WARP
+from consan.instrument.isa.tiles import tile_of
 
 from .access import locator, space_of
 from .lanes import active_warps
 from .matrix import require_whole_warps
 
 Array = npt.NDArray[Any]
-_SHAPE = re.compile(r"m(\d+)n(\d+)k(\d+)$")
-_BYTES = {"s8": 1, "u8": 1, "f16": 2, "bf16": 2, "tf32": 4, "f32": 4, "s32": 4, "f64": 8}
 
 
 class _Matrix:
     """The elements of a matrix in memory, row by row."""
 
     def __init__(self, context: DecodeContext, address: Any, access: str) -> None:
-        words, operands = context.modifiers, context.instruction.operands
-        m, n, k = map(int, _SHAPE.match(words["shape"]).groups())  # type: ignore[union-attr]
-        rows, columns = {"a": (m, k), "b": (k, n)}.get(words.get("matrix", ""), (m, n))
-        if words["type"] not in _BYTES:
+        tile, operands = tile_of(context.modifiers), context.instruction.operands
+        if tile.bits % 8:
             raise context.unsupported()
-        self.nbytes, self.context = _BYTES[words["type"]], context
+        self.nbytes, self.context = tile.bits // 8, context
         self.found = locator(context, space_of(context), address, self.nbytes, access)
-        row, column = np.divmod(np.arange(rows * columns), columns)
-        by_row = words["layout"] == "row"
-        self.line, self.place = (row, column) if by_row else (column, row)
-        self.default = columns if by_row else rows
+        row, column = np.divmod(np.arange(tile.rows * tile.columns), tile.columns)
+        self.line, self.place = (row, column) if tile.by_row else (column, row)
+        self.default = tile.elements
         self.stride = context.source(operands[2], "b32") if len(operands) > 2 else None
         self.register = "b64" if self.nbytes == 8 else "b32"
 
