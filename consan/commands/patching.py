@@ -6,14 +6,13 @@ A patch is one of the CUDA source if all verified fixes are whole lines of it, e
 from __future__ import annotations
 
 import argparse
-import math
 import sys
 import time
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan._errors import ConsanError, NotSupported
+from consan._errors import ConsanError
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
@@ -22,6 +21,8 @@ from consan.reports.patches import diff, fixed, is_patch, patched
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
+
+_SHORTEST = 1e-3  # seconds of a time limit
 
 
 def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
@@ -33,21 +34,16 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
     if report.device != "cpu" or requested.module is None or report.exit:
         return report
-    executed, ends = 0, requested.ends
+    executed = 0
 
     def run(ptx: str, seed: int) -> Report:
         nonlocal executed
-        left = ends - time.monotonic()
-        if left <= 0:
-            raise NotSupported("the time is over")  # this repair is not tried
-        limited = args if left == math.inf else argparse.Namespace(**(vars(args) | {"timeout": left}))
-        found, instructions = requested.again(limited, ptx, seed)
+        left = None if args.timeout is None else max(requested.ends - time.monotonic(), _SHORTEST)
+        found, instructions = requested.again(argparse.Namespace(**(vars(args) | {"timeout": left})), ptx, seed)
         executed += instructions
         return found
 
-    if ends <= time.monotonic():
-        return report
-    search = Reruns(requested.module, run, requested.block, requested.cluster, lambda: executed)
+    search = Reruns(requested.module, run, requested.block, requested.cluster, lambda: executed, ends=requested.ends)
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
             return search.confirmed(report)

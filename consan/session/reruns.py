@@ -3,13 +3,15 @@ not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of 20
 schedules, or three of a large kernel. Findings are compared by their places in the source, which
-edits do not move. The search is bounded by work, not by time, so that a slow machine finds the same.
+edits do not move. The search is bounded by work, so that a slow machine finds the same, and by `--timeout` where one is given.
 """
 
 from __future__ import annotations
 
 import contextlib
 import itertools
+import math
+import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
@@ -48,7 +50,10 @@ _Name = tuple[Any, ...]
 
 @dataclass
 class Reruns:
-    """The search. `block`, `cluster`: of the launch. `executed`: instructions that the runs have executed, over all threads."""
+    """The search. `block`, `cluster`: of the launch. `executed`: instructions that the runs have executed, over all threads.
+
+    `ends`: when it must end (time.monotonic).
+    """
 
     module: Module
     run: Run
@@ -56,6 +61,7 @@ class Reruns:
     cluster: tuple[int, int, int]
     executed: Callable[[], int] = lambda: 0
     good: list[tuple[VerifiedFix, frozenset[_Name]]] = field(default_factory=list)
+    ends: float = math.inf
     _characters: int = 0
 
     def confirmed(self, report: Report) -> Report:
@@ -80,7 +86,11 @@ class Reruns:
 
     @property
     def _spent(self) -> bool:
-        return self._characters > MOST_TEXT or self.executed() > MOST_INSTRUCTIONS
+        return self._characters > MOST_TEXT or self.executed() > MOST_INSTRUCTIONS or self._is_late
+
+    @property
+    def _is_late(self) -> bool:
+        return time.monotonic() >= self.ends
 
     def _search(self, text: TextPlaces, finding: Finding, found: frozenset[_Name]) -> None:
         seen: set[tuple[Edit, ...]] = set()
@@ -110,6 +120,8 @@ class Reruns:
         for seed in range(SCHEDULES):
             if seed == FEWEST_SCHEDULES and self._is_large(ptx, self.executed() - begin):
                 break
+            if self._is_late:
+                return None
             self._characters += len(ptx)
             try:
                 report = self.run(ptx, seed)
