@@ -105,9 +105,7 @@ def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
 @no_collection()
 def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
     """A text for the host on the virtual machine. It is unloaded with the text."""
-    while ENDED:
-        backend, handle = ENDED.pop()
-        backend.unload(handle)
+    _unload_ended()
     if not text.loaded:
         backend = _host(machine)
         handle = backend.load(text.ptx)
@@ -117,9 +115,18 @@ def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
     return backend, handle
 
 
+def _unload_ended() -> None:
+    while True:
+        try:
+            backend, handle = ENDED.pop()
+        except IndexError:  # also where another thread has taken the last one
+            return
+        backend.unload(handle)
+
+
 @functools.cache
 def _host(machine: Callable[[], Any]) -> Any:
-    """One machine for all texts: each takes address space, of which a process has room for some hundred machines."""
+    """The virtual machine of all texts. Each machine reserves 256 GiB of address space, so a process can have a few hundred."""
     return machine()
 
 
