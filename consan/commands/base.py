@@ -43,7 +43,6 @@ def remark(text: Callable[[], str]) -> None:
 
 def warn_of_the_cache() -> None:
     """Say why nothing is kept, if that is so: the verdict is the same, but each run repeats the work."""
-    from consan.toolchain.cache import CACHE  # late: --help needs no cache
-
-    if CACHE.problem is not None:
-        print(visible_lines(f"consan: warning: nothing is kept in the cache: {CACHE.problem}"), file=sys.stderr)
+    module = sys.modules.get("consan.toolchain.cache")  # not imported: --help needs no cache
+    if module is not None and module.CACHE.problem is not None:
+        print(visible_lines(f"consan: warning: nothing is kept in the cache: {module.CACHE.problem}"), file=sys.stderr)

@@ -10,13 +10,13 @@ Not followed, so no data: values that pass local memory or a call, and elements 
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator
 
 from consan.instrument.isa import MemoryAccess, hands_on, is_of_reals, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Key, guard_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
+from consan.instrument.record.uses import destinations, union
 
 _OUTER, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide
@@ -25,7 +25,7 @@ _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory,
 def loads_of_data(function: Function) -> frozenset[int]:
     """The starts of the relaxed loads that give data."""
     loads = [each for each in function.instructions() if _is_load(each)]
-    goes = _ways(function) if loads else {}
+    goes = destinations(function, _used) if loads else {}
     return frozenset(each.start for each in loads if {goes.get(key, 0) for key in written(each)} == {_STORED})
 
 
@@ -35,21 +35,6 @@ def _is_load(instruction: Instruction) -> bool:
         return False
     event = row.event(instruction)
     return event.first.is_strong and event.first.space in _OUTER and event.first.count == 1 and not event.orders
-
-
-def _ways(function: Function) -> dict[Key, int]:
-    """Where the value of each register goes."""
-    goes, makers, pending = defaultdict[Key, int](int), defaultdict[Key, list[Instruction]](list), list(function.instructions())
-    for instruction in pending:
-        for key in written(instruction):
-            makers[key].append(instruction)
-    while pending:
-        instruction = pending.pop()
-        for key, ways in _used(instruction, goes):
-            if ways & ~goes[key]:
-                goes[key] |= ways
-                pending += makers[key]
-    return goes
 
 
 def _used(instruction: Instruction, goes: dict[Key, int]) -> Iterator[tuple[Key, int]]:
@@ -67,9 +52,7 @@ def _passed(instruction: Instruction, goes: dict[Key, int]) -> int:
     """Where the result of an instruction goes; elsewhere, unless the instruction only hands on what it takes."""
     if not hands_on(instruction):
         return _ELSEWHERE
-    ways = 0
-    for key in written(instruction):
-        ways |= goes[key]
+    ways = union(goes, written(instruction))
     return ways & ~_SHOWN | _STORED if ways & _SHOWN and is_of_reals(instruction) else ways
 
 

@@ -120,7 +120,7 @@ class RecordedPolls:
         return f"{forward}{back}mov.b32 {_LAST}, {len(self.starts)};\n"
 
     def keep(self, snippet: Snippet, register: str, pieces: list[str]) -> None:
-        """Keep up to eight words in one of the registers of polls: what tells the value from others where it has more than two."""
+        """Keep a value of up to eight words in one 64-bit register of polls: up to two words as they are, more words as a hash."""
         if self.current is None:
             return
         halves = [pieces[at : at + 2] for at in range(0, len(pieces), 2)]

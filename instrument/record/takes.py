@@ -6,8 +6,8 @@ Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.a
 copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wmma` (wmma.py), `wgmma`, `tcgen05`, cluster launch control, barriers of a
 CTA, of a warp and of a cluster, warp-synchronous instructions, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
-and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, of which each round
-would be written down.
+and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of
+such a loop would fill the log.
 
 Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
 between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.

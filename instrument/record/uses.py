@@ -9,7 +9,8 @@ All writes to one register count as one value, so an unused load may count as us
 from __future__ import annotations
 
 from collections import Counter, defaultdict
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
+from types import MappingProxyType
 
 from consan.instrument.isa import computes, flow_of, lookup
 from consan.instrument.isa.roles import names
@@ -30,7 +31,7 @@ def stores_of_values(function: Function) -> dict[int, int]:
     if loads:
         goes = _ways(function, found, _skips(graph_of(function)))
         for load in loads:
-            mask = _union(goes, written(load))
+            mask = union(goes, written(load))
             found[load.start] = 0 if mask & _ELSEWHERE else mask
     return found
 
@@ -61,17 +62,33 @@ def _between(graph: Graph, number: int, join: int | None) -> set[int]:
 
 def _ways(function: Function, stores: dict[int, int], skips: dict[int, tuple[Key, ...]]) -> dict[Key, int]:
     """The stores that the value of each register goes into, or elsewhere."""
+
+    def used(instruction: Instruction, goes: dict[Key, int]) -> Iterator[tuple[Key, int]]:
+        skipped = skips.get(instruction.start)
+        return _used(instruction, goes, stores, _ELSEWHERE if skipped is None else union(goes, skipped))
+
+    return destinations(function, used, skips)
+
+
+def destinations(
+    function: Function,
+    used: Callable[[Instruction, dict[Key, int]], Iterator[tuple[Key, int]]],
+    depends: Mapping[int, tuple[Key, ...]] = MappingProxyType({}),
+) -> dict[Key, int]:
+    """Where the value of each register goes, as bits: backward dataflow.
+
+    `used`: the registers that an instruction reads with their bits, given those found so far. `depends`: by the start of an instruction,
+    registers besides its results whose bits its own depend on.
+    """
     goes, makers, pending = defaultdict[Key, int](int), defaultdict[Key, list[Instruction]](list), list(function.instructions())
     for instruction in pending:
-        for key in (*written(instruction), *skips.get(instruction.start, ())):
+        for key in (*written(instruction), *depends.get(instruction.start, ())):
             makers[key].append(instruction)
     while pending:
         instruction = pending.pop()
-        skipped = skips.get(instruction.start)
-        guarded = _ELSEWHERE if skipped is None else _union(goes, skipped)
-        for key, mask in _used(instruction, goes, stores, guarded):
-            if mask & ~goes[key]:
-                goes[key] |= mask
+        for key, bits in used(instruction, goes):
+            if bits & ~goes[key]:
+                goes[key] |= bits
                 pending += makers[key]
     return goes
 
@@ -86,7 +103,7 @@ def _used(instruction: Instruction, goes: dict[Key, int], stores: dict[int, int]
     if instruction.start in stores and (row := lookup(instruction.parts)) is not None:
         source = row.event(instruction).operand("src")
         values = Counter(names(source) if source is not None else ())
-    others = _union(goes, written(instruction)) if computes(instruction) else _ELSEWHERE
+    others = union(goes, written(instruction)) if computes(instruction) else _ELSEWHERE
     for name in every:
         if values[name]:
             yield key_of(instruction.scope, name), stores[instruction.start]
@@ -103,7 +120,8 @@ def _weak(function: Function, family: str) -> Iterator[Instruction]:
                 yield instruction
 
 
-def _union(goes: dict[Key, int], keys: tuple[Key, ...]) -> int:
+def union(goes: dict[Key, int], keys: tuple[Key, ...]) -> int:
+    """The bits of several registers."""
     mask = 0
     for key in keys:
         mask |= goes[key]

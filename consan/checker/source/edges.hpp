@@ -163,13 +163,14 @@ class Edges {
         }
         Clocks &clocks = views_.clocks(access.unit);
         Past past = clocks.release(access.thread);
-        if (access.order & GIVES) own.releases[access.address] = {views_.publish(access.unit, access.thread, KNOWN, past, access.site), access.scope, access.site};
+        auto published = [&](Layer layer) { return views_.publish(access.unit, access.thread, layer, past, access.site); };
+        if (access.order & GIVES) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
         auto released = own.releases.find(access.address);
         if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
             if (fence.moment.number) carry(carried, access, KNOWN, fence);
-        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {views_.publish(access.unit, access.thread, BEHIND_SC, past, access.site), SYS_SCOPE, access.site});
-        carry(carried, access, LOOSE, {views_.publish(access.unit, access.thread, LOOSE, past, access.site), access.scope, access.site});
+        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {published(BEHIND_SC), SYS_SCOPE, access.site});
+        carry(carried, access, LOOSE, {published(LOOSE), access.scope, access.site});
     }
 
     void note_narrow(u32 unit, u32 thread, Thread &own, const Event &event) {
