@@ -157,6 +157,8 @@ def _name(found: Found, module: ModuleSites, touched: tuple[int, int]) -> str:
 
 def action_of(site: Site) -> AsyncInfo | None:
     """The asynchronous operation that an instruction starts, if it is one."""
+    if site.opcode.startswith("st.bulk"):  # a weak store of the thread
+        return None
     if site.opcode.startswith(("st.async", "red.async")):
         return AsyncInfo("st.async")
     word = _OPERATION_OF_SITE.get((site.family, site.access in ("write", "rmw") or site.family == "cp.async"))

@@ -1,7 +1,8 @@
 """`consan run`: runs a program with every kernel that it compiles or loads sanitized.
 
 A run with findings or gaps is always stored as JSON, so that it can be shown in another form without a second run. A clean
-run is stored only if -o names a file.
+run is stored only if -o names the file. -o with the suffix of another format writes that form beside it. Where a report that is not text
+goes to the standard output, what the program prints goes to the standard error.
 A report is written even if the program fails. Its status is kept, but violations override it (tutorials/guide/reports.md).
 """
 
@@ -14,20 +15,22 @@ import re
 import shutil
 import sys
 import tempfile
-from collections.abc import Iterator
-from dataclasses import replace
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from consan import options
-from consan._errors import ConsanError, ExitCode, UsageError
+from consan._errors import ConsanError, ExitCode
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep, settled
 from consan.files import check_writable
 from consan.process import children
+from consan.process.apart import send_output_to_errors
 from consan.process.program import PythonProgram, add_words, drop_dashes, find_native, find_program, run_program
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
+from consan.reports import render
 from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict import exit_status
@@ -35,6 +38,18 @@ from consan.session.opening import open_session
 
 if TYPE_CHECKING:
     from consan.session.session import Session
+
+
+@dataclass(frozen=True)
+class _Output:
+    """Where the report goes."""
+
+    printed: str  # the format on the standard output
+    stored: str  # the file of the run, which is JSON
+    wanted: bool  # the user has named that file
+    form: str  # the format of `file`
+    file: str | None
+    undo: Callable[[], None]  # gives the standard output back
 
 
 class RunCommand:
@@ -52,24 +67,21 @@ class RunCommand:
         drop_dashes(args)
         native = find_native(args)
         program = native or find_program(args)
-        # The report is printed; -o names the stored run, which is always JSON.
-        chosen = choose_format(args.format, None)
-        stored = stored_name(args.output) or default_name(program.label)
-        check_writable(stored)
+        out = _output(args, program.label)
         if native is not None:
             from consan.native.run import run_native  # late: --help needs no session
 
             status, report, places = run_native(native, args)
-            return _reported(settled(report, places, args.rules, status), args, chosen, stored)
+            return _reported(settled(report, places, args.rules, status), args, out)
         assert isinstance(program, PythonProgram)
         with _folder() as folder:
             ended = supervise(folder) if args.whole_process and folder.is_dir() and can_supervise() else None
             if ended is not None:
-                return ended.status if ended.spoke else _reported(_left(ended, folder, args), args, chosen, stored)
+                return ended.status if ended.spoke else _reported(_left(ended, folder, args), args, out)
             with speaking(folder) as own:
                 made, failure, own.status = _sanitized(program, args, folder)
                 if made is not None:
-                    own.status = _reported(made, args, chosen, stored, failure)
+                    own.status = _reported(made, args, out, failure)
             return own.status
 
 
@@ -99,18 +111,33 @@ def _left(ended: Ended, folder: Path, args: argparse.Namespace) -> Report:
     return settled(children.left(folder, ended.pid, f"the program {how}", args.seed), (), args.rules, ended.status)
 
 
-def _reported(report: Report, args: argparse.Namespace, chosen: str, stored: str, failure: ConsanError | None = None) -> int:
+def _output(args: argparse.Namespace, label: str) -> _Output:
+    """Where the report of a program goes. Raises UsageError for a suffix of no format, and for a file that cannot be written."""
+    form, printed = choose_format(None, args.output), choose_format(args.format, None)
+    named = Path(args.output or "").suffix.lower() in ("", ".json")
+    stored = args.output if named and args.output else default_name(label)
+    file = None if named else args.output
+    for name in filter(None, (stored, file)):
+        check_writable(name)
+    undo = send_output_to_errors() if printed != "text" else lambda: None
+    return _Output(printed, stored, named and args.output is not None, form, file, undo)
+
+
+def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: ConsanError | None = None) -> int:
     """Store and print the report. Returns the exit status."""
     report = replace(report, command=("consan", *args.argv))
     report = replace(report, status=exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete))
+    out.undo()
     _replace_closed_output()
-    wanted = args.output is not None or report.findings or report.verdict == INCOMPLETE
-    kept = bool(wanted) and keep(stored, dumps(report))
-    deliver(report, chosen, None, stored=stored if kept else None, notes=args.notes, timeline=args.timeline)
-    if chosen != "text" and kept and not args.quiet:
-        print(f"consan: stored run: {stored}; next: consan report {stored}", file=sys.stderr)
+    wanted = out.wanted or report.findings or report.verdict == INCOMPLETE
+    kept = bool(wanted) and keep(out.stored, dumps(report))
+    shown = {"notes": args.notes, "timeline": args.timeline}
+    deliver(report, out.printed, None, stored=out.stored if kept else None, **shown)
+    if out.printed != "text" and kept and not args.quiet:
+        print(f"consan: stored run: {out.stored}; next: consan report {out.stored}", file=sys.stderr)
+    written = out.file is None or keep(out.file, render(report, out.form, **shown))
     _after_failure(failure, report.exit)
-    return report.status or (0 if kept or not wanted else int(ExitCode.USAGE))
+    return report.status or (0 if written and (kept or not wanted) else int(ExitCode.USAGE))
 
 
 def _replace_closed_output() -> None:
@@ -149,13 +176,6 @@ def _folder() -> Iterator[Path]:
     finally:
         if os.getpid() == process:
             shutil.rmtree(folder, ignore_errors=True)
-
-
-def stored_name(output: str | None) -> str | None:
-    """The file that -o names. Raises UsageError for a suffix other than JSON's."""
-    if output is not None and Path(output).suffix.lower() not in ("", ".json"):
-        raise UsageError(f"-o {output}: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o {output}")
-    return output
 
 
 def default_name(label: str) -> str:

@@ -15,6 +15,7 @@ import argparse
 import json
 import os
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -122,13 +123,16 @@ def _seeds(text: str) -> range:
     return range(low, high + 1)
 
 
-def _tolerance(option: str, text: str) -> float:
+def _tolerance(option: str, text: str, expect: Sequence[str]) -> float:
+    """A tolerance of the results that `--expect` names: others are compared as they are, bit for bit."""
     try:
         value = float(text)
     except ValueError:
         value = -1.0
     if not 0 <= value < float("inf"):
         raise UsageError(f"{option}: expected a number that is not negative, got '{text}'")
+    if value and not expect:
+        raise UsageError(f"{option} needs --expect: without it runs are compared with each other, bit for bit")
     return value
 
 
@@ -197,7 +201,7 @@ def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
         file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
         ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
-        rtol=_tolerance("--rtol", args.rtol), atol=_tolerance("--atol", args.atol),
+        rtol=_tolerance("--rtol", args.rtol, expect), atol=_tolerance("--atol", args.atol, expect),
         device=backend.choice, policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
         shadow_memory=args.shadow_memory, assembly=args.assembly,
         engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, sample=args.sample,

@@ -32,7 +32,7 @@ _ROWS: Final = 8  # of results in the table; the document has all
 _STYLES: Final = {"error": "bold red", "warning": "bold yellow", "note": "bold blue"}
 _REFERENCES: Final = {
     "expected": "right: what --expect says",
-    "majority": "right: what more than half of the runs gave (nothing else says what is right)",
+    "majority": "right: what more than half of the runs gave, bit for bit (nothing else says what is right)",
     "status": "right: exit status 0",
     "none": "no result has a majority: nothing says what is right",
 }

@@ -226,6 +226,7 @@ ERRORS = {
     f"--keep-histories --engine record {GIVEN}": "--keep-histories: stress keeps no histories",
     "--format html flaky.cu": "stress knows text and json",
     f"--rtol -1 {GIVEN}": "--rtol: expected a number that is not negative",
+    f"--rtol 1e-5 {GIVEN}": "--rtol needs --expect: without it runs are compared with each other, bit for bit",
     "flaky.cu --grid 1 --block 64 --arg i32[64]=zeros": "exchange takes 2 arguments",
     f"{GIVEN} --seed x": "--seed: expected a whole number",
     f"{GIVEN} --kernel-name kns=other": "--kernel-name kns=other leaves out exchange, the only kernel that is launched",

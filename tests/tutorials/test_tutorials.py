@@ -94,6 +94,16 @@ def test_command_of_the_readme(folder: Path, command: str, tmp_path: Path) -> No
         assert re.search(r"^0 of \d+ numbers are wrong", done.stdout, re.MULTILINE), done.stdout
 
 
+def test_the_wait_is_missing_for_some_sizes_only(tmp_path: Path) -> None:
+    """Tutorial 2 with k = 64: the late copies go where the epilogue does not write. They are still in flight at the end."""
+    folder = next(folder for folder in FOLDERS if folder.name.startswith("02"))
+    command = _check_of(folder).replace("i32=96", "i32=64").replace("f32[3072]", "f32[2048]")
+    copy, out = _copy(folder, tmp_path), tmp_path / "report.json"
+    assert _run(command, copy, "--format", "json", "-o", str(out)).returncode == 66
+    assert [finding["kind"] for finding in json.loads(out.read_text())["findings"]] == ["lifetime"]
+    assert _run(command.replace("exercise", "solution"), copy).returncode == 0
+
+
 @pytest.mark.slow
 @pytest.mark.timeout(1200)  # a minute on an idle machine of two cores
 def test_triage_walks_to_the_missing_wait(tmp_path: Path) -> None:

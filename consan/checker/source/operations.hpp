@@ -247,10 +247,11 @@ class Operations {
         return !load.informed || mbarriers_.nothing_since(thread, load.phase, seen, time);
     }
 
-    // A load that comes behind an unordered read: a race, or a wait that is missing.
+    // A load that comes behind an unordered read: a race, or a wait that is missing. Then the read is of what the load brings, as it is where
+    // the read comes second.
     void name(Record &found, const Operation &load, u32 reader, u32 time) const {
         if (!load.by_phase() || found.hazard != WAR || overtakes(load, reader, time)) return;
-        found.kind = MISSING_WAIT;
+        found.kind = MISSING_WAIT, found.hazard = RAW;
         found.reason = why(load, reader, false);
         describe(found, load, reader);
     }

@@ -212,6 +212,25 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
     assert not list(here.glob("consan-*"))
 
 
+def test_o_with_the_suffix_of_another_format_writes_that_form_too(
+    here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert consan(monkeypatch, "-o", "page.html", "-c", "pass") == 0
+    assert "verdict: clean" in capsys.readouterr().out
+    assert (here / "page.html").read_text().startswith("<!doctype html>")
+    assert not list(here.glob("*.json"))
+
+
+def test_the_output_of_the_program_stays_out_of_a_report_for_programs(here: Path) -> None:
+    """Its processes' too, and where the program ends outside of Python, so that the supervisor reports."""
+    for ending in ("", "; os._exit(3)"):
+        code = f"import os, subprocess; print('own', flush=True); subprocess.run(['echo', 'child']){ending}"
+        words = [sys.executable, "-m", "consan", "run", "--device", "cpu", "--format", "json", "-c", code]
+        done = subprocess.run(words, cwd=here, capture_output=True, text=True, check=False)
+        assert json.loads(done.stdout)["schema"] == "consan.report/1"
+        assert done.stderr.startswith("own\nchild\n")
+
+
 @pytest.mark.parametrize(
     ("words", "message"),
     [
@@ -227,8 +246,9 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
         ),
         (["-o", ".", "-c", "open('ran', 'w')"], "cannot write .: it is a folder"),
         (
-            ["-o", "r.html", "-c", "open('ran', 'w')"],
-            "-o r.html: a run is stored as JSON; name it .json, and make other forms with consan report FILE -o r.html",
+            ["-o", "r.htmx", "-c", "open('ran', 'w')"],
+            "r.htmx: no format has the suffix '.htmx'; use one of .json, .sarif, .html, .htm, .txt, .log, or say --format"
+            "; did you mean .htm?",
         ),
         (["k.cu"], "k.cu holds kernels, and no Python program; launch one with consan check k.cu"),
         (["k.ptx", "x"], "k.ptx holds kernels, and no Python program; launch one with consan check k.ptx"),

@@ -18,6 +18,7 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.kinds import KINDS
 from consan.reports.model import AsyncInfo, Finding
+from consan.reports.sides import action_of, role_of_site
 from consan.reports.waiters import Waiter, deadlock_of
 
 SITES = [
@@ -250,3 +251,9 @@ def test_a_waiter_of_the_virtual_machine_makes_the_same_deadlock() -> None:
     machine = deadlock_of("k", [Waiter(block=(0, 0, 0), warp=2, lanes=0, why="barrier", threads=0, barrier=3, arrived=0, expected=0)])
     assert record.waiters == machine.waiters
     assert (record.kind, record.message, record.fix) == (machine.kind, machine.message, machine.fix)
+
+
+@pytest.mark.parametrize(("opcode", "role"), [("st.bulk.weak.shared::cta", "write"), ("cp.async.bulk.shared::cluster.global", "bulk load")])
+def test_st_bulk_is_a_store_of_its_thread(opcode: str, role: str) -> None:
+    site = Site(1, "k", opcode, "bulk", "write", "shared", 4, 1, opcode)
+    assert role_of_site(site, action_of(site)) == role
