@@ -1,10 +1,11 @@
 """wgmma: decoding, and when a product lands (PTX ISA, "wgmma.mma_async", "wgmma.fence", "commit_group", "wait_group").
 
 The product of a warpgroup is that of its four warps: each owns 16 rows of D and reads the same rows of A and all of B, so an
-operation lands warp by warp, when a wait of that warp covers it or at any other moment that the seed picks (copies.py). It
+operation lands warp by warp, when a wait of the warpgroup covers it or at any other moment that the seed picks (copies.py). It
 reads all of its operands and the accumulators when it lands, and lands after the earlier products of its warp: a program that
 does not wait computes with old values, and reads old values. A write to an accumulator in flight is lost when the product lands.
-A wait of one warp ends when all warps of its warpgroup have issued what it waits for: all of them have to execute each wgmma.
+A wait of one warp ends when all warps of its warpgroup have issued what it waits for: all of them have to execute each wgmma. The
+groups that it covers are then complete for all four ("per warpgroup", ISA 9.7.15.7; SEMANTICS D12).
 
 One exception makes compiled code work: `mov` between registers. A compiler renames accumulators at will (copies around
 `asm` operands and at the ends of loops), and the assembler removes such copies or waits for their source. A `mov` from a
@@ -120,7 +121,7 @@ def _wait(context: DecodeContext) -> Step:
     if not isinstance(count, Immediate):
         raise context.unsupported(count.text)
     pending = int(count.value)
-    return selective(lambda sel: plan.copies.wait(ids[sel], pending, FAMILY))
+    return selective(lambda sel: plan.copies.wait_together(ids[sel], pending, FAMILY))
 
 
 def _fence(_context: DecodeContext) -> Step:

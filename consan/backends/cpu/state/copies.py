@@ -199,13 +199,16 @@ class AsyncCopies:
 
     def ahead(self, family: str) -> Bools:
         """Per warp, whether it has committed more groups than another live warp of its warpgroup."""
-        wave, commits = self.wave, self.committed(family)
+        wave, commits, group = self.wave, self.committed(family), self._warpgroups()
         own, live = commits[wave.slots[:, 0]], wave.warp_live > 0
-        warps = np.arange(wave.warps)
-        group = warps // wave.warps_per_cta * wave.warps_per_cta + warps % wave.warps_per_cta // 4 * 4  # its first warp
         least = np.full(wave.warps, NEVER)
         np.minimum.at(least, group[live], own[live])
         return np.asarray(own > least[group])
+
+    def _warpgroups(self) -> Lanes:
+        """Per warp, the first warp of its warpgroup."""
+        warps, size = np.arange(self.wave.warps), self.wave.warps_per_cta
+        return warps // size * size + warps % size // 4 * 4
 
     def tick(self, step: int) -> None:
         """Land what the schedule makes due by `step`."""
@@ -232,13 +235,24 @@ class AsyncCopies:
 
         `read`: only their source reads must be done.
         """
+        if self.flying:
+            self._wait(lanes, None if pending is None else self.committed(family) - pending, family, read)
+
+    def wait_together(self, lanes: Lanes, pending: int, family: str) -> None:
+        """The same where an operation is one of whole warpgroups: what a warp has waited for is complete for all four."""
         if not self.flying:
             return
-        committed = self.committed(family)
+        groups, warps = self._warpgroups(), self.wave.warp_of
+        ends = np.zeros(self.wave.warps, np.int64)
+        np.maximum.at(ends, groups[warps[lanes]], self.committed(family)[lanes] - pending)
+        self._wait(np.arange(self.wave.lanes), ends[groups[warps]], family, False)
+
+    def _wait(self, lanes: Lanes, ends: Array | None, family: str, read: bool) -> None:
+        """Land the operations of `lanes` in groups before `ends`, which is per lane."""
         for serial, operation in self._of(family):
             due = self._inside(operation, lanes)
-            if pending is not None:
-                due &= operation.group < committed[operation.lanes] - pending
+            if ends is not None:
+                due &= operation.group < ends[operation.lanes]
             if not due.any():
                 continue
             if read and operation.splits:
