@@ -282,6 +282,17 @@ def test_operands_are_read_when_the_product_lands(small: tuple[Array, Array]) ->
     assert found.any(), "a register of A was written before the wait"
 
 
+@SEEDS
+def test_a_wait_of_one_warp_covers_what_the_others_have_of_the_product(seed: int, small: tuple[Array, Array]) -> None:
+    """A group is one "per warpgroup" (ISA 9.7.15.7), so the warp that has waited may free the operand."""
+    image, exact = small
+    stores = "".join(f"st.shared.v4.b32 [%t20+{16 * i}], {{%t21, %t21, %t21, %t21}};" for i in range(4))
+    clear = f"setp.gt.u32 %p1, %t0, 31; @%p1 bra SKIP; shl.b32 %t20, %t0, 6; add.u32 %t20, %t20, smem; mov.b32 %t21, 0; {stores} SKIP:"
+    np.testing.assert_array_equal(
+        four(ONCE + COMMIT + "setp.gt.u32 %p1, %t0, 31; @%p1 bra OTHERS;" + WAIT + "OTHERS:" + clear + WAIT, image, seed), exact
+    )
+
+
 def test_writing_an_accumulator_in_flight_is_lost(small: tuple[Array, Array]) -> None:
     image, exact = small
     scaled = mma(8, HALF, "%g1", "%g2", scale_d="0", constants="1, 1, 0, 0")
