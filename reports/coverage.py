@@ -71,7 +71,7 @@ def _state(kernel: KernelSummary) -> str:
         EXCLUDED: GLOBAL_MEMORY in kernel.excluded,
         CHECKED: not any(_writes(kernel)),
         NOT_CHECKED: not kernel.global_checked,
-        SAMPLED: kernel.global_checked < kernel.launches,
+        SAMPLED: kernel.global_checked < kernel.launches or bool(kernel.global_gaps),
         PROVEN: proven,
     }
     return next((state for state, holds in states.items() if holds), CHECKED)

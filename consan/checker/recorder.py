@@ -28,7 +28,8 @@ from consan.checker.launch import Launch
 from consan.checker.memory import SMALLER, LogMemory
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.replay import MOST_SHARED, History, Level, Replayed, Status, Tables, replay
+from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
+from consan.checker.shares import AT_ONCE, read_units, spread
 from consan.checker.stops import Stop
 from consan.checker.uniting import Key, forward, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
@@ -84,6 +85,7 @@ class Checked:
     deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
     stands: tuple[Stand, ...] = ()  # where they were
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
+    share: str = ""  # which CTAs were compared there, if not all
     overtaken: bool = False  # see replay.py
     kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history
@@ -146,8 +148,6 @@ class Known:
 
 Histories = dict[tuple[object, ...], Known]
 _MOST_KNOWN = 1 << 14
-_AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
-_SHORT_LOG = 1 << 20  # bytes
 
 
 def check(
@@ -200,14 +200,9 @@ def check(
     return Checked(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
         deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
-        outer=outer, overtaken=checker.overtaken, kept=None if outer else checker.kept,
+        outer=outer, share=checker.share, overtaken=checker.overtaken, kept=None if outer or checker.share else checker.kept,
         by_address=checker.by_address,
     )  # fmt: skip
-
-
-def spread(units: int, count: int) -> frozenset[int]:
-    """`count` numbers out of so many, at equal distances; all if there are fewer."""
-    return frozenset(number * units // count for number in range(count)) if count < units else frozenset(range(units))
 
 
 @dataclass
@@ -222,6 +217,7 @@ class _Checker:
     earlier: Earlier | None
     keep: bool = False
     kept: Kept | None = None
+    share: str = ""  # of the CTAs whose global memory was compared, if not all
     recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
@@ -239,8 +235,8 @@ class _Checker:
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
-        for at in range(0, len(groups), _AT_ONCE):
-            some = groups[at : at + _AT_ONCE]
+        for at in range(0, len(groups), AT_ONCE):
+            some = groups[at : at + AT_ONCE]
             if self.patience.over(at, len(groups)):
                 self._give_up(sum(len(group.members) for group in groups[at:]))
                 return
@@ -286,8 +282,8 @@ class _Checker:
         if known is not None and not (known.by_address or self.exhaustive):
             self._add(group.members[0], len(group.members), known)
             return
-        for at in range(0, len(members), _AT_ONCE):
-            units = members[at : at + _AT_ONCE]
+        for at in range(0, len(members), AT_ONCE):
+            units = members[at : at + AT_ONCE]
             if self.patience.over(at, len(members)):
                 self._give_up(len(members) - at)
                 return
@@ -344,16 +340,21 @@ class _Checker:
         return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
-        """Check global memory, and if `whole` shared memory too; returns what was not checked."""
-        histories, nbytes = list[History](), 0
-        while (first := len(histories)) < grouped.units:
-            short = 0 < nbytes < first * _SHORT_LOG
-            histories += self.launch.histories(range(first, min(first + (_MANY_AT_ONCE if short else _AT_ONCE), grouped.units)))
-            nbytes = sum(history.log.nbytes for history in histories)
-            if nbytes > self._most_bytes or histories[-1].shared_bytes > MOST_SHARED:
-                return self._too_large(grouped.units, whole=whole)
-        if not histories:
+        """Check global memory, and if `whole` shared memory too; returns what was not checked.
+
+        Where no CTA waits for another one, a share of them is compared if the logs of all are too long.
+        """
+        if not grouped.units:
             return ()
+        found = read_units(self.launch.histories, grouped.units, self._most_bytes, shares=mode is not Mode.SYNCED)
+        if found is None:
+            return self._too_large(grouped.units, whole=whole)
+        if len(found) < grouped.units:
+            each = self.collected.unit_ctas
+            compared = f"{len(found) * each:,} of the {grouped.units * each:,} CTAs of a launch were compared"
+            self.share = f"{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
+        some = next(iter(found.values())).without_log()
+        histories = [found.get(unit, some) for unit in range(grouped.units)]
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep)
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)

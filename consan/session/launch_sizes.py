@@ -8,7 +8,7 @@ from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
 
-MOST_WARPS: Final = 1 << 14  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: all logs are read
+MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
@@ -26,9 +26,9 @@ def too_many_together(ctas: int) -> str:
 
 
 def too_many_warps(ctas: int, threads: int) -> str:
-    """Why the logs of a launch on a GPU are not read unasked; empty if they are."""
+    """Why global memory is not in the logs of a launch on a GPU unasked; empty if it is."""
     warps = warps_of(ctas, threads)
-    return f"the logs of {warps:,} warps are too many to be read on a GPU (--global on reads them)" if warps > MOST_WARPS else ""
+    return f"{warps:,} warps are too many for logs with global memory on a GPU (--global on makes them)" if warps > MOST_WARPS else ""
 
 
 def warps_of(ctas: int, threads: int) -> int:

@@ -197,7 +197,7 @@ class Recording:
             ask(prepared, started, checked)
         if checked.found:
             self.findings.add(self._decode(checked, prepared, sites))
-        for why in checked.outer:
+        for why in filter(None, (*checked.outer, checked.share)):
             self.lacks_outer(prepared, entry, why)
         self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())

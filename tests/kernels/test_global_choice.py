@@ -11,8 +11,9 @@ import pytest
 import consan
 from consan._errors import EnvironmentFailure
 from consan.checker import recorder
+from consan.checker.launch import Launch
 from consan.checker.memory import SMALLER, LogMemory
-from consan.reports import render
+from consan.reports import coverage, render
 from consan.session import launch_sizes
 
 RACY = """
@@ -98,6 +99,39 @@ def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> N
     _check_left_out(LOADED, "the logs of a launch take more than")
     assert _report(LOADED, "on").verdict == "incomplete"
     assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
+
+
+@pytest.mark.parametrize(("shift", "verdict"), [("0", "clean"), ("16", "violations")])
+@pytest.mark.parametrize("choice", ["auto", "on"])
+def test_a_share_of_the_ctas_is_compared_where_all_logs_are_too_long(
+    shift: str, verdict: str, choice: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neighbours are among them. The share is planned with `auto`; with `on` all were asked for."""
+    monkeypatch.setattr(recorder, "MOST_BYTES", 24 * _bytes_of_a_log(monkeypatch))
+    kernel = consan.Kernel(LOADED.replace("out[i + out[i]]", f"out[i + {shift} + out[i]]"), arch="sm_90")
+    report = consan.launch(kernel, 64, 32, [np.zeros(64 * 32 + 32, np.int32)], device="cpu", global_memory=choice)
+    assert report.verdict == ("incomplete" if (verdict, choice) == ("clean", "on") else verdict)
+    assert any(finding.kind == "global-race" for finding in report.findings) == (verdict == "violations")
+    (row,) = coverage.rows(report)
+    assert (row.state, row.checked, row.launches) == ("sampled", 1, 1)
+    assert "24 of the 64 CTAs of a launch were compared, because the logs of all take more than 0 MiB" in row.why[0]
+    assert row.why[0] in report.not_checked[0]
+
+
+def _bytes_of_a_log(monkeypatch: pytest.MonkeyPatch) -> int:
+    """Of a CTA of LOADED."""
+    seen, whole = set[int](), Launch.histories
+
+    def histories(self: Launch, units: Any) -> list[Any]:
+        found = whole(self, units)
+        seen.update(history.log.nbytes for history in found)
+        return found
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Launch, "histories", histories)
+        _report(LOADED, "auto")
+    (nbytes,) = seen
+    return nbytes
 
 
 @pytest.mark.parametrize("room", [1, 1 << 13])  # too little also for logs without global memory, and for those with it only

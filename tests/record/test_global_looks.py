@@ -7,7 +7,7 @@ from framework_support import KERNELS, Framework, gap
 from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
-from consan.session import global_looks
+from consan.session import global_looks, launch_sizes
 from consan.session.modules import Modules
 
 NOT_COMPARED = "launches of different streams are not compared on a GPU: the calls of its driver are not seen"
@@ -115,11 +115,12 @@ def test_few_launches_of_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch)
     assert "scatters: 1 of 2 launches" in gap(framework.report())
 
 
-def test_a_large_launch_is_not_looked_at() -> None:
+def test_a_large_launch_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_sizes, "MOST_WARPS", 64)
     framework = Framework()
-    framework.launch("scatters", 0, ctas=1 << 14)
+    framework.launch("scatters", 0, ctas=64)
     assert framework.exchanged == [False]
-    assert "scatters: 1 of 1 launch: the logs of 32,768 warps are too many" in gap(framework.report())
+    assert "scatters: 1 of 1 launch: 128 warps are too many for logs with global memory" in gap(framework.report())
 
 
 def test_a_module_with_state_has_one_form() -> None:

@@ -1,5 +1,5 @@
 // Replays all CTAs of a launch for what they do in global memory. Nothing orders the CTAs of a module whose threads cannot observe each
-// other: they come one after the other, and each is forgotten. In other modules they go on together, each thread up to a strong read whose
+// other: they come one after the other, and each is forgotten; those without a log are left out. In other modules they go on together, each thread up to a strong read whose
 // write has not come yet. Included by replay.cpp, which has Replay.
 
 class LaunchReplay {
@@ -56,7 +56,7 @@ class LaunchReplay {
             Shape shape(made);
             for (u32 thread = 0; thread < shape.threads(); ++thread) {
                 begin(thread);
-                if (!shape.exists(thread)) continue;
+                if (!made.lines || !shape.exists(thread)) continue;
                 LaneLog log(made, thread);
                 LaneLog::State state;
                 while ((state = log.next(wanted)) == LaneLog::EVENT) f(log, unit, thread);
@@ -100,7 +100,7 @@ class LaunchReplay {
 
     void one_by_one() {
         for (u32 number = 0; number < input_.count; ++number) {
-            if (!grid_.kept.wanted() && !grid_.footprints.shares(number)) continue;
+            if (!input_.units[number].lines || (!grid_.kept.wanted() && !grid_.footprints.shares(number))) continue;
             Unit unit{};
             unit.input = of(number);
             unit.replay = std::make_unique<Replay>(unit.input, unit.output, &grid_, number);
