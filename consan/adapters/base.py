@@ -50,14 +50,14 @@ class SessionLike(Protocol):
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""
 
-    def instrument_for_framework(self, ptx: str, *, name: str, reached: bool = False) -> PreparedLike:
-        """The same for a framework whose launches the adapter sees: they are recorded. `reached`: the program can reach its variables."""
+    def instrument_for_framework(self, ptx: str, *, name: str) -> PreparedLike:
+        """The same for a framework whose launches the adapter sees: they are recorded."""
 
     def framework_launch(self, prepared: Any, launch: FrameworkLaunch) -> AbstractContextManager[Any]:
         """Inside the block the framework launches a kernel: of the module that this gives, if it gives one."""
 
-    def plain(self, prepared: Any) -> Any:
-        """The module without hooks, loaded, for launches outside of the session."""
+    def plain(self, prepared: Any, module: Any) -> Any:
+        """The module without hooks, loaded, for launches outside of the session. `module`: as the framework has loaded it."""
 
     def attach(self, prepared: Any, set_symbol: SetSymbol) -> None:
         """Write the control block in a loaded module."""

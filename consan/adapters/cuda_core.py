@@ -10,9 +10,9 @@ Read against cuda.core 1.2. Its classes are extension types whose methods cannot
   hooks it plants the control block: only then is a context sure to be current. It lists kernels whose library is none of ours: cubins
   and fat binaries that the program brings, linked objects, relocatable and LTO programs.
 
-Called hooks stay in modules that use variables, and where cuda.core was imported before the first session: the program may hold the
-`launch` that gives no log. The driver starts the nodes of a graph definition, and gives none: a program that takes the name GraphDefinition
-has called hooks from then on. A graph definition beside kernels that were recorded before cannot be made.
+Called hooks stay where cuda.core was imported before the first session: the program may hold the `launch` that gives no log. The driver
+starts the nodes of a graph definition, and gives none: a program that takes the name GraphDefinition has called hooks from then on. A
+graph definition beside kernels that were recorded before cannot be made.
 
 Numba's use of cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
 how often the nodes of a graph definition run, `debug` programs that cuda-gdb is to see, and a second device.
@@ -116,7 +116,7 @@ class CudaCoreAdapter(Seam):
     def made(self, plain: Any, text: str, name: str, mapping: Any = None) -> Any:
         """The object to load in place of the plain one, whose PTX is the text."""
         session = self._open
-        prepared = session.instrument_for_framework(text, name=name, reached=True) if self._records else session.instrument(text, name=name)
+        prepared = session.instrument_for_framework(text, name=name) if self._records else session.instrument(text, name=name)
         shown = type(plain).from_cubin(cubin_of(prepared), name=name, symbol_mapping=dict(mapping or {}))
         self._made.append(_Made(prepared, session, shown, plain))
         if self._defines:

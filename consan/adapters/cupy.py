@@ -12,8 +12,8 @@ fusion, `cupyx.jit` and CuPy's own routines all end in `cupy.cuda.compiler._comp
 - the kernel cache is bypassed: the user's never sees an instrumented cubin, and a cached plain cubin is never taken;
 - launches of library kernels that exist as SASS only (cuRAND, cuBLAS, Thrust, CUB's device-wide algorithms) are counted and listed.
 
-Modules take called hooks if their kernels may launch others, if they use variables, which the program can reach, or if CuPy has called the
-driver before the first session. So do launches into a CUDA graph.
+Modules take called hooks if their kernels may launch others, or if CuPy has called the driver before the first session. So do launches
+into a CUDA graph.
 
 Kernels compiled under an earlier session are attached to the new one. Not handled: kernels compiled before the first install (noted),
 LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, `RawModule(path=)` on a second device, and direct use of
@@ -211,7 +211,7 @@ class CupyAdapter(Seam):
         text = ptx.rstrip(b"\0").decode()
         if launches or not self._sees_launches:
             return self._open.instrument(text, name=name)
-        return self._open.instrument_for_framework(text, name=name, reached=True)
+        return self._open.instrument_for_framework(text, name=name)
 
     def _instrument_file(self, path: str) -> tuple[PreparedLike | None, str]:
         """Instrument a PTX file; a binary is listed and loaded as it is."""

@@ -9,10 +9,9 @@ kernel; a function that was loaded before the session is replaced at its next la
 - `compile_cuda` is asked for line information where the program does not ask for a debug build.
 - The cache on disk (`cache=True`) is neither read (its kernels have no lines) nor written.
 
-Modules that use variables (constant arrays, debug builds) have called hooks. Listed with their launches instead: kernels that are linked
-with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation, Numba's own memory management), because the assembler sees one
-module, and debug builds of several modules. Not handled: Numba's simulator (noted), link-time optimisation (the kernel that is checked is
-compiled without it), `numba-cuda-mlir`.
+Listed with their launches instead: kernels that are linked with other code (`link=`, `cuda.declare_device`, grid-wide synchronisation,
+Numba's own memory management), because the assembler sees one module, and debug builds of several modules. Not handled: Numba's
+simulator (noted), link-time optimisation (the kernel that is checked is compiled without it), `numba-cuda-mlir`.
 """
 
 from __future__ import annotations
@@ -131,7 +130,7 @@ class NumbaAdapter(Seam):
         if ".loc" not in ptx:
             self._open.note(f"{library.name} was compiled before consan was installed: what is found in it has no source lines")
         session, name = self._open, library.name
-        prepared = session.instrument_for_framework(ptx, name=name, reached=True) if self._records else session.instrument(ptx, name=name)
+        prepared = session.instrument_for_framework(ptx, name=name) if self._records else session.instrument(ptx, name=name)
         prepared.framework = NUMBA
         image = importlib.import_module("numba.cuda.cudadrv.driver").ObjectCode.from_cubin(cubin_of(prepared), name=library.name)
         module = context.create_module_image(image, library._setup_functions, library._teardown_functions)

@@ -54,5 +54,6 @@ class FrameworkModules:
         """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own."""
         prepared, owner = self._known[launch.module.handle]
         backend = owner.backend
-        with contextlib.nullcontext(owner.plain(prepared)) if session is not owner else owner.framework_launch(prepared, launch) as module:
+        wanted = session is owner
+        with owner.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(owner.plain(prepared, launch.module)) as module:
             yield 0 if module is None else backend.function(module, launch.entry, launch.shared, launch.cluster)

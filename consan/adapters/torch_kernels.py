@@ -8,7 +8,7 @@ Read against torch 2.11 and 2.13. `_compile_kernel` looks up `_nvrtc_compile` an
 - `_CudaKernel.__call__` gives each launch of a recorded kernel a log and waits for it. It lists launches of modules that are not
   instrumented (binaries, and kernels that were compiled before the session).
 
-Modules that use variables have called hooks. Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm
+Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm
 (noted), torch's jiterator, kernels of extensions (`load_inline`) and of torch itself, which are machine code, and a second device.
 """
 
@@ -163,7 +163,7 @@ class TorchKernelAdapter(Seam):
     # -- the work ---------------------------------------------------------------------------------------------------------------
 
     def _instrument(self, text: bytes, name: str) -> bytes:
-        prepared = self._open.instrument_for_framework(text.rstrip(b"\0").decode(), name=name, reached=True)
+        prepared = self._open.instrument_for_framework(text.rstrip(b"\0").decode(), name=name)
         self._compiled[cubin_of(prepared)] = prepared
         return cubin_of(prepared)
 

@@ -23,8 +23,8 @@ forwards and decides nothing. The `consan run` process is its server:
 - A library (`cuLibraryLoadData`) belongs to no context. It gets its control block in the session's, right after it is loaded; with none
   yet, the session takes the runtime's on the first device.
 - Each process of the program that uses the driver has its own connection and its own session. The reports are merged.
-- A recorded launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs, modules with variables,
-  and what the recording engine does not take.
+- A recorded launch waits for its log, and consan for the launch (`launches.py`). The form with hooks serves graphs, and what the
+  recording engine does not take. It uses the variables of the module that the program has loaded (`session/variables.py`).
 - Without the server a recorded kernel has no log, so a launch of it fails once the server has gone.
 - The interposer counts launches by handle, in memory that both processes map. Handles are known by the look-ups that the program has made
   (`cuLibraryGetKernel`, ...). What was launched and not instrumented is listed.

@@ -7,10 +7,10 @@ streams waits behind it. The variables are those of one context. A launch in ano
 unchecked.
 
 What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
-hooks, which is a module of its own. So only modules without state are recorded (consan/session/variables.py).
+hooks, which is a module of its own with the variables of the recorded one (consan/session/variables.py).
 
-Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), a table that the
-program changes between launches of one graph, and `cuLaunchGrid`.
+Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), and
+`cuLaunchGrid`.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.parameters import DeclaredSizes, Parameters
-from consan.session.variables import keeps_state, tables_of
+from consan.session.variables import bound
 
 if TYPE_CHECKING:
     from consan.session.prepared import Prepared
@@ -123,9 +123,8 @@ class RecordedModules:
         try:
             with backend.within(asked.context):
                 if key not in self._plain:
-                    self._plain[key] = backend.load_cubin(prepared.plain.encode())  # the driver compiles it for that device
-                if asked.stream == NO_LAUNCH or not backend.capturing(asked.stream):
-                    _copy_tables(backend.copy, backend, prepared, module, self._plain[key])
+                    text = bound(prepared.plain, lambda name: backend.global_of(module.handle, name, library=module.library))
+                    self._plain[key] = backend.load_cubin(text.encode())  # the driver compiles it for that device
                 return Message(MessageKind.ANSWER, backend.function(self._plain[key], entry, asked.shared, asked.cluster))
         except ConsanError as error:
             raise NotStarted(str(error)) from None
@@ -154,8 +153,6 @@ class RecordedModules:
         try:
             with session.framework_launch(prepared, launch) as other:
                 function = 0 if other is None else backend.function(other, entry, asked.shared, asked.cluster)
-                if other is not None:
-                    _copy_tables(backend.copy_apart, backend, prepared, module, other)
                 backend.settle()
                 answered = True
                 self._made(self.ask(Message(MessageKind.ANSWER, function, _RECORDED)))
@@ -184,23 +181,11 @@ class RecordedModules:
             raise _Refused(f"CUDA error {done.a}")
 
 
-def _copy_tables(
-    copy: Callable[[int, int, int], None], backend: ClientBackend, prepared: Prepared, source: NativeModule, target: CudaModule
-) -> None:
-    """Give another form of a module what its tables hold in the recorded one, in the current context."""
-    for name, nbytes in tables_of(prepared.plain).items():
-        copy(backend.symbol(target, name)[0], backend.global_of(source.handle, name, library=source.library), nbytes)
-
-
 def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
-    """A module of the program: recorded if the session records, it has no variables, and the engine takes it; else with hooks."""
+    """A module of the program: recorded if the session records and the engine takes it; else with hooks."""
     if session.recording.wanted(session.backend):
-        variable = keeps_state(ptx, copies=True)
-        found = None if variable else session.instrument_for_framework(ptx, name=name)
-        if found is not None and (found.recorded is not None or cluster == 1):
+        found = session.instrument_for_framework(ptx, name=name)
+        if found.recorded is not None or cluster == 1:
             return found
-        if found is not None:
-            session.modules.used.pop(found.number, None)  # it has hooks for another cluster
-        if variable:
-            session.recording.takes_hooks(name, f"its variable {variable} must not exist twice")
+        session.modules.used.pop(found.number, None)  # it has hooks for another cluster
     return session.instrument(ptx, name=name, cluster=cluster)

@@ -113,14 +113,6 @@ class ClientBackend(CudaBackend):
         self.settle()
         return super().read(address, nbytes)
 
-    def copy(self, target: int, source: int, nbytes: int) -> None:
-        """Copy within the device, behind the work on its default stream."""
-        self._driver.call("cuMemcpyDtoD_v2", target, source, nbytes)
-
-    def copy_apart(self, target: int, source: int, nbytes: int) -> None:
-        """Copy within the device on consan's stream, by the next `settle`: another stream may be captured."""
-        self.write(target, self.peek(source, nbytes))
-
     def settle(self) -> None:
         """Wait until the device has what was written: a launch of the program on another stream must find it. Kept orders go."""
         if self._unsettled:

@@ -105,7 +105,7 @@ class Frameworks:
         self.modules.used[prepared.number] = prepared
         if not self.selection.takes(prepared.number, launch.entry):
             with self.device.backend.apart_from_captures():
-                plain = self.modules.plain(prepared)
+                plain = self.modules.plain(prepared, launch.module)
             yield plain
             return
         with _loaded(prepared, launch.module):

@@ -5,8 +5,6 @@ race (proofs.py). The first launch of each shape has its proof before it runs, t
 from the text, the parameters, the grid and the block alone, so it does not matter when it is made. A first launch without a proof takes
 the form with global memory, and the host waits for it. The report counts all later launches that have no proof.
 
-A module whose variables keep state has the framework's form only: another form would have variables of its own.
-
 Not handled: launches into a graph, which take called hooks.
 """
 
@@ -18,7 +16,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError
-from consan.backends.base import Dim3
+from consan.backends.base import Dim3, Handle
 from consan.instrument.record import outer_mode
 from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
@@ -28,7 +26,6 @@ from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
 from consan.session.recording import FIRST_ONLY
-from consan.session.variables import keeps_state
 
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
@@ -64,7 +61,7 @@ class GlobalLooks:
     seconds: float = 0.0  # that launches have taken whose accesses are recorded for a comparison with other streams
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
-    _wholes: dict[int, Prepared] = field(default_factory=dict)  # by the number of the framework's form
+    _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
     _modes: dict[int, Mode] = field(default_factory=dict)  # of the forms with global memory, by the same number
     _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
@@ -123,7 +120,7 @@ class GlobalLooks:
         looks, whole = self._looks.get(kernel, 0), None
         most = MOST_COMPARED if compared else MOST_LOOKS
         long = compared and self.seconds > LONGEST_COMPARED
-        why = FIRST_ONLY if looks >= most or long else self._too_large(prepared, launch) or _state(prepared)
+        why = FIRST_ONLY if looks >= most or long else self._too_large(prepared, launch)
         if not why:
             try:
                 whole = self._form(prepared)
@@ -153,9 +150,10 @@ class GlobalLooks:
 
     def _form(self, prepared: Prepared) -> Prepared:
         """The form that records global memory, loaded."""
-        if prepared.number not in self._wholes:
-            self._wholes[prepared.number] = self.modules.with_outer(prepared)
-        return self._wholes[prepared.number]
+        form = prepared.number, prepared.handle
+        if form not in self._wholes:
+            self._wholes[form] = self.modules.with_outer(prepared)
+        return self._wholes[form]
 
     def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:
         """Why a launch does not take the form; empty if it does."""
@@ -169,9 +167,3 @@ class GlobalLooks:
             if room is not None and ctas > room:
                 return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
         return whole.recorded.outer_refusal or whole.doubtful
-
-
-def _state(prepared: Prepared) -> str:
-    """Why a module cannot have two forms; empty if it can."""
-    variable = keeps_state(prepared.plain, copies=True)
-    return f"its variable {variable} must not exist twice" if variable else ""

@@ -30,7 +30,7 @@ from consan.session.producers import framework_of
 from consan.session.recording import Recording
 from consan.session.runtime import library_for
 from consan.session.shadow import Room
-from consan.session.variables import keeps_state
+from consan.session.variables import bound, exported, unbindable
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.registers import assemble_known, assemble_recorded
@@ -135,18 +135,19 @@ class Modules:
         prepared.loads = functools.partial(_load, self._device)
         return prepared
 
-    def for_framework(self, ptx: str, name: str, *, reached: bool) -> Prepared:
+    def for_framework(self, ptx: str, name: str) -> Prepared:
         """Instrument a module that a framework loads and launches.
 
         The form records global memory only if all of it is asked for: frameworks make many launches, of much memory (global_looks.py).
-        `reached`: the program can reach the module's variables. A module that uses some is not recorded then (variables.py).
         """
         wanted = self.records(name)
-        variable = keeps_state(ptx) if wanted and reached else ""
-        prepared = self.instrument(ptx, name, 1, recorded=wanted and not variable, outer=self._recording.required)
-        if variable:
-            prepared.refusal = f"its variable {variable} must not exist twice"
-            self._recording.takes_hooks(name, prepared.refusal)
+        refusal = unbindable(ptx) if wanted else ""
+        text = exported(ptx) if wanted and not refusal else ptx
+        prepared = self.instrument(text, name, 1, recorded=wanted and not refusal, outer=self._recording.required)
+        if refusal:
+            prepared.refusal = refusal
+            self._recording.takes_hooks(name, refusal)
+        prepared.outside = True
         return prepared
 
     def records(self, name: str) -> bool:
@@ -157,9 +158,15 @@ class Modules:
             self._recording.takes_hooks(name, "its warps are delayed")
         return wanted and not delayed
 
+    def _other(self, prepared: Prepared) -> str | Module:
+        """The text of another form of a module. Where a framework has loaded it, that form uses the variables there (variables.py)."""
+        if not prepared.outside:
+            return prepared.instrumented.module
+        return bound(prepared.plain, lambda name: self._device.backend.symbol(prepared.handle, name)[0])
+
     def with_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for global memory too, loaded."""
-        whole = self.load(self.instrument(prepared.instrumented.module, prepared.name, 1, recorded=True))
+        whole = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True))
         self.used.pop(whole.number, None)  # it is not launched yet
         whole.framework = prepared.framework
         return whole
@@ -167,14 +174,14 @@ class Modules:
     def without_outer(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
         self._leave(prepared)
-        light = self.load(self.instrument(prepared.instrumented.module, prepared.name, 1, recorded=True, outer=False))
+        light = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True, outer=False))
         light.framework = prepared.framework
         return light
 
     def with_hooks(self, prepared: Prepared, cluster: int) -> Prepared:
         """A recorded module with called hooks, loaded."""
         self._leave(prepared)
-        return self.load(self.instrument(prepared.plain, prepared.name, cluster))
+        return self.load(self.instrument(self._other(prepared) if prepared.outside else prepared.plain, prepared.name, cluster))
 
     def _leave(self, prepared: Prepared) -> None:
         """Forget a module that was not launched, because another form of it is."""
@@ -209,12 +216,15 @@ class Modules:
         """The assembler's notes."""
         return {note: None for used in self.used.values() for note in used.notes}
 
-    def plain(self, prepared: Prepared) -> Handle:
-        """The module without hooks, loaded."""
-        if prepared.plain_loaded is None:
-            prepared.plain_loaded = self._device.backend.load(prepared.plain, name=prepared.name)
-            self._device.unload_with(prepared, prepared.plain_loaded)
-        return prepared.plain_loaded
+    def plain(self, prepared: Prepared, module: Handle | None = None) -> Handle:
+        """The module without hooks, loaded. `module`: as a framework has loaded it."""
+        text = prepared.plain
+        if module is not None:
+            text = bound(text, lambda name: self._device.backend.symbol(module, name)[0])
+        if text not in prepared.plain_loaded:
+            prepared.plain_loaded[text] = self._device.backend.load(text, name=prepared.name)
+            self._device.unload_with(prepared, prepared.plain_loaded[text])
+        return prepared.plain_loaded[text]
 
     def room(self, prepared: Prepared, entry: str, block: Dim3, shared: int, cluster: Dim3) -> Room:
         """The shadow memory that one CTA or cluster of such a launch takes."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Final
 
 from consan._errors import UsageError
@@ -33,7 +33,8 @@ class Prepared:
     notes: tuple[str, ...] = ()  # notes of the assembler for the report
     handle: Handle | None = None  # as it is loaded
     loads: Callable[[Prepared], object] | None = None  # loads it when it is first used
-    plain_loaded: Handle | None = None
+    plain_loaded: dict[str, Handle] = field(default_factory=dict)  # the forms without hooks, by their text
+    outside: bool = False  # whether a framework loads it, and its program reaches its variables
     launched: bool = False
     delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean

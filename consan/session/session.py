@@ -162,15 +162,15 @@ class Session:
         with self._own() as modules:
             return modules.prepare(in_ctas(ptx), name, cluster)
 
-    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>", reached: bool = False) -> Prepared:
+    def instrument_for_framework(self, ptx: str, *, name: str = "<ptx>") -> Prepared:
         """A module that a framework loads and launches inside `framework_launch`: recorded where the session records."""
         with self._own() as modules:
-            return modules.for_framework(ptx, name, reached=reached)
+            return modules.for_framework(ptx, name)
 
-    def plain(self, prepared: Prepared) -> Handle:
-        """The module without hooks, for launches of a framework outside of the session."""
+    def plain(self, prepared: Prepared, module: Handle) -> Handle:
+        """The module without hooks, for launches of a framework outside of the session. `module`: as the framework has loaded it."""
         with self.device.lock, self.backend.apart_from_captures():
-            return self.modules.plain(prepared)
+            return self.modules.plain(prepared, module)
 
     @contextlib.contextmanager
     def framework_launch(self, prepared: Prepared, launch: FrameworkLaunch) -> Iterator[Handle | None]:

@@ -208,7 +208,7 @@ Result cuModuleLoad(Handle *made, const char *path) { return load("cuModuleLoad"
 Result cuModuleUnload(Handle module) { return note("cuModuleUnload", ((struct Module *)module)->kind), 0; }
 Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, const char *name) {
     if (!strcmp(name, "__consan_delay_seed")) return *address = (uintptr_t)&((struct Module *)module)->seed, *bytes = 4, 0;
-    if (!strcmp(name, "table")) return *address = (uintptr_t)((struct Module *)module)->table, *bytes = 8, 0;
+    if (strncmp(name, "__consan", 8)) return *address = (uintptr_t)((struct Module *)module)->table, *bytes = 8, 0;
     if (((struct Module *)module)->recorded && !strcmp(name, "__consan_record")) return *address = (uintptr_t)((struct Module *)module)->record, 0;
     if (((struct Module *)module)->recorded && !strcmp(name, "__consan_launch")) return *address = (uintptr_t)((struct Module *)module)->places, 0;
     if (strcmp(name, "__consan_ctl") || !((struct Module *)module)->hooked) return 500;
@@ -216,6 +216,9 @@ Result cuModuleGetGlobal_v2(uint64_t *address, size_t *bytes, Handle module, con
 }
 Result cuLibraryGetGlobal(uint64_t *address, size_t *bytes, Handle library, const char *name) {
     return cuModuleGetGlobal_v2(address, bytes, library, name);
+}
+Result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *found, Handle function, int threads, size_t shared) {
+    return *found = 16, function == NULL || threads < 1 || shared > 1 << 20;
 }
 Result cuModuleGetFunction(Handle *made, Handle module, const char *name) {
     struct Kernel *kernel = calloc(1, sizeof *kernel);

@@ -43,6 +43,7 @@ FATBINS = HERE.parent / "unit" / "native" / "data"
 STATUS = 12  # of the program
 NOT_GLOBAL = "global memory was not checked in full in sums: called hooks do not look for them"  # of a kernel that was not recorded
 GRID, BLOCK, WARPS = (4, 1, 1), (256, 1, 1), 32  # of each launch
+SHARED = 1024  # bytes of dynamic shared memory
 CODE_AT = 40  # in a cubin: how many bytes of it the driver looks at
 
 
@@ -124,7 +125,7 @@ def _record(recorded: Recorded) -> bytes:
     launched = LaunchedKernel(0, 0, GRID, BLOCK, (1, 1, 1))
     launch = start(LogMemory(backend), handle, recorded, launched, 1 << 28, machine=VirtualBackend)
     assert isinstance(launch, Launch)
-    backend.launch(handle, "sums", GRID, BLOCK, _buffers(backend))
+    backend.launch(handle, "sums", GRID, BLOCK, _buffers(backend), shared=SHARED)
     places, threads = launch.places(), math.prod(GRID) * math.prod(BLOCK)
     counts = launch.compact is not None and launch.compact.counts
     arena, hashes, ends = (int.from_bytes(places[at : at + 8], "little") for at in (text.ARENA, text.HASHES, text.ENDS))

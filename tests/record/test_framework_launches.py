@@ -12,7 +12,6 @@ from consan.session import recording
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
-from consan.session.variables import keeps_state
 from consan.toolchain.nvrtc import compile_ptx
 
 GRID, BLOCK = (2, 1, 1), (96, 1, 1)
@@ -203,23 +202,10 @@ def test_a_kernel_whose_replays_take_long_takes_hooks_from_the_next_launch_on(ba
     assert "its replays take long" in report.notes[0]
 
 
-def test_a_module_whose_variable_the_program_can_reach_has_hooks(backend: Background) -> None:
-    """Launches that cannot be recorded would have another variable."""
-    source = "__device__ unsigned kept;\n" + RACE.replace("values[threadIdx.x] = threadIdx.x", "values[threadIdx.x] = kept")
-    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record")
-    ptx = compile_ptx(source, arch="sm_90a").ptx
-    assert session.instrument_for_framework(ptx, name="kept").recorded is not None
-    made = session.instrument_for_framework(ptx, name="kept", reached=True)
-    assert made.recorded is None
-    assert session.instrument_for_framework(compile_ptx(RACE, arch="sm_90a").ptx, reached=True).recorded is not None
-    session.attach(made, lambda name, data: None)
-    assert session.report().notes == ("kept was checked with called hooks (--engine inline): its variable kept must not exist twice",)
-
-
 def test_outside_of_the_session_the_plain_form_runs(backend: Background) -> None:
     framework = Framework(backend, RACE)
     values = [framework.out.to_bytes(8, "little"), bytes(4)]
-    backend.launch(framework.session.plain(framework.prepared), "waits", GRID, BLOCK, values)
+    backend.launch(framework.session.plain(framework.prepared, framework.module), "waits", GRID, BLOCK, values)
     assert framework.engines() == {}
     assert (np.frombuffer(backend.read(framework.out, 4 * 96), np.uint32) < 96).all()
 
@@ -230,10 +216,3 @@ def test_an_empty_launch_is_the_frameworks(backend: Background) -> None:
     with framework.session.framework_launch(framework.prepared, launch) as module:
         assert module is None
     assert framework.engines() == {}
-
-
-def test_tables_of_the_mathematical_functions_are_no_variables_of_the_program() -> None:
-    source = 'extern "C" __global__ void k(double* x, float* y) { x[0] = sin(x[0]) + tgamma(x[1]); y[0] = sinf(y[0]); printf("%d", 1); }'
-    ptx = compile_ptx(source, arch="sm_90a").ptx
-    assert "__cudart" in ptx
-    assert keeps_state(ptx) == ""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from framework_support import KERNELS, Framework, gap
+from framework_support import Framework, gap
 from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
@@ -121,14 +121,6 @@ def test_a_large_launch_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> Non
     framework.launch("scatters", 0, ctas=64)
     assert framework.exchanged == [False]
     assert "scatters: 1 of 1 launch: 128 warps are too many for logs with global memory" in gap(framework.report())
-
-
-def test_a_module_with_state_has_one_form() -> None:
-    source = "__device__ unsigned kept;\n" + KERNELS.replace("= threadIdx.x;\n}", "= kept++;\n}")
-    framework = Framework(source)
-    framework.launch("scatters", 1)
-    assert framework.exchanged == [False]
-    assert "its variable kept must not exist twice" in gap(framework.report())
 
 
 def test_a_form_that_cannot_be_made_does_not_stop_the_program(monkeypatch: pytest.MonkeyPatch) -> None:

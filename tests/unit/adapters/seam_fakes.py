@@ -53,7 +53,7 @@ class FakeSession:
         self.recorded.append(launch)
         yield self.other
 
-    def plain(self, prepared: Any) -> str:
+    def plain(self, prepared: Any, module: Any) -> str:
         return "plain"
 
     def attach(self, prepared: Any, set_symbol: Any) -> None:
