@@ -35,6 +35,7 @@ class SessionWatch:
         self.reasons: dict[str, None] = {}  # why the run is incomplete
         self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
         self.recorded: Started | None = None  # the launch that runs, if it is recorded
+        self._lost_by = ""  # the driver's name of the error that broke the device
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
 
     @property
@@ -140,8 +141,11 @@ class SessionWatch:
         return False
 
     def device_lost(self, entry: str, error: DeviceLost) -> None:
-        """Tell that a kernel has broken the device."""
+        """Tell that a kernel has broken the device. The driver gives the same error for each call that follows, which is told once."""
         self._device.lost = True
+        if error.name == self._lost_by:
+            return
+        self._lost_by = error.name
         self.findings.add(endings.fault_of_device(entry, error))
         how = f"{error.name}{_CAUSES.get(error.name, '')}"
         self.reasons[f"{entry} ended with {how}: the launches after it did not run, and counts are lower bounds"] = None
@@ -150,3 +154,4 @@ class SessionWatch:
         """Start afresh after a report."""
         self.reasons.clear()
         self.findings.clear()
+        self._lost_by = ""
