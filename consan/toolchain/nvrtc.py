@@ -49,6 +49,10 @@ _HOST_HEADER = re.compile(
 _NAME_MAP = re.compile(r"^__nv_name_map(?::\d+: error:|\(\d+\): error:) (.*)$", re.MULTILINE)
 
 
+class CompileError(UsageError):
+    """A source that does not compile: the compiler's messages, and hints."""
+
+
 class MisnamedKernelError(UsageError):
     """A name in `instantiate` is no kernel; the message says why."""
 
@@ -124,7 +128,7 @@ def _failure(status: int, log: str, name: str, arch: str) -> Exception:
         misnamed = _NAME_MAP.search(text)
         if misnamed is not None:
             return MisnamedKernelError(misnamed[1].partition(". Input name")[0])
-        return UsageError(f"{name} does not compile:\n{text}{_hints(text, name, arch)}")
+        return CompileError(f"{name} does not compile:\n{text}{_hints(text, name, arch)}")
     if status == _INVALID_OPTION:
         return UsageError(f"NVRTC {'.'.join(map(str, version()))} rejects an option for {name}: {text}")
     return InternalError(f"NVRTC failed on {name}: {_error_name(status)}\n{text}".strip())

@@ -8,6 +8,7 @@ from __future__ import annotations
 from types import ModuleType
 from typing import Any, NoReturn
 
+from consan._errors import UsageError
 from consan.adapters.standin.array import NotInStandin, allocate
 from consan.adapters.standin.context import MemoryPointer, bytes_at, current
 from consan.adapters.standin.device import (
@@ -21,6 +22,23 @@ from consan.adapters.standin.device import (
     sm_count,
 )
 from consan.adapters.standin.streams import Event, ExternalStream, Stream, get_current_stream, get_elapsed_time
+
+
+class CompileException(UsageError):  # noqa: N818 - CuPy's name
+    """The source of a kernel does not compile. A program may catch it, as CuPy's; else consan shows the message."""
+
+    def __init__(self, msg: str, source: str, name: str, options: tuple[str, ...], backend: str = "nvrtc") -> None:
+        super().__init__(msg)
+        self._msg, self.source, self.name, self.options, self.backend = msg, source, name, options, backend
+
+    def get_message(self) -> str:
+        """The compiler's messages."""
+        return self._msg
+
+    def dump(self, f: Any) -> None:
+        """Write the source with line numbers, and the messages, to a file."""
+        lines = self.source.splitlines()
+        f.write("".join(f"{number:4} {line}\n" for number, line in enumerate(lines, 1)) + f"{self._msg}\n")
 
 
 class CUDADriverError(RuntimeError):
@@ -191,6 +209,7 @@ _SUBMODULES: dict[str, dict[str, Any]] = {
         "get_current_stream": get_current_stream,
         "get_elapsed_time": get_elapsed_time,
     },
+    "compiler": {"CompileException": CompileException},
     "device": {"Device": Device},
     "driver": {"CUDADriverError": CUDADriverError},
     "memory": {"MemoryPointer": MemoryPointer, "MemoryPool": MemoryPool, "alloc": allocate},

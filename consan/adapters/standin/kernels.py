@@ -21,14 +21,14 @@ from consan._errors import NotSupported, UsageError
 from consan.adapters import sources
 from consan.adapters.standin.array import NotInStandin, ndarray
 from consan.adapters.standin.context import MemoryPointer, StandinContext, Window, current, current_stream
-from consan.adapters.standin.cuda import CUDADriverError
+from consan.adapters.standin.cuda import CompileException, CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.launching.placement import OnDevice, placed, pointer
 from consan.session.beside import LaunchShape, Memory
 from consan.session.in_clusters import scaled, unit_of
 from consan.session.layouts import name_addresses
-from consan.toolchain.nvrtc import compile_ptx
+from consan.toolchain.nvrtc import CompileError, compile_ptx
 
 _STANDARD = re.compile(r"--?std=(\S+)")
 # Given by the stand-in itself, or meaningful to nvcc only.
@@ -74,7 +74,10 @@ def _compile(context: StandinContext, code: str, options: tuple[str, ...], expre
     flush = [] if any("ftz" in option or "fast_math" in option for option in kept) else ["-ftz=true"]
     arch = str(getattr(context.session.backend, "arch", "sm_90"))
     text = at.directive() + code + probes(expressions)
-    result = compile_ptx(text, name=at.path, arch=arch, std=standard, options=(*kept, *flush))
+    try:
+        result = compile_ptx(text, name=at.path, arch=arch, std=standard, options=(*kept, *flush))
+    except CompileError as error:
+        raise CompileException(str(error), code, at.path, options) from None
     ptx, lowered = lower(result.ptx, expressions)
     return _prepare(context, ptx, sources.kernel_name(code), lowered)
 

@@ -47,6 +47,20 @@ SHIFT_CU = """extern "C" __global__ void shift(const float *x, float *y) {
 }
 """
 
+MISSPELLED = """
+import cupy as cp
+
+def launch(body):
+    kernel = cp.RawKernel('extern "C" __global__ void k(float* x) { %s; }' % body, "k")
+    kernel((1,), (32,), (cp.zeros(32, cp.float32),))
+
+try:
+    launch("x[threadIdx.x] = nothing")
+except NAME as error:
+    print(error.get_message())
+launch("x[threadIdx.x] = 1")
+"""
+
 GENERATED = '''
 import cupy as cp
 import numpy as np
@@ -122,3 +136,13 @@ def test_what_the_stand_in_lacks_is_one_line(tmp_path: Path) -> None:
     assert done.returncode == 2
     assert "cupy.fuse is not part of consan's CPU stand-in for CuPy" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize("caught", [True, False])
+def test_a_source_that_does_not_compile_is_cupys_exception(tmp_path: Path, caught: bool) -> None:
+    """A program may go on, as with CuPy; else the message is one of consan's."""
+    name = "cp.cuda.compiler.CompileException" if caught else "KeyError"
+    done, report = run(tmp_path, MISSPELLED.replace("NAME", name))
+    assert 'identifier "nothing" is undefined' in (done.stdout if caught else done.stderr)
+    assert "Traceback" not in done.stderr
+    assert (done.returncode, report["verdict"]) == ((0, "clean") if caught else (2, "incomplete"))
