@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import sys
 import time
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -148,7 +149,7 @@ def libraries(*wanted: find.Library) -> list[str]:
 def run(app: Path, *options: str) -> tuple[int, str, dict[str, Any]]:
     """Exit status, what the program printed, and the report. What a failed test shows is all there is to see on another machine."""
     output = app.parent / "report.json"
-    command = [sys.executable, "-m", "consan", "run", "--format", "json", "-o", str(output), *options, "./app"]
+    command = [sys.executable, "-m", "consan", "run", "-o", str(output), *options, "./app"]
     begun = time.perf_counter()
     done = subprocess.run(command, cwd=app.parent, capture_output=True, text=True, timeout=280, check=False)
     print(f"{time.perf_counter() - begun:.1f} s, status {done.returncode}\n{done.stdout}\n{done.stderr}")
@@ -159,7 +160,8 @@ def run(app: Path, *options: str) -> tuple[int, str, dict[str, Any]]:
 
 
 def launches(report: dict[str, Any]) -> dict[str, int]:
-    return {kernel["name"]: kernel["launches"] for kernel in report["kernels"]}
+    """By kernel: those of its form that records global memory, too."""
+    return dict(sum((Counter({kernel["name"]: kernel["launches"]}) for kernel in report["kernels"]), Counter()))
 
 
 # A kernel whose function and variable are in another file: relocatable device code, and the same linked by the program itself.
