@@ -346,15 +346,15 @@ class _Checker:
         """
         if not grouped.units:
             return ()
-        found = read_units(self.launch.histories, grouped.units, self._most_bytes, shares=mode is not Mode.SYNCED)
-        if found is None:
+        known = read_units(self.launch.histories, grouped.units, self._most_bytes, shares=mode is not Mode.SYNCED)
+        if known is None:
             return self._too_large(grouped.units, whole=whole)
-        if len(found) < grouped.units:
+        if len(known) < grouped.units:
             each = self.collected.unit_ctas
-            compared = f"{len(found) * each:,} of the {grouped.units * each:,} CTAs of a launch were compared"
+            compared = f"{len(known) * each:,} of the {grouped.units * each:,} CTAs of a launch were compared"
             self.share = f"{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
-        some = next(iter(found.values())).without_log()
-        histories = [found.get(unit, some) for unit in range(grouped.units)]
+        some = next(iter(known.values())).without_log()
+        histories = [known.get(unit, some) for unit in range(grouped.units)]
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep)
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import math
 from typing import Final
 
+from consan._errors import UsageError
+from consan.backends.base import Backend, Dim3, Handle
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
@@ -34,3 +37,10 @@ def too_many_warps(ctas: int, threads: int) -> str:
 def warps_of(ctas: int, threads: int) -> int:
     """The warps of a launch. `threads`: of a CTA."""
     return ctas * -(-threads // LANES)
+
+
+def check_residency(backend: Backend, handle: Handle, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
+    """Refuse a cooperative launch whose CTAs do not fit the device together: UsageError."""
+    room = backend.resident_ctas(handle, entry, math.prod(block), shared)
+    if room is not None and math.prod(grid) > room:
+        raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")

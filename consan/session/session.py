@@ -17,7 +17,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
@@ -38,6 +37,7 @@ from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
 from consan.session.in_clusters import in_ctas
 from consan.session.judging import Judge, Restore
+from consan.session.launch_sizes import check_residency
 from consan.session.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
@@ -114,6 +114,7 @@ class Session:
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self.sites_of, cta_limit)
         self.news = self._judge.news
         self._beside = BesideProgram(self.device, self._judge, self.watch)
+        self._made: list[Frameworks] = []  # if a framework launches: to follow the driver's calls would wait for a kernel that hangs
         self._uninstrumented: dict[str, int] = {}
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
@@ -194,7 +195,9 @@ class Session:
 
     @functools.cached_property
     def _frameworks(self) -> Frameworks:
-        return Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names, self.followed)
+        made = Frameworks(self.device, self.modules, self._judge, self.watch, self.selection, self._beside, self.names, self.followed)
+        self._made.append(made)
+        return made
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
         """Write the control block of a module that another library has loaded."""
@@ -260,7 +263,7 @@ class Session:
         self._ever_launched = True
         prepared.launched |= handle is prepared.loaded
         if how["cooperative"]:
-            self._check_residency(handle, entry, grid, block, how["shared"])
+            check_residency(self.backend, handle, entry, grid, block, how["shared"])
         threads = math.prod(grid) * math.prod(block)
         judged = self._judge.judged(prepared, entry, recording, handle)
         with judged, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
@@ -285,11 +288,6 @@ class Session:
         with self.device.lock:
             prepared.address_name = NamedBuffers(tuple(buffers), self.names.parameters(prepared, entry))
             self.names.note(prepared, entry)
-
-    def _check_residency(self, handle: Handle, entry: str, grid: Dim3, block: Dim3, shared: int) -> None:
-        room = self.backend.resident_ctas(handle, entry, math.prod(block), shared)
-        if room is not None and math.prod(grid) > room:
-            raise UsageError(f"{entry}: a cooperative launch of {math.prod(grid)} CTAs does not fit the device with hooks ({room} do)")
 
     def close(self) -> None:
         """Free the shadow of a session with its own device. Afterwards the session is read-only."""
@@ -357,7 +355,8 @@ class Session:
     def _collect(self) -> tuple[list[model.Finding], Drained | None]:
         """Stored records, and the tables if they record for this session. Waits for the device."""
         with self.device.lock:
-            self._frameworks.settle()
+            for frameworks in self._made:
+                frameworks.settle()
             if self.device.owner is not self:
                 return self._found, self._drained
             if not self.device.lost:
@@ -390,7 +389,8 @@ class Session:
         self._uninstrumented.clear()
         self._notes.clear()
         self.recording.forget()
-        self._frameworks.forget()
+        for frameworks in self._made:
+            frameworks.forget()
         if self._keeper is not None:
             self._keeper.forget()
         self._found, self._drained = [], None

@@ -190,3 +190,35 @@ def test_values_are_as_the_kernel_left_them() -> None:
     out = np.zeros(64, np.int32)
     report = consan.launch(consan.Kernel(SOURCE, "flag"), 1, 64, [np.zeros(64, np.int32), out], device="cpu")
     assert (report.verdict, out.any()) == ("violations", np.False_)
+
+
+NAMED = """
+extern "C" __global__ void named(int* x) {
+    if (threadIdx.x < 64) asm volatile("bar.sync 1, 96;" ::: "memory");
+    x[blockIdx.x * 128 + threadIdx.x] = 1;
+}
+extern "C" __global__ void signal(int* x) {
+    __shared__ unsigned long long b;
+    unsigned a = (unsigned)__cvta_generic_to_shared(&b);
+    if (threadIdx.x == 0) asm volatile("mbarrier.init.shared::cta.b64 [%0], 2;" :: "r"(a) : "memory");
+    __syncthreads();
+    if (threadIdx.x == 0) asm volatile("mbarrier.arrive.shared::cta.b64 _, [%0];" :: "r"(a) : "memory");
+    asm volatile("{ .reg .pred d; A: mbarrier.try_wait.parity.shared::cta.b64 d, [%0], 0; @!d bra A; }" :: "r"(a) : "memory");
+    x[blockIdx.x * 128 + threadIdx.x] = 1;
+}
+extern "C" __global__ void poll(int* x) {
+    while (*(volatile int*)x == 0) {}
+    x[1 + threadIdx.x] = 1;
+}"""
+
+
+@pytest.mark.gpu
+@pytest.mark.usefixtures("gpu")
+@pytest.mark.parametrize(("entry", "status"), [("named", 66), ("signal", 66), ("poll", 67)])
+def test_on_a_gpu_the_time_limit_is_kept(entry: str, status: int) -> None:
+    """Also where the hardware holds the threads, so that they do not leave when they are told to: the command ends all the same."""
+    Path("n.cu").write_text(NAMED)
+    words = [sys.executable, "-m", "consan", "check", "n.cu", "--device", "gpu", "--entry", entry, "--grid", "2", "--block", "128"]
+    subprocess.run([*words, "--arg", "i32[256]=zeros", "--timeout", "30"], check=False, timeout=120)  # fills the cache
+    done = subprocess.run([*words, "--arg", "i32[256]=zeros", "--timeout", "3"], check=False, timeout=30, capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr

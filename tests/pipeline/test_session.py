@@ -10,6 +10,7 @@ import pytest
 from consan import options
 from consan._errors import NotSupported, UsageError
 from consan.reports.model import Finding, Report
+from consan.session import session as session_module
 from consan.session.prepared import Prepared
 from consan.session.session import Session
 
@@ -303,3 +304,12 @@ def test_watching_some_ctas_only() -> None:
     assert races
     assert {access.block for finding in races for access in finding.accesses} == {(0, 0, 0)}
     assert {finding.ctas for finding in races} == {1}
+
+
+def test_a_report_of_own_launches_does_not_follow_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Following it begins with a call that waits for kernels, and so would never come back from one that hangs."""
+    monkeypatch.setattr(session_module, "follow", None)
+    session = Session(device="cpu")
+    launch(session, session.prepare(kernels.MODULE, name="module.ptx"), "racy")
+    assert session.report().verdict == "violations"
+    assert session.take() is not None
