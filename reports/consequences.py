@@ -14,6 +14,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any, Final
 
+from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Finding
 
@@ -176,7 +177,8 @@ def _through_narrow_flag(root: Finding, finding: Finding) -> bool:
 
 
 _UNRELATED: Final = ("no-synchronisation", "no-cluster-barrier", "released-")
-_AT_A_FLAG: Final = ("no-release", "no-acquire")
+_AT_A_FLAG: Final = FLAG_SIDES
+_UNRELEASED: Final = ("no-release", NO_SIDE)
 _OF_LOCKS: Final = frozenset(("cas", "exch"))
 
 
@@ -194,7 +196,7 @@ def _through_weak_flag(root: Finding, finding: Finding) -> bool:
 
 def _written_late(root: Finding, finding: Finding) -> bool:
     """A write that comes behind the release of its thread, in a race that another flag does not order either."""
-    if {root.kind, finding.kind} != {"global-race"} or root.situation != "released-before" or finding.situation != "no-release":
+    if {root.kind, finding.kind} != {"global-race"} or root.situation != "released-before" or finding.situation not in _UNRELEASED:
         return False
     return root.pair[0].role == "write" and root.pair[0].site == finding.pair[0].site
 

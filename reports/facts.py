@@ -21,6 +21,7 @@ from consan.reports.found import (
     range_of,
     reason_of,
 )
+from consan.reports.global_races import NO_SIDE
 from consan.reports.kinds import place, place_of
 from consan.reports.model import Access
 from consan.reports.numbering import inside
@@ -41,7 +42,7 @@ def situation_of(found: Found) -> str | None:
     if in_tensor_memory(found) and found.kind is not Kind.TENSOR_MISUSE:
         return "tensor" if situation is None else f"tensor-{situation}"
     if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE, Kind.MISSING_ORDER):
-        return situation
+        return NO_SIDE if int(event["flags"]) & FindingFlags.BOTH_SIDES else situation
     space = "outer" if int(event["flags"]) & FindingFlags.GRID else "global" if int(event["flags"]) & FindingFlags.GLOBAL else ""
     return f"{space}-{situation}" if space else situation
 

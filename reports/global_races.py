@@ -11,6 +11,7 @@ _FLAG = "the flag {flag_at} comes between the {first_role} at {first_at} and the
 _NOT_PUBLISHED = _FLAG + ", but no fence or release publishes the {first_role} before the flag is written"
 _NOT_ACQUIRED = _FLAG + ", but no fence or acquire follows the read of the flag: the {second_role} may be performed before it"
 _RELEASE = " after {first_at} and before the flag is written at {flag_write_at}; or make that write a release ({flag_release})"
+_NO_SIDE = _FLAG + ", but nothing publishes the {first_role} before the flag is written, and nothing acquires it after the flag is read"
 _ACQUIRE = " after the flag is read at {flag_read_at} and before {second_at}; or make that read an acquire ({flag_acquire})"
 
 _BETWEEN_CTAS = "a synchronisation between the CTAs: a barrier of a CTA orders its own threads only"
@@ -41,8 +42,23 @@ READ_ONLY: Final = {
 }
 
 # The sides of a flag through which threads hand over: (1) is released, (2) acquired.
-FLAG_SIDES: Final = ("no-release", "no-acquire")
+NO_SIDE: Final = "no-release-no-acquire"
+FLAG_SIDES: Final = ("no-release", "no-acquire", NO_SIDE)
+
+
+def _both(fence: str, scope: str) -> Situation:
+    """Both sides of a flag: one without the other orders nothing."""
+    return Situation(
+        f"both sides: a fence or a release{scope} between {{first_at}} and the write of the flag at {{flag_write_at}}, and a fence or an"
+        f" acquire{scope} between the read of the flag at {{flag_read_at}} and {{second_at}}",
+        f"put {fence} after {{first_at}} and before the flag is written at {{flag_write_at}}, and {fence} after the flag is read at"
+        " {flag_read_at} and before {second_at}; or make that write a release ({flag_release}) and that read an acquire ({flag_acquire})",
+        _NO_SIDE,
+    )
+
+
 WITHIN_A_CTA: Final = {
+    NO_SIDE: _both("{cta_fence}", ""),
     "no-release": Situation(
         "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
         "put {cta_fence}" + _RELEASE,
@@ -155,6 +171,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "one thread of a CTA releases at {fence_at}, another does the {first_role} at {first_at}, and nothing orders the two; the"
             " {second_role} at {second_at} in another CTA has acquired that release only",
         ),
+        NO_SIDE: _both("{gpu_fence}", " at .gpu scope"),
         "no-release": Situation(
             "the release side: a fence or a release at .gpu scope between {first_at} and the write of the flag at {flag_write_at}",
             "put {gpu_fence}" + _RELEASE,
@@ -239,6 +256,7 @@ MISSING_ORDER: Final = CatalogueEntry(
     "a thread reads a flag at {flag_read_at} that was written after the {first_role} at {first_at}, and nothing orders that before the"
     " {second_role} at {second_at}" + _OLD_VALUE,
     {
+        NO_SIDE: replace(GLOBAL_RACE.situations[NO_SIDE], message=_NO_SIDE + _OLD_VALUE),
         "no-release": replace(GLOBAL_RACE.situations["no-release"], message=_NOT_PUBLISHED + _OLD_VALUE),
         "no-acquire": replace(GLOBAL_RACE.situations["no-acquire"], message=_NOT_ACQUIRED + _OLD_VALUE),
         "release-scope": replace(SCOPES["release-scope"], message=SCOPES["release-scope"].message + _OLD_VALUE),

@@ -148,8 +148,8 @@ def finding_to_json(finding: Finding) -> Json:
 
 
 def _fix_to_json(fix: VerifiedFix) -> Json:
-    edits = [list(each) for each in fix.edits]
-    return {"text": sentence_of(fix), "steps": [vars_of(step) for step in fix.steps], "left": fix.left, "edits": edits, "rerun": fix.rerun}
+    edits, steps = [list(each) for each in fix.edits], [vars_of(step) for step in fix.steps]
+    return {"text": sentence_of(fix), **vars_of(fix), "steps": steps, "edits": edits}
 
 
 def _access_to_json(access: Access) -> Json:

@@ -154,12 +154,14 @@ class VerifiedFix:
 
     `left`: findings of the launch, before they are merged, that the repair does not remove. `edits`: the repair in the kernel's PTX: ranges
     of its text, and what comes in their place; empty if it cannot be written so. `rerun`: runs with these edits have confirmed it.
+    `instead_of`: the words of the catalogue, where these name another repair; `Finding.fix` then names this one.
     """
 
     steps: tuple[FixStep, ...]
     left: int = 0
     edits: tuple[tuple[int, int, str], ...] = ()
     rerun: bool = False
+    instead_of: str = ""
 
 
 @dataclass(frozen=True)

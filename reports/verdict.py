@@ -23,6 +23,7 @@ from consan.reports.model import (
     kernels_checked,
     plural,
 )
+from consan.reports.verified import with_whole_fixes
 
 
 def assemble(
@@ -48,7 +49,7 @@ def assemble(
         verdict=INCOMPLETE,
         device=device,
         kernels=tuple(kernels),
-        findings=merge_findings(findings),
+        findings=with_whole_fixes(merge_findings(findings)),
         checked=tuple(checked),
         uninstrumented=tuple(uninstrumented),
         dropped=dropped,

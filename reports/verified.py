@@ -1,4 +1,8 @@
-"""Verified fixes in words: `with cp.async.wait_group 0 before the bar.sync at k.cu:48 nothing is found`."""
+"""Verified fixes in words: `with cp.async.wait_group 0 before the bar.sync at k.cu:48 nothing is found`.
+
+`fix:` and `verified:` of a finding name one repair. The words of the catalogue stay where they name what was verified: the same
+instruction, on the same side of the same line. Else the verified repair takes their place.
+"""
 
 from __future__ import annotations
 
@@ -6,10 +10,13 @@ import itertools
 import math
 import os
 import re
+from collections.abc import Iterable
+from dataclasses import replace
 from typing import Final
 
 from consan.reports.frameworks import words_of
-from consan.reports.model import FixStep, VerifiedFix, plural
+from consan.reports.model import Finding, FixStep, VerifiedFix, plural
+from consan.reports.ordering import is_update
 
 # The words of a framework (frameworks.py) for an instruction, and the operation that they are of.
 _SPELLED: Final = (
@@ -26,15 +33,92 @@ _WORDS: Final = {
     "alter": "with {what} at {place}",
     "leave-out": "without the {what} at {place}",
 }
+_ORDERS: Final = {
+    "add": "put {what} {where} {place}",
+    "move": "move {what} {where} {place}",
+    "alter": "use {what} at {place}",
+    "leave-out": "leave out the {what} at {place}",
+}
+# How the catalogue names a change of what stands at a place.
+_CHANGES: Final = {
+    "alter": r"\b(?:write|widen|use|make|let|wait|initialise|announce|name|end)\b[^;]*?",
+    "move": r"\bmove\b[^;]*?",
+    "leave-out": r"\b(?:remove|leave out)\b[^;]*?",
+}
+_OUT: Final = re.compile(r"\bmove\b[^;]*\bout of (?:its|the) branch|make the branch uniform")
+_ELSEWHERE: Final = "the branch that contains "  # not the line itself
+_ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
 
 
 def sentence_of(fix: VerifiedFix) -> str:
-    """The repair that the replay has confirmed, as a sentence."""
-    groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line or -step.ptx_line, step.at))
-    repair = ", and ".join(_group(list(group)) for _, group in groups)
+    """The repair that was confirmed, as a sentence."""
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"
     where = "on runs of the changed kernel" if fix.rerun else "on the recorded launch"
-    return f"{where}: {repair} {found}"
+    return f"{where}: {_joined(fix, _WORDS)} {found}"
+
+
+def order_of(fix: VerifiedFix) -> str:
+    """The same as what is to be done."""
+    return _joined(fix, _ORDERS)
+
+
+def _joined(fix: VerifiedFix, words: dict[str, str]) -> str:
+    groups = itertools.groupby(fix.steps, key=lambda step: (step.action, step.where, step.file, step.line or -step.ptx_line, step.at))
+    return ", and ".join(dict.fromkeys(_group(list(group), words) for _, group in groups))
+
+
+def names(text: str, fix: VerifiedFix) -> bool:
+    """Whether the words of a fix name each step of a repair, at its place or between the two lines that they give."""
+    return all(_names_step(text, step) for step in fix.steps)
+
+
+def _names_step(text: str, step: FixStep) -> bool:
+    at = re.escape(_place(step)) + r"\b"
+    aliases = [word for prefix, word in _ALIASES if step.instruction.startswith(prefix)]
+    if step.instruction == "condition":
+        return _OUT.search(text) is not None
+    if step.action == "alter" and any(word in text for word in aliases):
+        return True
+    if step.action != "add":
+        side = rf"\b{step.where}\b[^;]*?" if step.action == "move" else ""
+        return re.search(_CHANGES[step.action] + side + at, text) is not None
+    words = (step.instruction.partition(" ")[0], step.spelling, *aliases)
+    if not any(word and word in text for word in words):
+        return False
+    sided = rf"\b{step.where}\b(?:(?!\b(?:before|after)\b)[^;])*?{at}"
+    return _is_between(text, step) or (not re.search(_ELSEWHERE + at, text) and re.search(sided, text) is not None)
+
+
+def _is_between(text: str, step: FixStep) -> bool:
+    """Whether the place is between the line after which and the line before which the words put something."""
+    line = rf"(?:(?!\b(?:before|after|and)\b)[^;])*?{re.escape(os.path.basename(step.file))}:(\d+)\b"
+    found = re.search(rf"\bafter\b{line} and before\b{line}", text) or re.search(rf"\bbetween\b{line} and {line}", text)
+    if found is None or not step.line:
+        return False
+    first, last, own = int(found[1]), int(found[2]), not re.search(_ELSEWHERE + re.escape(_place(step)) + r"\b", text)
+    return first < step.line < last or (own and first < last and step.line == (last if step.where == "before" else first))
+
+
+def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
+    """A finding with a verified fix, which its own fix then names too; or without one, in the words of the catalogue."""
+    text = (finding.verified.instead_of if finding.verified else "") or finding.fix
+    if fix is None:
+        return replace(finding, verified=None, fix=text)
+    named = names(text, fix)
+    return replace(finding, verified=replace(fix, instead_of="" if named else text), fix=text if named else order_of(fix))
+
+
+def loses(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether a fix only hides that updates are lost: synchronisation between the load and the store of an update."""
+    return is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
+
+
+def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
+    """The findings with the verified fixes of those kernels of which every error and warning has one: else something would be found."""
+    found = tuple(findings)
+    counting = [each for each in found if each.severity != "note" and each.suppressed is None]
+    open_ = {each.kernel for each in counting if each.verified is None or loses(each.verified, each)}
+    return tuple(with_fix(each, None if each.kernel in open_ or each.severity == "note" else each.verified) for each in found)
 
 
 def left_in_flight(fix: VerifiedFix | None) -> float:
@@ -43,11 +127,11 @@ def left_in_flight(fix: VerifiedFix | None) -> float:
     return min((int(found[1]) for found in waits if found), default=math.inf)
 
 
-def _group(steps: list[FixStep]) -> str:
+def _group(steps: list[FixStep], words: dict[str, str]) -> str:
     first = steps[0]
     what = ", then ".join(dict.fromkeys(map(_instruction, steps)))  # an unrolled loop has copies of one
     place = f"{first.at} at {_place(first)}" if first.at and first.action in ("add", "move") else _place(first)
-    return _WORDS[first.action].format(what=what, where=first.where, place=place)
+    return words[first.action].format(what=what, where=first.where, place=place)
 
 
 def _instruction(step: FixStep) -> str:

@@ -58,7 +58,9 @@ class _Text:
         return {(each.line, " ".join(each.text.split())): (function, each) for function in functions for each in function.instructions()}
 
     def _find(self, site: Site) -> tuple[Function, Instruction]:
-        found = self._instructions.get((site.ptx_line, " ".join(site.ptx.split())))
+        words = site.ptx.split()
+        bare = words[1:] if words[0].startswith("@") else words  # a condition that only the recorded text has
+        found = next(filter(None, (self._instructions.get((site.ptx_line, " ".join(each))) for each in (words, bare))), None)
         if found is None:
             raise Impossible(f"PTX line {site.ptx_line} is not found")
         return found

@@ -10,6 +10,7 @@ wider scopes are tried: a run of the kernel is one of the kernel with them, too.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Any
@@ -25,10 +26,10 @@ from consan.instrument.abi.events import FindingFlags, Kind
 from consan.instrument.sites import Site
 
 MOST_TRIES = 320  # of a finding
-MORE_TRIES = 12  # once a repair removes the finding and leaves others
+MORE_TRIES = 40  # once a repair removes the finding and leaves others
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
-MOST_EVENTS = 1 << 23  # lane events, of a launch
-MOST_SECONDS = 5.0  # of processor time
+MOST_EVENTS = 1 << 22  # lane events, of a launch
+MOST_SECONDS = 1.5  # of processor time
 MOST_LINES = 1 << 18  # of the logs of its distinct histories
 _IN_GLOBAL = (Kind.GLOBAL_RACE, Kind.SCOPE)
 
@@ -52,15 +53,20 @@ def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
     return lines
 
 
-def verified_fixes(questions: Questions, checked: Checked, depends: Callable[[set[int]], bool]) -> dict[int, Fix]:
-    """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load."""
+def verified_fixes(
+    questions: Questions, checked: Checked, depends: Callable[[set[int]], bool], named: Callable[[Repair], bool] = lambda _: False
+) -> dict[int, Fix]:
+    """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load.
+
+    `named`: whether the report names a repair in any case; such a one is tried first.
+    """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
     if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
         return {}
     if not depends(racing_lines(checked.keys, questions.places.sites)):
-        return _Search(questions, checked).fixes()
+        return _Search(questions, checked, named).fixes()
     # Values may follow from the races. More order for what has run in this way changes none of them.
-    return _Search(questions, checked, only=only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
+    return _Search(questions, checked, named, only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
 
 
 def _left(answer: Answer) -> int:
@@ -71,8 +77,14 @@ def _left(answer: Answer) -> int:
 class _Search:
     """The search for the fixes of one launch."""
 
-    def __init__(self, questions: Questions, checked: Checked, only: Callable[[Change, EventPlaces], bool] = lambda *_: True) -> None:
-        self._questions, self._checked, self._only = questions, checked, only
+    def __init__(
+        self,
+        questions: Questions,
+        checked: Checked,
+        named: Callable[[Repair], bool],
+        only: Callable[[Change, EventPlaces], bool] = lambda *_: True,
+    ) -> None:
+        self._questions, self._checked, self._named, self._only = questions, checked, named, only
         self._found = frozenset(checked.keys)
         self._good: list[tuple[Repair, Answer]] = []
 
@@ -107,7 +119,7 @@ class _Search:
             return False
         tries, base = MOST_TRIES, self._base
         repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, self._questions.places))
-        for number, each in enumerate(repairs):
+        for number, each in enumerate(sorted(itertools.islice(repairs, tries), key=self._comes_later)):
             if self._questions.exhausted or number >= tries:
                 break
             repair = base + each if base else each
@@ -120,6 +132,9 @@ class _Search:
                     break
                 tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
         return any(self._removes(name, answer) for _, answer in self._good)
+
+    def _comes_later(self, repair: Repair) -> bool:
+        return not self._named(repair)
 
     def _removes(self, name: tuple[Any, ...], answer: Answer) -> bool:
         """Whether the finding is gone, and all that is found was found before."""

@@ -203,8 +203,18 @@ class Repairs(PhaseForms):
     def _global(self) -> Iterator[Repair]:
         yield from self._scopes()
         yield from self.at_accesses(BARRIER)
+        yield from self._both_sides()
         yield from self.between(GPU_FENCE, everywhere=True)
         yield from self.between(BARRIER)
+
+    def _both_sides(self) -> Iterator[Repair]:
+        """The two sides of a flag: a fence behind the one access, and one before the other."""
+        ends = self.sites[0], self.sites[-1]
+        for first, last in dict.fromkeys((ends, ends[::-1])):
+            for whole in (True, False):
+                both = self.add(first, GPU_FENCE, after=True, whole=whole) + self.add(last, GPU_FENCE, after=False, whole=whole)
+                if both:
+                    yield both
 
     # -- groups and scopes ---------------------------------------------------------------------------------------------------
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import contextlib
+import hashlib
 import math
 import sys
 import time
@@ -37,6 +38,7 @@ from consan.suppressions import finish
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
+    from consan.session.reruns import Ran
     from consan.session.session import Session
     from consan.session.timing import Timer
 
@@ -135,6 +137,7 @@ class RequestedLaunch:
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
+        self.searched = 0.0  # seconds that the search for fixes has taken
         self.arch = DEFAULT_ARCH
 
     def run(
@@ -159,16 +162,19 @@ class RequestedLaunch:
         for other, seed in more():
             session.seed = seed
             status = status or other._launch(session, args, self.module, seed, prepared)
-        session.seed = args.seed
+        session.seed, self.searched = args.seed, session.recording.fixes.seconds
         return judged(session, args.rules, status)
 
-    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> tuple[Report, int]:
-        """The same launch of a changed kernel under a schedule, in a session of its own; and how many instructions its threads executed."""
-        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
+    def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
+        """The same launch of a changed kernel under a schedule, in a session of its own."""
+        from consan.session.reruns import Ran
+
+        session, placed = self._open(argparse.Namespace(**(vars(args) | {"seed": seed}))), []
         session.recording.fixes.off = True
         module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
-        self._launch(session, args, module, args.seed, self._prepare(session, args, module))
-        return finish(session.report(), args.rules), session.executed
+        self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)
+        results = hashlib.blake2b(b"".join(each for placement in placed for each in placement.contents())).digest()
+        return Ran(finish(session.report(), args.rules), results, session.executed)
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
@@ -199,14 +205,18 @@ class RequestedLaunch:
         check_parameters(choose_entry(module, args.entry, args.file), self.specs, args.file)
         return session.prepare(module, name=args.file, cluster=math.prod(self.cluster))
 
-    def _launch(self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared) -> int:
-        """Launch with arguments of random `data`; returns the status."""
+    def _launch(
+        self, session: Session, args: argparse.Namespace, module: Module, data: int, prepared: Prepared,
+        given: Callable[[Placement], None] = lambda placed: None,
+    ) -> int:  # fmt: skip
+        """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
         from consan.session.layouts import name_addresses  # late: a wrong word on the command line needs no parser of PTX
 
         arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
+        given(placed)
         values = placed.parameters(arrays, "--arg")
         session.address_name = name_addresses(prepared, entry.name, placed.buffers)
         status = 0

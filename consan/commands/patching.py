@@ -30,25 +30,29 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
     `--timeout` is for all: what the launch has left of it.
     """
-    from consan.session.reruns import Reruns
+    from consan.session.reruns import LONGEST, Ran, Reruns
 
     if report.device != "cpu" or requested.module is None or report.exit:
-        return report
-    executed = 0
+        return _told(report)
 
-    def run(ptx: str, seed: int) -> Report:
-        nonlocal executed
+    def run(ptx: str, seed: int) -> Ran:
         left = None if args.timeout is None else max(requested.ends - time.monotonic(), _SHORTEST)
-        found, instructions = requested.again(argparse.Namespace(**(vars(args) | {"timeout": left})), ptx, seed)
-        executed += instructions
-        return found
+        return requested.again(argparse.Namespace(**(vars(args) | {"timeout": left})), ptx, seed)
 
-    search = Reruns(requested.module, run, requested.block, requested.cluster, lambda: executed, ends=requested.ends)
+    search = Reruns(requested.module, run, requested.block, requested.cluster, requested.ends, longest=LONGEST - requested.searched)
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
-            return search.confirmed(report)
-    except KeyboardInterrupt:  # without them
+            return _told(search.confirmed(report), search.tried)
+    except KeyboardInterrupt:  # without those of the runs
         return report
+
+
+def _told(report: Report, tried: int = 0) -> Report:
+    """The report, which says where no fix was verified. `tried`: repairs in runs."""
+    if all(finding.verified or finding.severity == "note" for finding in report.active):
+        return report
+    ran = f"; runs of the kernel with {plural(tried, 'repair')} have confirmed none" if tried else ""
+    return replace(report, notes=(*report.notes, f"no fix was verified{ran}"))
 
 
 def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
@@ -80,7 +84,7 @@ def _checked(requested: RequestedLaunch, args: argparse.Namespace, name: str, te
     """The verdict on the patched kernel."""
     try:
         ptx = compile_text(text, args, requested.arch) if is_cuda(name) else text
-        found, _ = requested.again(args, ptx, args.seed)
+        found = requested.again(args, ptx, args.seed).report
     except ConsanError as error:
         return f"the kernel could not be checked again: {error}"
     return f"the kernel was checked again: {found.verdict}, {plural(len(found.active), 'finding')}"

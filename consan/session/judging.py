@@ -217,7 +217,8 @@ class Judge:
             if not checked.unended:  # it has ended after all
                 started.stopped = ""
             started.repeats = self._repeats(prepared, started, checked)
-            return Examined(checked, {} if started.repeats else self.recording.fixes_of(prepared, started, checked))
+            fixes = {} if started.repeats else self.recording.fixes_of(prepared, started, checked, self.sites_of(prepared))
+            return Examined(checked, fixes)
 
     def concluded(self, prepared: Prepared, entry: str, started: Started, examined: Examined) -> None:
         """Keep what was found in a launch."""

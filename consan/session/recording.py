@@ -182,11 +182,11 @@ class Recording:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
         return bool(self.asked or self.sample or self.keeps)
 
-    def fixes_of(self, prepared: Prepared, started: Started, checked: Checked) -> Mapping[int, model.VerifiedFix]:
+    def fixes_of(self, prepared: Prepared, started: Started, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
         if started.stopped or not checked.found:
             return {}
-        return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit)
+        return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 
     def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""

@@ -14,17 +14,20 @@ from consan.checker.changes import EventPlaces
 from consan.checker.collected import LaunchedKernel
 from consan.checker.edits import Edit, Impossible, edits_of
 from consan.checker.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
-from consan.checker.forms import RepairStep
+from consan.checker.forms import Repair, RepairStep
 from consan.checker.questions import Questions
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
+from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.sites import Site
 from consan.reports import model
+from consan.reports.decode import decode
+from consan.reports.found import ModuleSites
 from consan.reports.places import located
-from consan.reports.verified import spelling
+from consan.reports.verified import names, spelling
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -38,14 +41,14 @@ class Fixes:
     """The search for fixes of a session."""
 
     off: bool = False
+    seconds: float = 0.0  # of processor time, that it has taken
     _events: int = 0
-    _seconds: float = 0.0
     _seen: dict[tuple[int, int], set[Key]] = field(default_factory=dict)  # by kernel
 
     def of(
-        self, prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int
+        self, prepared: Prepared, launch: RecordedLaunch, launched: LaunchedKernel, checked: Checked, limit: int, places: ModuleSites
     ) -> dict[int, model.VerifiedFix]:
-        """The fixes of a launch that was just checked, by the number of the finding."""
+        """The fixes of a launch that was just checked, by the number of the finding. `places`: of the report's words."""
         seen = self._seen.setdefault((launched.module, launched.entry), set())
         if self.off or seen.issuperset(checked.keys) or self._spent or prepared.recorded is None:
             return {}
@@ -59,14 +62,26 @@ class Fixes:
         def depending(lines: set[int]) -> bool:
             return depends(prepared.instrumented.module, lines, outer=recorded.mode is not Mode.OFF)
 
-        found = verified_fixes(questions, checked, depending)
-        self._events, self._seconds = self._events + questions.events, self._seconds + questions.seconds
-        module, places = prepared.instrumented.module, questions.places
-        return {number: told(fix.steps, sites, prepared.framework, _edits(module, places, fix), fix.left) for number, fix in found.items()}
+        texts = {finding.fix for finding in decode(*checked.tables(), {prepared.number: places})}
+
+        def named(repair: Repair) -> bool:
+            fix = told(repair.steps, sites, prepared.framework, ())
+            return any(names(text, fix) for text in texts)
+
+        found = verified_fixes(questions, checked, depending, named)
+        self._events, self.seconds = self._events + questions.events, self.seconds + questions.seconds
+        module, events = _given(prepared), questions.places
+        return {number: told(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()}
 
     @property
     def _spent(self) -> bool:
-        return self._events >= _LAUNCHES * MOST_EVENTS or self._seconds >= _LAUNCHES * MOST_SECONDS
+        return self._events >= _LAUNCHES * MOST_EVENTS or self.seconds >= _LAUNCHES * MOST_SECONDS
+
+
+def _given(prepared: Prepared) -> Module:
+    """The text that the user has: the recorded one may have loads under their conditions (instrument/passes/lifted.py)."""
+    module = prepared.instrumented.module
+    return module if module.text == prepared.plain else parse(prepared.plain, prepared.name)
 
 
 def _edits(module: Module, places: EventPlaces, fix: Fix) -> tuple[Edit, ...]:

@@ -1,9 +1,12 @@
-"""Fixes that runs of the changed kernel confirm, for findings for which a replay of the recorded launch has none: it took called hooks, did
-not end, left its path, or could have gone another way.
+"""Fixes that runs of the changed kernel confirm: those of the replay, and others where a replay of the recorded launch has none, because it
+took called hooks, did not end, left its path, or could have gone another way.
 
-A repair is written into the PTX and the kernel is run with it. It counts if the finding is gone and no other is there, in each of 20
-schedules, or three of a large kernel. Findings are compared by their places in the source, which
-edits do not move. The search is bounded by work, so that a slow machine finds the same, and by `--timeout` where one is given.
+A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, or three of a large kernel. It counts if no run
+has an error or a warning, and all leave the same results. What removes a finding and leaves others is kept, and repairs of the others
+are tried together with it. Findings are compared by their places in the source, which edits do not move.
+
+The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in time, so that a user does not wait for a
+fix that does not exist.
 """
 
 from __future__ import annotations
@@ -13,7 +16,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from types import SimpleNamespace
 from typing import Any, Final
 
@@ -29,108 +32,135 @@ from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
-from consan.reports.ordering import is_update
 from consan.reports.patches import fixed
 from consan.reports.places import stands
+from consan.reports.verified import loses, names, with_fix
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
 FEWEST_SCHEDULES: Final = 3  # of a large kernel
-MOST_REPAIRS: Final = 60  # of a finding
-MORE_REPAIRS: Final = 12  # once one removes the finding and leaves others
+MOST_REPAIRS: Final = 40  # that are run for a report
+MORE_REPAIRS: Final = 6  # once one removes the finding and leaves others
+MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
+LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 
-Run = Callable[[str, int], Report]  # of PTX, under a schedule
 _Name = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of a changed kernel: its report, what it leaves in its buffers, and the instructions that its threads have executed."""
+
+    report: Report
+    results: bytes = b""
+    executed: int = 0
+
+
+Run = Callable[[str, int], Ran]  # of PTX, under a schedule
 
 
 @dataclass
 class Reruns:
-    """The search. `block`, `cluster`: of the launch. `executed`: instructions that the runs have executed, over all threads.
-
-    `ends`: when it must end (time.monotonic).
-    """
+    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner."""
 
     module: Module
     run: Run
     block: tuple[int, int, int]
     cluster: tuple[int, int, int]
-    executed: Callable[[], int] = lambda: 0
-    good: list[tuple[VerifiedFix, frozenset[_Name]]] = field(default_factory=list)
     ends: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    longest: float = LONGEST
+    tried: int = 0  # repairs
     _characters: int = 0
+    _executed: int = 0
 
     def confirmed(self, report: Report) -> Report:
-        """The report with the fixes that were confirmed."""
-        open_ = [finding for finding in report.active if finding.verified is None]
-        if not open_ or any(finding.kind not in _KINDS for finding in open_):
-            return report
-        found, text = frozenset(map(_name, report.findings)), TextPlaces(self.module)
-        for finding in open_:
-            if not self._of(finding):
-                self._search(text, finding, found)
-        return replace(report, findings=tuple(map(self._fixed, report.findings)))
+        """The report with the fix that was confirmed; without any, if none was."""
+        counting = [finding for finding in report.active if finding.severity != "note"]
+        known = [finding.verified for finding in counting]
+        if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
+            return report  # nothing can be run
+        fix = self._fix_of(counting, frozenset(map(_name, report.findings)))
+        chosen = {id(finding): fix for finding in counting}
+        return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
 
-    def _fixed(self, finding: Finding) -> Finding:
-        """With the fix that leaves least: one of the replay goes before others, but not before one that removes all findings."""
-        fixes = [*filter(None, (finding.verified,)), *self._of(finding)]
-        return replace(finding, verified=min(fixes, key=lambda fix: fix.left)) if fixes else finding
+    def _fix_of(self, findings: list[Finding], found: frozenset[_Name]) -> VerifiedFix | None:
+        """One repair of all findings."""
+        begun = self.clock()
+        base, left, text = VerifiedFix((), rerun=True), frozenset(map(_name, findings)), TextPlaces(self.module)
+        for finding in findings if all(each.kind in _KINDS for each in findings) else ():
+            if _name(finding) not in left:
+                continue
+            best, most = None, MOST_REPAIRS
+            for fix in self._fixes(text, finding, base):
+                if self.tried >= most or self._spent or self.clock() >= min(begun + self.longest, self.ends):
+                    break
+                remains = self._left(fix, finding, found)
+                if remains is not None and not remains:
+                    return fix
+                if remains is not None and best is None:
+                    best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
+            if best is None:
+                return None
+            base, left = best
+        return None
 
-    def _of(self, finding: Finding) -> list[VerifiedFix]:
-        """The confirmed fixes of a finding."""
-        return [fix for fix, left in self.good if _name(finding) not in left and not _loses(fix, finding)]
+    def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
+        """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
+        replayed = (finding.verified,) if finding.verified and finding.verified.edits and not loses(finding.verified, finding) else ()
+        others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
+        listed = list(itertools.islice((fix for fix in others if not loses(fix, finding)), MOST_LISTED))
+        named = [fix for fix in listed if names(finding.fix, fix)]
+        seen: set[tuple[Edit, ...]] = set()
+        for fix in (*replayed, *named, *listed):
+            if fix.edits not in seen and _are_apart(base.edits, fix.edits):
+                seen.add(fix.edits)
+                yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
 
     @property
     def _spent(self) -> bool:
-        return self._characters > MOST_TEXT or self.executed() > MOST_INSTRUCTIONS or self._is_late
+        return self._characters > MOST_TEXT or self._executed > MOST_INSTRUCTIONS
 
-    @property
-    def _is_late(self) -> bool:
-        return time.monotonic() >= self.ends
+    def _left(self, fix: VerifiedFix, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
+        """The findings that the changed kernel still has; None if it is no repair. One that leaves none holds in all schedules."""
+        self.tried += 1
+        ptx = fixed(self.module.text, [self._for_all(fix)])
+        results: set[bytes] = set()
+        begin = self._executed
+        for seed in range(SCHEDULES):
+            if seed == FEWEST_SCHEDULES and self._is_large(ptx, self._executed - begin):
+                break
+            ran = self._ran(ptx, seed)
+            if ran is None or ran.report.incomplete:
+                return None
+            left = frozenset(_name(each) for each in ran.report.findings if each.severity != "note")
+            results.add(ran.results)
+            if _name(finding) in left or not left <= found or (left and seed) or len(results) > 1:
+                return None
+            if left:
+                return left
+        return frozenset()
 
-    def _search(self, text: TextPlaces, finding: Finding, found: frozenset[_Name]) -> None:
-        seen: set[tuple[Edit, ...]] = set()
-        most = MOST_REPAIRS
-        for repair in self._repairs(text, finding):
-            if repair.edits in seen:
-                continue
-            if len(seen) >= most or self._spent:
-                return
-            seen.add(repair.edits)
-            fix = told(repair.steps, text.places.sites, CUDA, repair.edits)
-            if _loses(fix, finding):
-                continue
-            left = self._left(fixed(self.module.text, [self._for_all(fix)]), finding, found)
-            if left is not None:
-                self.good.append((replace(fix, left=len(left), rerun=True), left))
-                most = min(most, len(seen) + MORE_REPAIRS) if left else 0  # perhaps one removes all findings
+    def _ran(self, ptx: str, seed: int) -> Ran | None:
+        """A run of a kernel; None if it cannot run, or there is no time."""
+        if self.clock() >= self.ends:
+            return None
+        self._characters += len(ptx)
+        try:
+            ran = self.run(ptx, seed)
+        except ConsanError:
+            return None
+        self._executed += ran.executed
+        return ran
 
     def _for_all(self, fix: VerifiedFix) -> VerifiedFix:
         """With barriers that all threads of the CTA have to pass: one that some do not reach must not pass because they exit."""
         return replace(fix, edits=own_barriers_in_text(fix.edits, self.module.text, self.block))
-
-    def _left(self, ptx: str, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
-        """The findings that the changed kernel still has; None if it is no repair."""
-        left: frozenset[_Name] = frozenset()
-        begin = self.executed()
-        for seed in range(SCHEDULES):
-            if seed == FEWEST_SCHEDULES and self._is_large(ptx, self.executed() - begin):
-                break
-            if self._is_late:
-                return None
-            self._characters += len(ptx)
-            try:
-                report = self.run(ptx, seed)
-            except ConsanError:
-                return None
-            left |= frozenset(map(_name, report.findings))
-            if report.incomplete or _name(finding) in left or not left <= found:
-                return None
-        return left
 
     def _is_large(self, ptx: str, executed: int) -> bool:
         """Whether one repair in all schedules is more work than is allowed. `executed`: in the fewest schedules."""
@@ -155,9 +185,9 @@ class Reruns:
                 yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
 
 
-def _loses(fix: VerifiedFix, finding: Finding) -> bool:
-    """Whether a fix only hides that updates are lost: synchronisation between the load and the store of an update."""
-    return is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
+def _are_apart(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
+    """Whether no edit of the one replaces text that an edit of the other replaces."""
+    return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
 
 
 def _name(finding: Finding) -> _Name:

@@ -162,6 +162,7 @@ class FindingFlags(enum.IntFlag):
     GLOBAL = 16  # the bytes are in global memory, at `address`
     TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
     GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
+    BOTH_SIDES = 512  # of NO_RELEASE: nothing acquires it either
 
 
 class Operation(enum.IntEnum):

@@ -59,7 +59,9 @@ def test_the_fix_names_the_fence(name: str, marker: int) -> None:
     assert "__threadfence()" in finding.fix
 
 
-@pytest.mark.parametrize("name", ["scope_fence_cta", "scope_flag_cta", "mbarrier_arrive_cta_scope", "last_block_no_fence"])
+@pytest.mark.parametrize(
+    "name", ["scope_fence_cta", "scope_flag_cta", "mbarrier_arrive_cta_scope", "last_block_no_fence", "last_block_no_fences"]
+)
 def test_the_fix_is_verified(name: str) -> None:
     findings = _launch(HERE / "global" / f"{name}.cu", True)[0].findings
     assert all(finding.verified and not finding.verified.left for finding in findings), findings
@@ -72,6 +74,11 @@ def test_the_fix_is_verified(name: str) -> None:
         ("mixed_size_flag", "mixed-sizes", "with one size"),
         ("last_block_no_acquire", "no-acquire", "put __threadfence() after the flag is read at last_block_no_acquire.cu:14"),
         ("last_block_no_fence", "no-release", "put __threadfence() after"),
+        (
+            "last_block_no_fences",
+            "no-release-no-acquire",
+            "and __threadfence() after the flag is read at last_block_no_fences.cu:17 and before last_block_no_fences.cu:25",
+        ),
         ("consumer_warp_no_acquire", "no-acquire", "after the flag is read at consumer_warp_no_acquire.cu:16"),
         ("producer_warp_no_release", "no-release", "before the flag is written at producer_warp_no_release.cu:16"),
         ("counter_is_no_barrier", "no-barrier", "put __syncthreads() after"),

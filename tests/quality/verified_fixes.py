@@ -25,7 +25,7 @@ from test_twins_oracle import NOT_SEEN  # noqa: E402
 import consan  # noqa: E402
 from consan.reports.patches import fixed, is_patch, patched  # noqa: E402
 from consan.session.repairs import Fixes  # noqa: E402
-from consan.session.reruns import Reruns  # noqa: E402
+from consan.session.reruns import Ran, Reruns  # noqa: E402
 
 SEEDS = range(20)
 UNFIT = {
@@ -68,7 +68,7 @@ def _patched(path: Path, spec: twin_file.KernelFile, report: Any) -> str:
 
 
 def _run(entry: str, spec: twin_file.KernelFile, ptx: str, seed: int) -> Any:
-    return _launch(consan.Kernel(ptx, entry=entry), spec, seed)
+    return Ran(_launch(consan.Kernel(ptx, entry=entry), spec, seed))
 
 
 def _edited(path: Path, spec: twin_file.KernelFile, fixes: list[Any]) -> str:

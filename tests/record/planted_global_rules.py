@@ -219,8 +219,8 @@ RULES = {
     ),
     "what lacks: the release does not cover the access": (
         "edges.hpp",
-        "if (released && !views_.covers(lacks.release, other, time)) lacks.lack = Lack::RELEASE,",
-        "if (false)",
+        "if (released && !views_.covers(lacks.release, other, time)) {",
+        "if (false) {",
         "serial_split_k_no_fence",
         True,
     ),

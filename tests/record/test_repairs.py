@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -21,14 +22,15 @@ from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.record.templates import NO_WORD, Event, Template, TemplateEvent
 from consan.reports.json_format import from_json, to_json
-from consan.reports.model import Finding, FixStep, VerifiedFix
+from consan.reports.model import Access, Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed, patched
 from consan.reports.verdict import assemble
-from consan.reports.verified import sentence_of
+from consan.reports.verified import sentence_of, with_whole_fixes
 from consan.session import recording
-from consan.session.reruns import MOST_INSTRUCTIONS, Reruns
+from consan.session.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
+STILL = lambda: 0.0  # noqa: E731 - the time of a search in which no time passes
 
 
 def _launch(name: str, racy: bool) -> Any:
@@ -199,20 +201,18 @@ RERUNS = [
     ("vote_is_not_a_barrier", "with bar.sync 0 (__syncthreads())"),
     ("divergent_shfl", "without the condition at divergent_shfl.cu:"),
     ("divergent_syncwarp", "with bar.warp.sync 0xffff at"),
-    ("divergent_barrier_aligned", "with barrier.sync at divergent_barrier_aligned.cu:"),
+    ("divergent_barrier_aligned", "without the condition at divergent_barrier_aligned.cu:14"),
     ("histogram_no_atomics", "with red.shared.add.s32 in place of the load, the change and the store at"),
     ("mbarrier_two_warps_init", "with mbarrier.init.shared::cta.b64 by the first thread only at"),
-    ("same_value", "with st.shared.u32 by the first thread only at"),
     ("same_value_two_stores", "with bar.sync 0 (__syncthreads()) before the setp.ne.s32 at same_value_two_stores.cu:"),
     ("bulk_bytes_never_come", "with 16 bytes less at"),
     ("deadlock_copies_counted_twice", "with cp.async.mbarrier.arrive.noinc"),
-    pytest.param("vector_padding", "with zeros in 1024 bytes of", marks=pytest.mark.slow),
     ("named_barrier_deadlock", "with bar."),
     ("deadlock_crossed_barriers", "with mbarrier.arrive.shared::cta.b64 moved before the bra at"),
     ("deadlock_no_drop", "with mbarrier.arrive_drop.shared::cta.b64 after the bra at"),
     ("deadlock_trip_counts", " with 4 in place of 5 at"),
     ("cluster_barrier_of_follower", "with mapa.shared::cluster.u32 of rank 0 at"),
-    ("divergent_barrier_one_side", "with barrier.sync 1, 64 at"),
+    ("divergent_barrier_one_side", "without the condition at divergent_barrier_one_side.cu:18"),
     ("divergent_stmatrix", "without the condition at divergent_stmatrix.cu:"),
     ("flag_handshake", "with st.release.cta.shared.u32 at"),
     ("tensormap_not_acquired", "with fence.proxy.tensormap::generic.acquire.gpu"),
@@ -225,7 +225,7 @@ def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(name: str, w
     kernel, report = twin_file.kernel(TWINS / f"{name}.cu", True), _launch(name, True)
     assert all(finding.verified is None for finding in report.findings)
     spec = twin_file.read(TWINS / f"{name}.cu")
-    fixed = Reruns(kernel.module, lambda ptx, seed: _again(name, ptx, seed), spec.block, (1, 1, 1)).confirmed(report)
+    fixed = Reruns(kernel.module, lambda ptx, seed: Ran(_again(name, ptx, seed)), spec.block, (1, 1, 1), clock=STILL).confirmed(report)
     for finding in fixed.findings:
         assert finding.verified is not None
         assert finding.verified.rerun
@@ -234,16 +234,33 @@ def test_what_a_replay_cannot_tell_a_run_of_the_changed_kernel_does(name: str, w
     assert from_json(to_json(fixed)) == fixed
 
 
-def test_the_search_ends_when_its_allowance_is_spent() -> None:
+@pytest.mark.parametrize(("cost", "tries"), [(MOST_INSTRUCTIONS // 4, 5), (1, MOST_REPAIRS)])
+def test_the_search_ends_when_its_allowance_is_spent(cost: int, tries: int) -> None:
     kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
     ran: list[int] = []
 
-    def run(ptx: str, seed: int) -> Any:
+    def run(ptx: str, seed: int) -> Ran:
         ran.append(seed)
-        return report  # no repair
+        return Ran(report, executed=cost)  # no repair
 
-    Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), lambda: len(ran) * MOST_INSTRUCTIONS // 4).confirmed(report)
-    assert len(ran) == 5
+    search = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL)
+    assert search.confirmed(report).findings[0].verified is None
+    assert len(ran) == search.tried <= tries
+    assert len(ran) == 5 or tries != 5
+
+
+@pytest.mark.parametrize(("ends", "last"), [(math.inf, LONGEST), (1.0, 1.0)])
+def test_no_repair_is_begun_when_the_time_is_over(ends: float, last: float) -> None:
+    """A user does not wait for a fix that does not exist; `--timeout` ends the search, too."""
+    kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
+    now = [0.0]
+
+    def run(ptx: str, seed: int) -> Ran:
+        now[0] += 0.3
+        return Ran(report)
+
+    Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), ends, lambda: now[0]).confirmed(report)
+    assert last <= now[0] < last + 0.3
 
 
 def test_no_more_is_asked_when_the_time_is_over(asked: Any) -> None:
@@ -260,29 +277,64 @@ def test_a_repair_that_some_schedule_refutes_is_none() -> None:
     kernel, report = twin_file.kernel(TWINS / "tensormap_not_acquired.cu", True), _launch("tensormap_not_acquired", True)
     asked: list[int] = []
 
-    def run(ptx: str, seed: int) -> Any:
+    def run(ptx: str, seed: int) -> Ran:
         asked.append(seed)
-        return report if seed == 7 else replace(report, findings=())
+        return Ran(report if seed == 7 else replace(report, findings=()))
 
-    confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1)).confirmed(report)
+    confirmed = Reruns(kernel.module, run, (64, 1, 1), (1, 1, 1), clock=STILL).confirmed(report)
     assert all(finding.verified is None for finding in confirmed.findings)
     assert max(asked) == 7
 
 
-def test_no_run_with_a_barrier_verifies_a_lost_update() -> None:
+@pytest.mark.parametrize(("kind", "verifies"), [("note", True), ("warning", False)])
+def test_a_repair_leaves_notes_only(kind: str, verifies: bool) -> None:
+    kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
+    other = Finding("data-race", "kernel", severity=kind)
+    both = replace(report, findings=(*report.findings, other))
+    reruns = Reruns(kernel.module, lambda ptx, seed: Ran(replace(report, findings=(other,))), (64, 1, 1), (1, 1, 1), clock=STILL)
+    assert (reruns.confirmed(both).findings[0].verified is not None) is verifies
+
+
+@pytest.mark.parametrize(("results", "verifies"), [((b"1", b"1"), True), ((b"1", b"2"), False)])
+def test_a_repair_gives_the_same_results_in_all_schedules(results: tuple[bytes, bytes], verifies: bool) -> None:
+    kernel, report = twin_file.kernel(TWINS / "divergent_shfl.cu", True), _launch("divergent_shfl", True)
+    clean = replace(report, findings=())
+    reruns = Reruns(kernel.module, lambda ptx, seed: Ran(clean, results[seed % 2]), (64, 1, 1), (1, 1, 1), clock=STILL)
+    assert (reruns.confirmed(report).findings[0].verified is not None) is verifies
+
+
+def test_repairs_of_two_findings_are_tried_together() -> None:
+    """Each of the two removes one finding, and only both leave none."""
+    one, other = (
+        Finding("barrier-misuse", "k", situation="divergent", accesses=(Access("wait", "bar.sync", ptx_line=line),)) for line in (11, 13)
+    )
+    report = assemble(device="cpu", kernels=[], findings=[one, other])
+    module = parse(SLICE.replace("BODY", "@%p1 bar.sync 0;\n\n @%p2 bar.sync 0;"))
+
+    def run(ptx: str, seed: int) -> Ran:
+        left = [each for each, text in ((one, "@%p1"), (other, "@%p2")) if text in ptx]
+        return Ran(replace(report, findings=tuple(left), incomplete=()))
+
+    fixed = Reruns(module, run, (32, 1, 1), (1, 1, 1), clock=STILL).confirmed(report)
+    assert [len(each.verified.steps) for each in fixed.findings if each.verified] == [2, 2]
+
+
+def test_a_fix_of_the_replay_that_runs_refute_is_none() -> None:
+    kernel, report = twin_file.kernel(TWINS / "raw.cu", True), _launch("raw", True)
+    assert report.findings[0].verified
+    run = lambda ptx, seed: Ran(replace(report, findings=()), bytes([seed]))  # noqa: E731
+    refuted = Reruns(kernel.module, run, (128, 1, 1), (1, 1, 1), clock=STILL).confirmed(report).findings[0]
+    assert refuted.verified is None
+    assert refuted.fix == (report.findings[0].verified.instead_of or report.findings[0].fix)
+
+
+def test_no_barrier_verifies_a_lost_update() -> None:
     """A barrier between the load and the store of an update hides the race, and the updates of all threads but one are lost."""
     lost, other = (Finding("global-race", "k", situation=f"no-synchronisation{shape}") for shape in ("@update", ""))
-    fix = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 4, 40),), rerun=True)
-    reruns = Reruns(
-        parse(SLICE.replace("BODY", "ret;")),
-        lambda ptx, seed: pytest.fail(ptx),
-        (32, 1, 1),
-        (1, 1, 1),
-        lambda: 0,
-        good=[(fix, frozenset())],
-    )
-    report = reruns.confirmed(replace(assemble(device="cpu", kernels=[], findings=[other]), findings=(lost, other)))
-    assert [finding.verified for finding in report.findings] == [None, fix]
+    fix = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 4, 40),))
+    found = with_whole_fixes([replace(other, verified=fix)])
+    assert [each.verified and each.verified.steps for each in found] == [fix.steps]
+    assert [each.verified for each in with_whole_fixes([replace(lost, verified=fix), replace(other, verified=fix)])] == [None, None]
 
 
 @pytest.mark.parametrize("name", ["histogram_no_atomics", "out_of_bounds", "uninitialized_halo"])

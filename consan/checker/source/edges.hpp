@@ -17,6 +17,9 @@ struct Deficit {
     Moment behind = {};    // what is behind a fence.sc at the write; number 0 if nothing
     u32 carried_site = 0;  // of the write of the thread that has not released
     bool ticket = false;   // the flag was read by a read-modify-write
+    bool relaxed = false;  // the read acquires nothing by itself
+    bool both = false;     // neither side is there
+    u32 reader = 0, reader_thread = 0;  // who has read the flag
     bool handed_over = false;  // one side is there, or the read is one that may wait: a load, or an exchange
 };
 
@@ -46,6 +49,7 @@ class Edges {
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
         if (order & TAKES && (!strict_ || order & IS_SC)) take_behind_sc(unit, thread, scope);
         if (order & TAKES) acquire(unit, thread, own, scope, 0, false);
+        if (order & TAKES) own.relaxed.clear();
         bool sc = order & (strict_ ? IS_SC : GIVES) && scope >= GPU_SCOPE;
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
@@ -80,7 +84,11 @@ class Edges {
         if (found == deficits_.end() || std::get<0>(found->first) != unit || std::get<1>(found->first) != first.chain) return {};
         Deficit lacks = found->second;
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
-        if (released && !views_.covers(lacks.release, other, time)) lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
+        if (released && !views_.covers(lacks.release, other, time)) {
+            const std::vector<u32> &relaxed = threads_[lacks.reader][lacks.reader_thread].relaxed;
+            lacks.both = lacks.relaxed && std::find(relaxed.begin(), relaxed.end(), lacks.read_site) != relaxed.end();
+            lacks.lack = Lack::RELEASE, lacks.write_site = lacks.carried_site;
+        }
         // R-GM6: each thread has a fence.sc, then a barrier comes, then one sets the flag. A fence.sc behind the flag is all that lacks.
         if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;
         return lacks;
@@ -125,6 +133,7 @@ class Edges {
         Release fences[3] = {};  // the last one of .cta, of .cluster and of a wider scope
         std::unordered_map<u64, Release> releases;
         std::vector<Pending> pending;  // observed by strong reads, and not acquired
+        std::vector<u32> relaxed;      // sites of strong reads behind which the thread has not acquired
         std::vector<Moment> sc;        // the same behind a fence.sc
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
@@ -147,6 +156,7 @@ class Edges {
             else if (hop) note_sc(access, each.moment);
         }
         if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+        else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
 
     void publish_part(u32 number) {
@@ -251,7 +261,7 @@ class Edges {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
         views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site, access.updates};
+        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & TAKES), false, access.unit, access.thread};
         bool acquires = access.order & TAKES;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!hop) made.lack = Lack::FLAG_SCOPE;

@@ -262,6 +262,7 @@ class Outer {
 
     static void tell_flag(const Deficit &deficit, Record &found) {
         found.group = deficit.write_site, found.commits = deficit.read_site, found.retired = deficit.fence_site;
+        if (deficit.both && deficit.lack == Lack::RELEASE) found.flags |= BOTH_SIDES;
     }
 
     // Between two CTAs.

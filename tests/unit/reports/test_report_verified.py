@@ -1,0 +1,64 @@
+"""`fix:` and `verified:` name one repair: the words of the catalogue stay where they name what was verified."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from consan.reports.model import Finding, FixStep, VerifiedFix
+from consan.reports.verified import names, order_of, with_fix, with_whole_fixes
+
+
+def step(action: str, instruction: str, where: str, line: int, spelling: str = "") -> FixStep:
+    return FixStep(action, instruction, where, "", "dir/k.cu", line, 40, spelling)
+
+
+BARRIER = ("bar.sync 0", "__syncthreads()")
+NAMED = [
+    ("put __syncthreads() after the write at k.cu:5 and before the read at k.cu:9", "add", "before", 9, True),
+    ("put __syncthreads() after the write at k.cu:5 and before the read at k.cu:9", "add", "after", 5, True),
+    ("put __syncthreads() after the write at k.cu:5 and before the read at k.cu:9", "add", "before", 7, True),
+    ("put __syncthreads() after the write at k.cu:5 and before the read at k.cu:9", "add", "after", 9, False),
+    ("put __syncthreads() after the write at k.cu:5 and before the read at k.cu:90", "add", "after", 90, False),
+    ("put __syncthreads() after the read at k.cu:9 and before the write at k.cu:5 (in a loop: at its end)", "add", "before", 9, False),
+    ("put __syncthreads() between k.cu:5 and k.cu:9", "add", "before", 9, True),
+    ("put __syncthreads() before the read at k.cu:9; put it before the branch that contains k.cu:9", "add", "before", 9, False),
+    ("put __syncwarp() before the read at k.cu:9", "add", "before", 9, False),
+    ("move the bar.sync at k.cu:3 after the wait at k.cu:9", "move", "after", 9, True),
+    ("move the bar.sync at k.cu:3 after the wait at k.cu:9", "move", "before", 9, False),
+    ("move the barrier at k.cu:9 out of its branch", "leave-out", "at", 9, False),
+    ("remove the arrival at k.cu:9", "leave-out", "at", 9, True),
+    ("use .noinc at k.cu:9", "alter", "at", 9, True),
+    ("use .noinc at k.cu:9", "alter", "at", 8, False),
+]
+
+
+@pytest.mark.parametrize(("text", "action", "where", "line", "named"), NAMED)
+def test_words_name_a_repair(text: str, action: str, where: str, line: int, *, named: bool) -> None:
+    assert names(text, VerifiedFix((step(action, BARRIER[0], where, line, BARRIER[1]),))) is named
+
+
+def test_a_branch_without_its_condition() -> None:
+    fix = VerifiedFix((step("leave-out", "condition", "at", 3),))
+    assert names("move the barrier at k.cu:9 out of its branch or loop", fix)
+    assert not names("put __syncthreads() before k.cu:3", fix)
+
+
+def test_the_fix_names_what_was_verified() -> None:
+    finding = Finding("data-race", "k", fix="put __syncthreads() before k.cu:4")
+    same, other = (VerifiedFix((step("add", BARRIER[0], "before", line, BARRIER[1]),)) for line in (4, 8))
+    assert with_fix(finding, same).fix == finding.fix
+    told = with_fix(finding, other)
+    assert told.fix == order_of(other) == "put bar.sync 0 (__syncthreads()) before k.cu:8"
+    assert with_fix(told, None) == finding
+    assert with_fix(told, told.verified) == told
+
+
+def test_a_fix_of_a_kernel_is_one_of_all_its_findings() -> None:
+    fix = VerifiedFix((step("add", BARRIER[0], "before", 4, BARRIER[1]),))
+    one, other = Finding("data-race", "k", verified=fix), Finding("lifetime", "k")
+    fixed = lambda *found: [each.verified is not None for each in with_whole_fixes(found)]  # noqa: E731
+    assert fixed(one, replace(other, kernel="other")) == [True, False]
+    assert fixed(one, other) == [False, False]
+    assert fixed(one, replace(other, severity="note")) == [True, False]
