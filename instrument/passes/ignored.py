@@ -1,11 +1,12 @@
-"""Results of mbarrier.try_wait that no instruction uses (R-M14), found in the text.
+"""Waits at mbarriers whose result no instruction uses (R-M14), found in the text.
 
-ISA "mbarrier.test_wait, mbarrier.try_wait": try_wait may return false at its time limit, so a try_wait whose result decides nothing has not
-waited. A result is used if anything but arithmetic reads it, or reads a value computed from it: a guard, a branch, a store, a call. The
-position of the use does not matter, so a result that is used on some path only counts as used.
+ISA "mbarrier.test_wait, mbarrier.try_wait": both may return false, try_wait at its time limit, so one whose result decides nothing has not
+waited: it orders nothing, whatever it returns in a run. A result is used if anything but arithmetic reads it, or reads a value computed
+from it: a guard, a branch, a store, a call. The position of the use does not matter, so a result that is used on some path only counts as
+used.
 
 Not handled: results that are used without effect (a branch whose two sides are the same), and a single attempt without a loop, which is
-a legal way to look ahead. test_wait is never reported, because it is a test and not a wait.
+a legal way to look ahead. test_wait is not reported by itself, because it is a test and not a wait.
 """
 
 from __future__ import annotations
@@ -14,40 +15,16 @@ from collections.abc import Iterator
 
 from consan.instrument.isa import has_action, lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, key_of, written
-from consan.instrument.passes.registers import kernels_reaching
-from consan.instrument.ptx import Function, Instruction, Module
-from consan.instrument.sites import StaticFinding
+from consan.instrument.ptx import Function, Instruction
 
 
-def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
-    """The waits of a module whose results are ignored, in text order."""
-    return tuple(_finding(module, function, wait) for function in module.functions for wait in _ignored(function))
-
-
-def _finding(module: Module, function: Function, wait: Instruction) -> StaticFinding:
-    place = place_of(module, wait)
-    return StaticFinding(
-        reason="result-ignored",
-        hazard="",
-        first=place,
-        second=place,
-        first_role="wait",
-        second_role="wait",
-        registers=(wait.operands[0].text,),
-        leave=0,
-        function=function.name,
-        kernels=kernels_reaching(module, function.name),
-        kind="barrier-misuse",
-    )
-
-
-def _ignored(function: Function) -> list[Instruction]:
+def ignored_waits(function: Function) -> list[Instruction]:
+    """The waits and tests of a function whose results are ignored, in text order."""
     if function.body is None:
         return []
     instructions = list(function.instructions())
-    waits = [each for each in instructions if has_action(each, "mbarrier", "try_wait")]
+    waits = [each for each in instructions if has_action(each, "mbarrier", "try_wait", "test_wait")]
     if not waits:
         return []
     readers: dict[Key, list[Instruction]] = {}
