@@ -26,10 +26,12 @@ from consan.instrument.collection import no_collection
 from consan.instrument.record import Recorded, Refusal, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LINE_BYTES
 from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0
+_ALL = 1 << 48  # bytes, of a compact log that had room
 _SIZES = (4, 16, 64)
 _MOST_AHEAD = 4  # kernels of a module
 _LOCK = threading.Lock()
@@ -48,22 +50,23 @@ class VirtualExpander:
     def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
         """The full logs of the warps of some CTAs."""
         given = _given(launch, _padded(ctas))
-        if given[expansion.LOGS][:, -1].any():
-            if len(ctas) > 1:
-                raise NotExpanded
-            return _full(launch.warps)
+        full = bool(given[expansion.LOGS][:, -1].any())
+        if full and len(ctas) > 1:
+            raise NotExpanded
         assert self.recorded.expand is not None
         settle(self.recorded.ahead)
         try:
             text = self.recorded.expand()
         except Refusal:
             raise NotExpanded from None
-        with _LOCK, self._run(text, launch, given) as (whole, _):
+        with _LOCK, self._run(text, launch, given, full=full) as (whole, _):
             return whole.logs(range(len(ctas)))
 
     @contextlib.contextmanager
-    def _run(self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]]) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
-        """Run one of the texts for the host. Inside the block its log, and what it was given, can be read."""
+    def _run(
+        self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]], *, full: bool
+    ) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
+        """Run one of the texts for the host. Inside the block its log, and what it was given, can be read. `full`: a log was too short."""
         backend, handle = _loaded(text, self.machine)
         ctas, memory = len(given[expansion.CTAS]), LogMemory(backend)
         try:
@@ -74,7 +77,8 @@ class VirtualExpander:
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1]})
+            usable = max(0, launch.most_kept - launch.words) * LINE_BYTES if full else _ALL
+            _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1], expansion.USABLE: usable})
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]
             stats = backend.launch(handle, entry, whole.grid, whole.block, zeros, timeout=_SECONDS)
@@ -157,13 +161,6 @@ def _write(backend: Any, handle: Any, whole: Launch, fields: dict[int, int]) -> 
         (LAUNCH, whole.address.to_bytes(LAUNCH_BYTES, "little")),
     ):
         backend.write(backend.symbol(handle, name)[0], data)
-
-
-def _full(warps: int) -> npt.NDArray[np.uint32]:
-    """Logs that ran out of room."""
-    log = np.zeros((warps, 2, 32), "<u4")
-    log[:, -1] = 1
-    return log
 
 
 def _place(cta: int, grid: Dim3, cluster: Dim3) -> npt.NDArray[np.uint32]:

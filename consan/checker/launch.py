@@ -1,7 +1,8 @@
 """One recorded launch: the memory that its threads write to, and what the host reads of it afterwards.
 
-Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room.
-Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
+Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room: then
+the thread has gone on at the line `most_kept`, again and again. The checker finds in the last line how many lines nobody has written
+over. Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
 same, and one of them is kept. The CTAs of a cluster are one unit: their history is that of all of them, by rank.
 """
 
@@ -114,6 +115,11 @@ class Launch:
         return self.memory.backend
 
     @property
+    def most_kept(self) -> int:
+        """The lines of a log that nobody writes over if it runs out of room."""
+        return max(0, self.lines - self.words - 1)
+
+    @property
     def result_bytes(self) -> int:
         """The bytes that the first thread stores."""
         return text.RESULT_BYTES if self.compact is None else result_bytes(self.compact)
@@ -173,7 +179,7 @@ class Launch:
         for name, place in _PLACES.items():
             wide[place // 8] = self._places.get(name, 0)
         wide[text.START // 8] = MIX[0]
-        narrow[:2] = self.lines, max(0, self.lines - self.words - 1) * LINE_BYTES
+        narrow[:2] = self.lines, self.most_kept * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
 
     def variables(self) -> Iterator[tuple[int, int, bytes]]:
@@ -270,12 +276,12 @@ class Launch:
         whole = self._short_logs(ctas)
         if whole is not None:
             log = np.zeros((len(whole), self.lines + self.words + 3, LANES), "<u4")
-            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], whole[:, -1]
+            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_kept, 0)
             return log
         logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
-            whole[: len(used) - 1], whole[-1] = used[:-1], used[-1]
+            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], self.most_kept, 0)
         return log
 
     # -- a compact log -----------------------------------------------------------------------------------------------------

@@ -51,7 +51,6 @@ _WHY = {
     Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
 _DEADLOCKS = (int(Kind.DEADLOCK), int(Kind.WAITER))
-_UNREADABLE = (Status.CORRUPT, Status.FULL)
 
 
 @dataclass
@@ -326,7 +325,7 @@ class _Checker:
     def _known(self, history: History, done: list[Replayed]) -> Known:
         self.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
-        found = united([each for each in done if each.status not in _UNREADABLE])
+        found = united([each for each in done if each.status is not Status.CORRUPT])
         deadlocked = all(each.proven for each in done)
         if not deadlocked:
             found = [record for record in found if record["kind"] not in _DEADLOCKS]

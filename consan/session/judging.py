@@ -244,12 +244,14 @@ class Judge:
         why = started.doubt(checked)
         if not why:
             return False
-        if started.needs_room(checked) and not prepared.roomy:
+        needs_room, roomy = started.needs_room(checked), prepared.roomy
+        if needs_room and not roomy:
             prepared.roomy = True
             self.recording.histories.clear()  # those of full logs have the names of the whole ones
         else:
             prepared.doubtful = why
-        if started.restore is None or self.device.lost:
+        found = needs_room and roomy and bool(checked.found)  # by a record that could not be longer
+        if started.restore is None or self.device.lost or found:
             return False
         self._unlist(prepared)
         started.restore()

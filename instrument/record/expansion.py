@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 GIVEN = "__consan_given"  # the variable in which the host says where it has put what the text reads
-LOGS, CTAS, CONSTANTS, LEAVERS, LINES, GIVEN_BYTES = 0, 8, 16, 24, 32, 40
+LOGS, CTAS, CONSTANTS, LEAVERS, LINES, USABLE, GIVEN_BYTES = 0, 8, 16, 24, 32, 40, 48
 CTA_BYTES = 4 * len(PLACE)
 LEAVER_BYTES = 16  # of a thread: how many places it has passed, 0 if it has not left; its mark; the place at which it stays, or 0
 _CLUSTER = re.compile(r"\.reqnctapercluster\s+\d+(?:\s*,\s*\d+)*|\.explicitcluster|\.maxclusterrank\s+\d+")
@@ -44,7 +44,7 @@ def prologue(entry: int) -> str:
     """Find the full log, the compact one, and what the host gives."""
     return (
         text.prologue(entry)
-        + ".reg .b64 %__consan_k, %__consan_u, %__consan_j;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n"
+        + ".reg .b64 %__consan_k, %__consan_u, %__consan_j, %__consan_z;\n.reg .b32 %__consan_n, %__consan_m, %__consan_o, %__consan_i;\n"
         + f"""mov.u32 %__consan_n, 0; ld.const.u64 %__consan_j, [{GIVEN}+{CONSTANTS}];
 ld.const.u64 %__consan_t, [{GIVEN}+{CTAS}]; mul.wide.u32 %__consan_u, %__consan_cta, {CTA_BYTES};
 add.u64 %__consan_u, %__consan_u, %__consan_t;
@@ -56,8 +56,14 @@ mad.lo.u32 %__consan_a, %__consan_cta, %__consan_a, %__consan_b; ld.const.u32 %_
 mul.wide.u32 %__consan_k, %__consan_a, %__consan_b; shl.b64 %__consan_k, %__consan_k, {LINE_BYTES.bit_length() - 1};
 ld.const.u64 %__consan_t, [{GIVEN}+{LOGS}]; add.u64 %__consan_k, %__consan_k, %__consan_t;
 and.b32 %__consan_a, %__consan_self, 31; mul.wide.u32 %__consan_t, %__consan_a, 4; add.u64 %__consan_k, %__consan_k, %__consan_t;
+ld.const.u64 %__consan_z, [{GIVEN}+{USABLE}]; add.u64 %__consan_z, %__consan_z, %__consan_k;
 """
     )
+
+
+def cut(words: int, stay: str) -> str:
+    """At a check for room: end the full log here, if what the compact one has next may have been written over. `stay`: a label."""
+    return f"{text.cut(words)}setp.le.u64 %__consan_q, %__consan_k, %__consan_z;\n@%__consan_q bra {stay};\n{text.end_log(words)}{stay}:\n"
 
 
 # -- results and branches, in both texts -------------------------------------------------------------------------------------

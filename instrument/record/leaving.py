@@ -21,7 +21,7 @@ from consan.instrument.isa import has_action
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import mbarriers, text
+from consan.instrument.record import expansion, mbarriers, text
 from consan.instrument.record.templates import LANES, LEFT
 from consan.instrument.record.words import Manner
 
@@ -57,7 +57,7 @@ class Leaving:
         `counts`: the host passes the place as often as the thread does.
         """
         if self.manner is Manner.EXPANSION:
-            return text.cut(words) + (self.counted() if counts else "")
+            return expansion.cut(words, self._label("reads")) + (self.counted() if counts else "")
         room = self._label("room")
         check = text.cut(words, _due() + self._at_loop(first), room) if words else ""
         due = _due() if not counts else _sometimes()

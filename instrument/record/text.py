@@ -22,6 +22,7 @@ CLOCKS_OF_LAUNCH, CLOCK_BYTES = 1 << 12, 32  # how many clocks there are for str
 HASH_BYTES = 16  # of a thread
 END_BYTES = 4  # of a thread, in a kernel with a compact log: its words
 LEFT = "$__consan_left"  # where threads leave
+_DISTANCE = "cvt.u32.u64 %__consan_w, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;"  # from the cursor to the limit
 STATE_BYTES = 64  # of a thread, in modules with recorded functions: cursor, hashes, limit; and of the last poll in a function
 POLL = 32  # bytes into the state: where the poll's block ended, its address, what it has read, and its number
 FACTOR = 0x9E3779B1  # of the words of a stored value
@@ -205,15 +206,23 @@ def cut(words: int, full: str = "", room: str = "") -> str:
     `words`: the most that a thread stores up to the next cut, and one for the mark of the end. `full`: what it then executes, up to the
     label `room`.
     """
-    check = """cvt.u32.u64 %__consan_w, %__consan_c; sub.u32 %__consan_x, %__consan_l, %__consan_w;
-setp.lt.s32 %__consan_q, %__consan_x, 0;
-"""
-    # The limit is the lower half of an address: a log may lie across a multiple of 4 GiB.
-    back = ("cvt.s64.s32 %__consan_v, %__consan_x;", "add.s64 %__consan_c, %__consan_c, %__consan_v;")
-    turn = (*back, f"st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;")
+    check = f"{_DISTANCE}\nsetp.lt.s32 %__consan_q, %__consan_x, 0;\n"
+    turn = _turn(words)
     if not full:
         return check + "".join(f"@%__consan_q {each}\n" for each in turn)
     return f"{check}@!%__consan_q bra {room};\n{' '.join(turn)}\n{full}{room}:\n"
+
+
+def end_log(words: int) -> str:
+    """Exit, and note in the last line that the log ends here."""
+    return "\n".join((_DISTANCE, *_turn(words), "exit;\n"))
+
+
+def _turn(words: int) -> tuple[str, ...]:
+    """Continue at the end of the log, and note that in the last line."""
+    # The limit is the lower half of an address: a log may lie across a multiple of 4 GiB.
+    back = ("cvt.s64.s32 %__consan_v, %__consan_x;", "add.s64 %__consan_c, %__consan_c, %__consan_v;")
+    return (*back, f"st.global.u32 [%__consan_c+{words * LINE_BYTES}], %__consan_l;")
 
 
 def store(position: int, value: str) -> str:

@@ -165,11 +165,33 @@ def test_bytes_that_nobody_writes_and_bytes_outside() -> None:
         (([99, END],), Status.CORRUPT),
         (([1, 1024],), Status.STUCK),
         (([3, STOP], [3, STOP]), Status.STUCK),
-        (([1, 1024] * 8,), Status.FULL),
+        (([1, 1024] * 7 + [0, 12],), Status.FULL),  # the last line says how many nobody has written over
     ],
 )
 def test_logs_that_cannot_be_replayed(lanes: tuple[list[int], ...], status: Status) -> None:
     assert _replay(*lanes)[0] is status
+
+
+RACE = (Kind.DATA_RACE, 1, 2)
+
+
+def _cut(*words: int, kept: int) -> list[int]:
+    """The log of a lane without room. Behind the words may be anything; the last line says how many lines nobody has written over."""
+    return [*words, *[77] * (15 - len(words)), kept]
+
+
+@pytest.mark.parametrize("descending", [False, True])
+def test_a_log_without_room_is_replayed_as_far_as_it_goes(descending: bool) -> None:
+    assert _replay(_cut(1, 1024, kept=2), [2, 1024, END], descending=descending) == (Status.FULL, [RACE])
+    assert _replay(_cut(7, 1, 1024, kept=2), [2, 1024, END], descending=descending) == (Status.FULL, [])  # a block across the cut
+    assert _replay(_cut(1, 1024, 1, 1028, kept=2), [2, 1028, END], descending=descending) == (Status.FULL, [])
+
+
+def test_nothing_is_missing_behind_the_place_where_a_log_was_cut() -> None:
+    """Another thread waits for a barrier, an mbarrier, or reads what nobody has written yet."""
+    assert _replay(_cut(3, kept=1), [3, 2, 1024, END]) == (Status.FULL, [])
+    assert _replay(_cut(1, 1024, kept=2), [6, 1032, END]) == (Status.FULL, [])
+    assert _replay(_cut(3, 1, 1024, kept=3), [3, 2, 1032, 3, END]) == (Status.FULL, [])
 
 
 def test_a_log_without_an_end_is_corrupt() -> None:

@@ -50,7 +50,7 @@ class Divergence {
         std::vector<Point> points;
         std::vector<Join> joins;
         size_t at = 0;
-        bool ended = false, passes = false;
+        bool ended = false, passes = false, cut = false;
         const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
     };
 
@@ -74,7 +74,7 @@ class Divergence {
             if (event.kind == POINT) lane.points.push_back({(u32)event.site, log.a(), (u32)event.b, (u32)event.offset, event.flags});
             if (event.kind == JOIN) lane.joins.push_back({(u32)event.site, (u32)event.a});
         }
-        lane.ended = state == LaneLog::FINISHED;
+        lane.ended = state == LaneLog::FINISHED, lane.cut = state == LaneLog::CUT;
     }
 
     bool is_member(const Point &point, u32 lane) const { return point.members >> lane & 1; }
@@ -126,7 +126,7 @@ class Divergence {
                 if (elsewhere->passable() && !point.passable()) continue;
                 odd |= 1u << other, odd_site = elsewhere->site;
                 blamed |= point.site <= odd_site || (point.passable() && !elsewhere->passable());
-            } else if (u32 site = past(other, point)) {
+            } else if (u32 site = lanes_[other].cut ? 0 : past(other, point)) {
                 gone |= 1u << other, gone_site = site;
             }
         }

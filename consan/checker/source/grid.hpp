@@ -17,6 +17,7 @@ struct Grid {
     Outer outer;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
+    bool cut = false;        // some log ran out of room
     std::vector<u32> stored;  // the stores that each thread executes, as bits of the text (instrument/record/uses.py), unit by unit
     u32 threads = 0;          // of a unit
 
@@ -51,9 +52,14 @@ class Part {
         return true;
     }
 
+    // Whether some thread of a launch whose threads may synchronise through memory has no whole log. What the others have read may come
+    // from what is missing, so they go no further than their first strong access. Nothing behind it orders what comes before.
+    bool is_cut() const { return synced() && grid_->cut; }
+
     // A strong access begins. Returns whether the write that it has read from has come.
     bool observe(u32 thread) {
         if (!synced()) return true;
+        if (is_cut()) return false;
         if (!grid_->edges.ready(next_[thread]) && forced_ != thread) {
             waiting_.push_back(thread);
             return false;

@@ -11,6 +11,7 @@ class LaunchReplay {
         read();
         if (input_.synced) together();
         else one_by_one();
+        if (output_.status == OK && grid_.cut) output_.status = FULL;
         output_.records = grid_.findings.count();
         if (output_.status == OK && grid_.findings.overflow()) output_.status = TOO_MANY;
         output_.contradictions += grid_.flags.contradictions();
@@ -60,8 +61,8 @@ class LaunchReplay {
                 LaneLog log(made, thread);
                 LaneLog::State state;
                 while ((state = log.next(wanted)) == LaneLog::EVENT) f(log, unit, thread);
-                if (log.full()) output_.status = FULL;
-                else if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+                grid_.cut |= state == LaneLog::CUT;
+                if (state == LaneLog::BROKEN) output_.status = CORRUPT;
             }
         }
     }
@@ -130,7 +131,7 @@ class LaunchReplay {
         };
         for (;;) {
             if (any([](Replay &each) { return each.advance(); }) || any([](Replay &each) { return each.go_on(); })) continue;
-            if (!first([](Replay &each) { return each.force(); })) break;
+            if (grid_.cut || !first([](Replay &each) { return each.force(); })) break;
             ++output_.contradictions;
         }
         for (u32 number = 0; number < input_.count; ++number) {

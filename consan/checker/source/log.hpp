@@ -6,9 +6,11 @@
 class LaneLog {
   public:
     LaneLog() = default;
-    LaneLog(const Input &input, u32 thread) : input_(&input), words_(input.log + warp_of(input, thread) * input.lines * LANES + thread % LANES) {}
+    LaneLog(const Input &input, u32 thread)
+        : input_(&input), words_(input.log + warp_of(input, thread) * input.lines * LANES + thread % LANES), kept_(at(input.lines - 1)) {}
 
-    enum State { EVENT, FINISHED, STOPPED, BROKEN };
+    // CUT: the log has run out of room here.
+    enum State { EVENT, FINISHED, STOPPED, BROKEN, CUT };
 
     // Advance to the next event that happened.
     State next() {
@@ -19,7 +21,7 @@ class LaneLog {
     template <typename Wanted> State next(Wanted wanted) {
         for (;;) {
             while (left_ == 0) {
-                if (open_) return STOPPED;
+                if (open_) return stopped();
                 State state = open();
                 if (state != EVENT) return state;
             }
@@ -51,10 +53,12 @@ class LaneLog {
     // Leave out the next lines.
     void skip(u64 lines) { at_ += size_ + lines, size_ = 0; }
 
-    // Whether the log ran out of room: then its last line is not zero.
-    bool full() const { return words_[(input_->lines - 1) * LANES] != 0; }
+    // Whether the log ran out of room: then its last line says how many lines nobody has written over.
+    bool full() const { return kept_ != 0; }
 
   private:
+    State stopped() const { return full() ? CUT : STOPPED; }
+
     // The place of a thread's warp in the log, where CTAs follow each other without gaps.
     static u64 warp_of(const Input &input, u32 thread) {
         return (u64)(thread / input.cta_threads) * ((input.threads + LANES - 1) / LANES) + thread % input.cta_threads / LANES;
@@ -64,18 +68,20 @@ class LaneLog {
         if (at_ + size_ >= input_->lines) return BROKEN;
         at_ += size_;
         size_ = 0;
+        if (full() && at_ >= kept_) return CUT;
         u32 number = words_[at_ * LANES];
         if (number == END) return FINISHED;
-        if (number >= LEFT || number == 0) return STOPPED;
+        if (number >= LEFT || number == 0) return stopped();
         if (number > input_->block_count) return BROKEN;
         const Block &block = input_->blocks[number];
         size_ = (u64)block.words;
+        if (full() && at_ + size_ > kept_) return CUT;
         if (at_ + size_ >= input_->lines) return BROKEN;
         open_ = !input_->closed && words_[(at_ + size_) * LANES] == 0;  // the launch ended in the midst of the block: not all its words are there
-        if (open_ && number != input_->open_block) return STOPPED;
+        if (open_ && number != input_->open_block) return stopped();
         next_ = input_->events + block.first;
         left_ = open_ ? input_->open_events : (u32)block.events;
-        if (left_ == 0 && open_) return STOPPED;
+        if (left_ == 0 && open_) return stopped();
         return EVENT;
     }
 
@@ -91,6 +97,6 @@ class LaneLog {
     const u32 *words_ = nullptr;
     const Event *event_ = nullptr, *next_ = nullptr;
     u64 at_ = 0, size_ = 0;
-    u32 left_ = 0;
+    u32 left_ = 0, kept_ = 0;
     bool open_ = false;
 };

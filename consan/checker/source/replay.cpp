@@ -34,7 +34,7 @@ class Replay {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
             if (!shape_.exists(thread)) continue;
             set_ready(thread);
-            if (logs_.back().full()) output_.status = FULL;
+            full_ |= logs_.back().full();
         }
         points_.assign(shape_.threads(), 0);
         stopped_.assign(shape_.threads(), false);
@@ -42,7 +42,7 @@ class Replay {
         again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
         part_.begin(clocks_);
-        repeats_wanted_ = repeats_.possible() && !grid && divergence_.none();
+        repeats_wanted_ = repeats_.possible() && !grid && !full_ && divergence_.none();
     }
 
     void run() {
@@ -59,8 +59,8 @@ class Replay {
         return any;
     }
 
-    // The same after nobody else can.
-    bool go_on() { return output_.status == OK && !undefined_ && unpark(); }
+    // The same after nobody else can. What a thread waits for may come behind the place where a log was cut.
+    bool go_on() { return output_.status == OK && !undefined_ && !is_cut() && unpark(); }
 
     // A thread that waits for a write which never comes goes on.
     bool force() {
@@ -70,8 +70,9 @@ class Replay {
     }
 
     void end() {
+        if (output_.status == OK && is_cut()) output_.status = FULL;
         if (output_.status == OK && !undefined_) settle();
-        initialised_.finish();
+        if (output_.status != FULL) initialised_.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
@@ -133,12 +134,16 @@ class Replay {
         return false;
     }
 
+    // Whether a log ran out of room, and its thread has come there; of a launch whose units go on together: whether one did anywhere.
+    bool is_cut() const { return cut_ || part_.is_cut(); }
+
     // Read a thread's next event. Returns whether it has one.
     bool fetch(u32 thread) {
         if (again_[thread]) return true;
         LaneLog::State state = logs_[thread].next();
         if (state == LaneLog::EVENT) return again_[thread] = true;
         if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+        cut_ |= state == LaneLog::CUT;
         ready_[thread / LANES] &= ~(1u << thread % LANES);
         stopped_[thread] = state == LaneLog::STOPPED;
         released_.clear();
@@ -166,6 +171,7 @@ class Replay {
             LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+            cut_ |= state == LaneLog::CUT;
             if (state == LaneLog::FINISHED) exit(thread, released);
             stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
@@ -581,6 +587,7 @@ class Replay {
     std::vector<u32> released_;
     u32 exited_ = 0;
     bool undefined_ = false, gave_up_ = false;  // gave_up: lanes went on without others
+    bool full_ = false, cut_ = false;            // some log ran out of room; a thread has come to the end of one
     std::vector<bool> stopped_, gone_;           // by thread: its log has ended before it exited; it has exited
 };
 
