@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.reports.situations import Situation
+from consan.reports.situations import SIGNALLED_COPY, Situation
 
 IN_FLIGHT: Final = "the {second_role} at {second_at} touches bytes that the {operation} at {first_at} may still be writing"
 
@@ -84,6 +84,13 @@ _LOAD_WAITS = {
         "wait with {wait} ({wait_cpp}) in this thread too, or put {cta_barrier} between the other thread's wait and {second_at}",
         "the {operation} at {first_at} was waited for by another thread, and nothing orders that wait before the {second_role} at"
         " {second_at}",
+    ),
+}
+_COPY_WAITS = {
+    SIGNALLED_COPY: Situation(
+        "a successful wait for phase {phase} of {barrier}, which signals the copy, before this {second_role}",
+        "wait with {signalled_wait} in every thread that uses the bytes, before {second_at}; or in one thread, with {cta_barrier} after it",
+        IN_FLIGHT,
     ),
 }
 _LOAD_WAITS |= {name.replace("bulk load", "st.async"): row for name, row in _LOAD_WAITS.items()}
@@ -208,6 +215,7 @@ _MATRIX_WAITS = {
     ),
 }
 OPERATION_WAITS: Final = {
+    **_COPY_WAITS,
     **_LOAD_WAITS,
     **_STORE_WAITS,
     **_RESULT_WAITS,

@@ -12,7 +12,7 @@ from typing import Final
 
 from consan.instrument.relations import Relations
 from consan.reports import frameworks
-from consan.reports.kinds import place
+from consan.reports.kinds import caller_places
 from consan.reports.model import Finding
 from consan.reports.ordering import Pair
 
@@ -31,7 +31,8 @@ def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, fr
     if finding.situation == "written-later":  # (2) is the write, which has to come first
         first, second, one, other = second, first, other, one
     inside = relations.in_branches(first, second, (one.thread, other.thread))
-    named = [f"{side} the branch that contains {place(at)}" for side, at, is_in in zip(_SIDES, (one, other), inside, strict=True) if is_in]
+    places = zip(_SIDES, caller_places(one, other), inside, strict=True)
+    named = [f"{side} the branch that contains {at}" for side, at, is_in in places if is_in]
     if not named:
         return finding
     return replace(finding, fix=f"{finding.fix}; put {barrier} pass: {' and '.join(named)}")

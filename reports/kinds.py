@@ -19,7 +19,7 @@ from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.names import DIRECTLY
 from consan.reports.places import located
-from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, WAITS, CatalogueEntry, Situation
+from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, WAITS, CatalogueEntry, Situation
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Place, Site
@@ -40,13 +40,14 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
     name = refined(finding, situation)
     chosen = select(kind, name, finding.hazard, action.kind if action else "", shape)
     words = words_of(finding, facts, framework)
+    to_change = {**words, **_callers(finding)}
     return replace(
         finding,
         severity=chosen.severity or kind.severity,
         policy=chosen.policy,
         message=frameworks.tidy((chosen.message or kind.message).format_map(words)),
         missing=frameworks.tidy(chosen.missing.format_map(words)),
-        fix=frameworks.tidy(chosen.fix.format_map(words)) + _advice(finding, chosen, framework),
+        fix=frameworks.tidy(chosen.fix.format_map(to_change)) + _advice(finding, chosen, framework),
         situation=f"{name}@{shape}" if f"{name}@{shape}" in kind.situations else name,
     )
 
@@ -63,6 +64,8 @@ def refined(finding: Finding, situation: str | None) -> str:
         return "store-scope"  # (1) is the release itself
     if situation == "not-waited" and _is_of_peer(finding):
         return "peer-not-waited"
+    if situation == "not-committed" and finding.barrier:
+        return SIGNALLED_COPY
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)
@@ -242,6 +245,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
+        "signalled_wait": f"{WAITS['bulk load']} ({frameworks.words_of(framework, 'bulk load')['wait_cpp']})".format_map(base),
         "wait_zero": f"{wait} ({spelled['wait_cpp']})".format_map({**base, "leave": "0"}),
         **{name: word.format_map(base) for name, word in spelled.items()},
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
@@ -287,6 +291,21 @@ def _places(first: Access, last: Access) -> tuple[str, str]:
     if one != other or first.inlined or last.inlined or not 0 < first.column != last.column > 0:
         return one, other
     return f"{one}:{first.column}", f"{other}:{last.column}"
+
+
+def _callers(finding: Finding) -> dict[str, str]:
+    """Where to change the kernel for two accesses: not inside a helper that others call, too, but at the two calls in it."""
+    if not any(access.inlined for access in finding.pair):
+        return {}
+    places = caller_places(_first(finding), _last(finding))
+    return dict(zip(("first_at", "second_at"), places, strict=True))
+
+
+def caller_places(*accesses: Access) -> list[str]:
+    """Of each access the outermost place in its chain of calls at which the chains differ; its own, if none does."""
+    chains = [[*map(_short, access.inlined[::-1]), place(access)] for access in accesses]
+    apart = next((level for level, places in enumerate(zip(*chains, strict=False)) if len(set(places)) > 1), -1)
+    return [chain[apart] for chain in chains]
 
 
 def _both(*accesses: Access) -> str:

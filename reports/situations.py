@@ -49,4 +49,5 @@ COMMITS: Final[dict[str, str]] = {
     "wgmma": "wgmma.commit_group.sync.aligned",
     **dict.fromkeys(TENSOR_OPERATIONS, "tcgen05.commit"),
 }
+SIGNALLED_COPY: Final = "signalled"  # a `cp.async` in no group, whose completion an mbarrier signals
 SIGNALLED: Final = ("bulk load", "st.async", "try_cancel", *TENSOR_OPERATIONS)  # completed by an mbarrier; all others by a group

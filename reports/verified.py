@@ -17,6 +17,7 @@ from typing import Final
 from consan.reports.frameworks import words_of
 from consan.reports.model import Finding, FixStep, VerifiedFix, plural
 from consan.reports.ordering import is_update
+from consan.reports.situations import SIGNALLED_COPY
 
 # The words of a framework (frameworks.py) for an instruction, and the operation that they are of.
 _SPELLED: Final = (
@@ -26,6 +27,7 @@ _SPELLED: Final = (
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )
+_GROUPS: Final = ("cp.async.commit_group", "cp.async.wait_group")
 _GROUP_WAIT: Final = re.compile(r"wait_group\S* (\d+)$")
 _WORDS: Final = {
     "add": "with {what} {where} {place}",
@@ -108,16 +110,19 @@ def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
     return replace(finding, verified=replace(fix, instead_of="" if named else text), fix=text if named else order_of(fix))
 
 
-def loses(fix: VerifiedFix, finding: Finding) -> bool:
-    """Whether a fix only hides that updates are lost: synchronisation between the load and the store of an update."""
-    return is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
+def is_beside(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether a fix is none of the finding, though nothing would be found with it: synchronisation between the load and the store of an
+    update, whose updates are lost all the same; groups of copies for which the program has an mbarrier.
+    """
+    lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
+    return lost or (finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps))
 
 
 def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with the verified fixes of those kernels of which every error and warning has one: else something would be found."""
     found = tuple(findings)
     counting = [each for each in found if each.severity != "note" and each.suppressed is None]
-    open_ = {each.kernel for each in counting if each.verified is None or loses(each.verified, each)}
+    open_ = {each.kernel for each in counting if each.verified is None or is_beside(each.verified, each)}
     return tuple(with_fix(each, None if each.kernel in open_ or each.severity == "note" else each.verified) for each in found)
 
 

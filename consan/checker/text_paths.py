@@ -12,7 +12,7 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from typing import Final
 
-from consan.checker.changes import EventPlaces
+from consan.checker.changes import EventPlaces, Statement, line_of, statement_of
 from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
@@ -150,11 +150,31 @@ class PathForms:
             return
         for function, instruction in self._own:
             for branch in reversed(_branches_around(function, instruction)):
-                end = _target(function, branch)
-                behind = next((each for each in function.instructions() if each.start >= end), None)
-                for each in filter(None, (branch, behind if end else None)):
+                for each in filter(None, (branch, _behind(function, branch))):
                     step = RepairStep("add", "bar.sync 0", "before", self._site(function, each))
                     yield TextRepair((step,), ((each.start, each.start, "bar.sync 0; "),))
+
+    def _out_of_branches(self) -> Iterator[TextRepair]:
+        """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""
+        barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) == 1]
+        named = {self._statement(*own) for own in self._own}
+        found = [(function, each) for function, each in barriers if self._statement(function, each) in named]
+        for choose in (_behind, lambda _, branch: branch) if self.kind in _OF_ORDER else ():
+            steps: dict[object, RepairStep] = {}
+            edits: list[Edit] = []
+            for function, barrier in found:
+                around = _branches_around(function, barrier)
+                each = choose(function, around[-1]) if around else None
+                if each is not None:
+                    site = self._site(function, each)
+                    steps.setdefault(line_of(self.places.sites[site]), RepairStep("move", barrier.opcode, "before", site))
+                    text = f"{barrier.opcode} {barrier.operands[0].text}; "
+                    edits += [(each.start, each.start, text), (barrier.start, barrier.end, "")]
+            if edits:
+                yield TextRepair(tuple(steps.values()), tuple(edits))
+
+    def _statement(self, function: Function, instruction: Instruction) -> Statement:
+        return statement_of(self.places.sites[self._site(function, instruction)])
 
     def _earlier(self) -> Iterator[TextRepair]:
         """An arrival before a branch around it, or before a barrier or a branch around a wait of the finding."""
@@ -217,6 +237,12 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
         if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
             found.append(each)
     return found
+
+
+def _behind(function: Function, branch: Instruction) -> Instruction | None:
+    """The instruction at which a branch ends."""
+    end = _target(function, branch)
+    return next((each for each in function.instructions() if each.start >= end), None) if end else None
 
 
 def _goes_back(function: Function, start: int, end: int) -> bool:

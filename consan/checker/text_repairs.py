@@ -49,9 +49,9 @@ class TextRepairs(PathForms):
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._earlier, self._unaligned, self._masks, self._atomic, self._ordered, self._counted, self._released, self._initialised,
-            self._numbers, self._as_one, self._unconditional, self._turns, self._dropped, self._ranks, self._by_fewer,
-            self._around_branches, self._cleared, self._maps_fenced,
+            self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic, self._ordered, self._counted,
+            self._released, self._initialised, self._numbers, self._as_one, self._unconditional, self._turns, self._dropped,
+            self._ranks, self._by_fewer, self._around_branches, self._cleared, self._maps_fenced,
         )  # fmt: skip
         for form in forms:
             yield from form()

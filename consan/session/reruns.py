@@ -34,7 +34,7 @@ from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
-from consan.reports.verified import loses, names, with_fix
+from consan.reports.verified import is_beside, names, with_fix
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
@@ -112,9 +112,9 @@ class Reruns:
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
-        replayed = (finding.verified,) if finding.verified and finding.verified.edits and not loses(finding.verified, finding) else ()
+        replayed = (finding.verified,) if finding.verified and finding.verified.edits and not is_beside(finding.verified, finding) else ()
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
-        listed = list(itertools.islice((fix for fix in others if not loses(fix, finding)), MOST_LISTED))
+        listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
         named = [fix for fix in listed if names(finding.fix, fix)]
         seen: set[tuple[Edit, ...]] = set()
         for fix in (*replayed, *named, *listed):

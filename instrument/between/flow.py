@@ -167,10 +167,8 @@ class Flow:
 
     def _ordered(self, one: Vertices, other: Vertices, *, swapped: bool) -> Order:
         first, second = (other, one) if swapped else (one, other)
-        carried = self._rank(second) < self._rank(first)
-        if len(first | second) == 2:  # an unrolled loop has more vertices, and no back edge
-            carried = carried and not closure(self._onward, first, set()) & second
-        return Order(swapped, carried)
+        # In two arms of a branch neither comes before the other, and two threads execute them in one iteration.
+        return Order(swapped, self._lead(first) in closure(self._onward, {self._lead(second)}, set()))
 
     def in_branches(self, first: Vertices, second: Vertices, threads: Threads) -> tuple[bool, bool]:
         """See `relations.Relations`."""
@@ -183,9 +181,12 @@ class Flow:
         edges = self.edges(thread)
         return not (closure(edges.out, {ENTRY}, set()) - edges.skipped) & access
 
+    def _lead(self, access: Vertices) -> int:
+        """The first vertex: an unrolled loop has several."""
+        return min(access, key=lambda vertex: self.ranks[vertex])
+
     def _rank(self, access: Vertices) -> int:
-        """The rank of the first vertex."""
-        return min(self.ranks[vertex] for vertex in access)
+        return self.ranks[self._lead(access)]
 
     def _reaches(self, first: Vertices, second: Vertices, blocked: Vertices) -> bool:
         return bool(closure(self.out, first, blocked) & second)

@@ -47,7 +47,9 @@ NEXT = {name: Order(swapped, carried=True) for name, swapped in (("write first",
         ((LOOP_TOP, WRITE, "bar.sync 1, 64;", READ, LOOP_END), FORWARD),  # not a barrier of all threads
         ((LOOP_TOP, WRITE, "@%p2 bar.sync 0;", READ, LOOP_END), FORWARD),
         (("@%p1 bra ELSE;", READ, "bra END;", "ELSE:", WRITE, "END:"), FORWARD),  # a thread takes one of the branches
-        ((LOOP_TOP, "@%p2 bra ELSE;", READ, "ret;", "ELSE:", WRITE, LOOP_END), NEXT["write first"]),  # the read ends the kernel
+        ((LOOP_TOP, "@%p2 bra ELSE;", READ, "ret;", "ELSE:", WRITE, LOOP_END), FORWARD),  # the read ends the kernel
+        ((LOOP_TOP, "@%p2 bra ELSE;", READ, "bra END;", "ELSE:", WRITE, "END:", BARRIER, LOOP_END), FORWARD),  # in one iteration
+        ((LOOP_TOP, "@%p2 bra ELSE;", WRITE, "bra END;", "ELSE:", READ, "END:", BARRIER, LOOP_END), FORWARD),
     ],
 )
 def test_order(lines: tuple[str, ...], order: Order) -> None:

@@ -85,7 +85,7 @@ def test_the_situation_follows_from_the_accesses(finding: Finding, situation: st
 @pytest.mark.parametrize(
     ("hazard", "missing", "fix"),
     [
-        ("RAW", "__syncthreads()", "after the write at reduce.cu:5 and before the read at reduce.cu:8"),
+        ("RAW", "__syncthreads()", "after the write at reduce.cu:5 and before the read at reduce.cu:11"),  # the call, not the helper
         ("WAR", "__syncthreads()", "in a loop: at the end of its body"),
         ("WAW", "__syncthreads()", "give each thread bytes of its own"),
     ],
@@ -118,7 +118,7 @@ def test_unused_uninitialised_bytes_are_a_note() -> None:
     [
         ("not-waited", "that covers group 2 before this read: cp.async.wait_group", "cp.async.wait_group 1 (__pipeline_wait_prior(1))"),
         ("not-committed", "cp.async.commit_group between the copy and its wait", "commit with cp.async.commit_group after PTX line 99"),
-        ("waited-no-barrier", "a barrier after the wait", "__syncthreads() after the wait for group 2 and before reduce.cu:8"),
+        ("waited-no-barrier", "a barrier after the wait", "__syncthreads() after the wait for group 2 and before reduce.cu:11"),
         ("source-overwritten", "before the source is overwritten", "cp.async.wait_group 1"),
     ],
 )

@@ -1,0 +1,92 @@
+"""Fixes of kernels with the structure of public bug reports: what `check` names, verifies and does not say."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from consan.__main__ import main
+
+PARTIAL = """extern "C" __global__ void k(const float* x, float* y, int n) {
+    __shared__ float a[128], b[128];
+    int t = threadIdx.x, w = t >> 5; float acc = 0;
+    for (int i = 0; i < n; i++) {
+        a[t] = x[i * 128 + t];
+        __syncthreads();
+        if (w < 2) { b[t] = a[127 - t];
+            __syncthreads();
+        }
+        acc += a[t ^ 64] + (w < 2 ? b[t ^ 1] : 0);
+        __syncthreads();
+    }
+    y[t] = acc;
+}
+"""
+ONE_BRANCH = """extern "C" __global__ void k(const float* in, float* out, int rounds) {
+    __shared__ float slot;
+    for (int r = 0; r < rounds; r++) {
+        float mine = in[r * blockDim.x + threadIdx.x];
+        __syncthreads();
+        if (threadIdx.x == 0) slot = mine;
+        if (threadIdx.x == 0) out[512 + r] = mine;
+        else mine += slot;
+        out[r * blockDim.x + threadIdx.x] = mine;
+    }
+}
+"""
+HELPERS = """__device__ void st(float* a, float v) { *a = v; }
+__device__ float ld(const float* a) { return *a; }
+extern "C" __global__ void k(const float* in, float* out, int n) {
+    __shared__ float s[128];
+    st(&s[threadIdx.x], in[threadIdx.x]);
+    out[threadIdx.x] = ld(&s[127 - threadIdx.x]);
+}
+"""
+SIGNALLED = """#include <cuda/barrier>
+extern "C" __global__ void k(const float* in, float* out, int n) {
+    __shared__ cuda::barrier<cuda::thread_scope_block> bar;
+    __shared__ alignas(16) float s[128 * 4];
+    if (threadIdx.x == 0) init(&bar, blockDim.x);
+    __syncthreads();
+    cuda::memcpy_async(s + threadIdx.x * 4, in + threadIdx.x * 4, cuda::aligned_size_t<16>(16), bar);
+    out[threadIdx.x] = s[threadIdx.x * 4];
+    bar.arrive_and_wait();
+}
+"""
+CASES = {
+    "a barrier in a branch of some warps": (PARTIAL, "fix: move bar.sync before the read at k.cu:10", "verified:", "no fix"),
+    "one thread writes, the others read": (
+        ONE_BRANCH,
+        "after the write at k.cu:6 and before the read at k.cu:8",
+        "no fix was verified",
+        "iteration",
+    ),
+    "accesses in helpers": (
+        HELPERS,
+        "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6",
+        "verified:",
+        "no fix",
+    ),
+    "a copy that an mbarrier signals": (
+        SIGNALLED,
+        "fix: wait with mbarrier.try_wait.parity (parity 0) on the mbarrier bar",
+        "cuda::barrier",
+        "_group",
+    ),
+}
+
+
+@pytest.mark.parametrize(("source", "fix", "more", "never"), CASES.values(), ids=CASES)
+def test_what_is_named(
+    source: str, fix: str, more: str, never: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(source)
+    launch = ("--grid", "1", "--block", "128", "--arg", "f32[1024]=random", "--arg", "f32[1024]=zeros", "--arg", "i32=3")
+    assert main(["check", "k.cu", "--arch", "sm_80", "--device", "cpu", *launch]) == 66
+    text = re.sub(r"\s+", " ", capsys.readouterr().out)
+    assert fix in text
+    assert more in text
+    assert never not in text
