@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import difflib
+import os
 import re
 from collections.abc import Iterable
 from typing import Final
 
 from consan.reports.model import FixStep, VerifiedFix
 
+_OPERAND: Final = re.compile(r" at | of |\[")  # that only the PTX names
 _CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence)\(\)$")
 
 
@@ -20,9 +22,11 @@ def statement(step: FixStep) -> str:
 
 
 def is_patch(fix: VerifiedFix, file: str) -> bool:
-    """Whether a fix can be written as new lines of a file. Steps at an mbarrier cannot."""
+    """Whether a fix can be written as new lines of a file. Steps at an mbarrier cannot; a check of the new text tells whether others do."""
+    path = os.path.realpath(file)
     return all(
-        step.action == "add" and not step.at and step.line and step.file == file and " at " not in step.instruction for step in fix.steps
+        step.action == "add" and step.line and os.path.realpath(step.file) == path and not _OPERAND.search(step.instruction)
+        for step in fix.steps
     )
 
 

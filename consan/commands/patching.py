@@ -1,6 +1,7 @@
 """`consan check`: fixes that runs of the changed kernel confirm, and `--patch`.
 
-A patch is one of the CUDA source if all verified fixes are whole lines of it, else one of the PTX. The patched kernel is checked again.
+A patch is one of the CUDA source if new lines of it are all verified fixes, which a check of the patched kernel tells; else one of the PTX,
+and the PTX itself is written beside it.
 """
 
 from __future__ import annotations
@@ -8,7 +9,8 @@ from __future__ import annotations
 import argparse
 import sys
 import time
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,7 +18,7 @@ from consan._errors import ConsanError
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
-from consan.reports.model import Report, VerifiedFix, plural
+from consan.reports.model import CLEAN, Report, VerifiedFix, plural
 from consan.reports.patches import diff, fixed, is_patch, patched
 
 if TYPE_CHECKING:
@@ -58,33 +60,45 @@ def _told(report: Report, tried: int = 0) -> Report:
 def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Report) -> Report:
     """Write the verified fixes of findings that count, check the patched kernel, and note its verdict."""
     fixes = [each.verified for each in report.active if each.verified is not None]
-    text = _patch(requested, args, fixes)
-    if text is None:
+    patches = [(patch, _checked(requested, args, patch)) for patch in _patches(requested, args, fixes)]
+    if not patches:
         print(f"consan: warning: {args.patch} was not written: there is no verified fix that can be written as a patch", file=sys.stderr)
         return report
-    name, before, after = text
-    write_file(args.patch, diff(name, before, after))
-    told = f"with {args.patch}, a patch of {name}: {_checked(requested, args, name, after)}"
+    patch, checked = next((each for each in patches if isinstance(each[1], Report) and each[1].verdict == CLEAN), patches[-1])
+    write_file(args.patch, diff(patch.name, patch.before, patch.after))
+    beside = Path(args.patch).with_name(Path(patch.name).name)
+    if is_cuda(args.file) and not is_cuda(patch.name):
+        write_file(str(beside), patch.before)  # the user has no such file
+    base = f" ({beside})" if is_cuda(args.file) and not is_cuda(patch.name) else ""
+    found = checked if isinstance(checked, str) else f"{checked.verdict}, {plural(len(checked.active), 'finding')}"
+    told = f"with {args.patch}, a patch of {patch.name}{base}: the kernel was checked again: {found}"
     print(f"consan: {told}", file=sys.stderr)
     return replace(report, notes=(*report.notes, told))
 
 
-def _patch(requested: RequestedLaunch, args: argparse.Namespace, fixes: list[VerifiedFix]) -> tuple[str, str, str] | None:
+@dataclass(frozen=True)
+class _Patch:
     """The name of the file that is patched, and its text before and after."""
+
+    name: str
+    before: str
+    after: str
+
+
+def _patches(requested: RequestedLaunch, args: argparse.Namespace, fixes: list[VerifiedFix]) -> Iterator[_Patch]:
+    """One of the source, if new lines of it may be the fixes; one of the PTX."""
     if fixes and is_cuda(args.file) and all(is_patch(fix, args.file) for fix in fixes):
         source = read_file(args.file)
-        return args.file, source, patched(source, fixes)
-    if requested.module is None or not any(fix.edits for fix in fixes):
-        return None
-    ptx = requested.module.text
-    return str(Path(args.file).with_suffix(".ptx")), ptx, fixed(ptx, fixes)
+        yield _Patch(args.file, source, patched(source, fixes))
+    if requested.module is not None and any(fix.edits for fix in fixes):
+        ptx = requested.module.text
+        yield _Patch(str(Path(args.file).with_suffix(".ptx")), ptx, fixed(ptx, fixes))
 
 
-def _checked(requested: RequestedLaunch, args: argparse.Namespace, name: str, text: str) -> str:
-    """The verdict on the patched kernel."""
+def _checked(requested: RequestedLaunch, args: argparse.Namespace, patch: _Patch) -> Report | str:
+    """The report on the patched kernel, or why there is none."""
     try:
-        ptx = compile_text(text, args, requested.arch) if is_cuda(name) else text
-        found = requested.again(args, ptx, args.seed).report
+        ptx = compile_text(patch.after, args, requested.arch) if is_cuda(patch.name) else patch.after
+        return requested.again(args, ptx, args.seed).report
     except ConsanError as error:
-        return f"the kernel could not be checked again: {error}"
-    return f"the kernel was checked again: {found.verdict}, {plural(len(found.active), 'finding')}"
+        return f"it could not be: {error}"

@@ -195,6 +195,34 @@ def test_check_writes_a_patch_and_checks_the_patched_kernel(
     assert "the kernel was checked again: clean, 0 findings" in " ".join(capsys.readouterr().out.split())
 
 
+@pytest.mark.parametrize(
+    ("name", "patched_file", "line"),
+    [
+        ("raw", "k.cu", "+    __syncthreads();"),
+        ("vote_is_not_a_barrier", "k.cu", "+    __syncthreads();"),  # before a branch
+        ("mbarrier_no_complete", "k.ptx", "+\tmbarrier.arrive.shared"),
+    ],
+)
+def test_a_patch_is_one_of_the_source_where_new_lines_are_the_repair(
+    name: str, patched_file: str, line: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The PTX that the user has not is written beside its patch."""
+    monkeypatch.chdir(tmp_path)
+    Path("out").mkdir()
+    spec = twin_file.read(TWINS / f"{name}.cu")
+    Path("k.cu").write_text(spec.path.read_text().replace("#ifndef RACY", "#if 0").replace('"../', f'"{TWINS.parent}/'))
+    values = [word for each in spec.args.values() for word in ("--arg", f"f32[{each.size}]=arange")]
+    words = ("--arch", spec.arch, "--grid", "1", "--block", str(spec.block[0]), *values, "--device", "cpu")
+    assert main(["check", "k.cu", *words, "--patch", "out/fix.diff"]) == 66
+    text = Path("out/fix.diff").read_text()
+    assert text.startswith(f"--- a/{patched_file}\n")
+    assert line in text
+    assert Path("out/k.ptx").exists() is patched_file.endswith(".ptx")
+    base = Path("k.cu") if patched_file == "k.cu" else Path("out/k.ptx")
+    hunks = [each[1:] for each in text.splitlines()[2:] if each[0] in " -"]
+    assert set(hunks) <= set(base.read_text().splitlines())
+
+
 RERUNS = [
     ("generic_pointer", "with bar.sync 0 (__syncthreads())"),  # calls
     ("wgmma_fence_missing", "wgmma.fence.sync.aligned"),  # found in the text
