@@ -210,9 +210,9 @@ def test_a_patch_is_one_of_the_source_where_new_lines_are_the_repair(
     monkeypatch.chdir(tmp_path)
     Path("out").mkdir()
     spec = twin_file.read(TWINS / f"{name}.cu")
-    Path("k.cu").write_text(spec.path.read_text().replace("#ifndef RACY", "#if 0").replace('"../', f'"{TWINS.parent}/'))
+    Path("k.cu").write_text(spec.path.read_text().replace('"../', f'"{TWINS.parent}/'))
     values = [word for each in spec.args.values() for word in ("--arg", f"{each.dtype.kind}{8 * each.itemsize}[{each.size}]=arange")]
-    words = ("--arch", spec.arch, "--grid", "1", "--block", str(spec.block[0]), *values, "--device", "cpu")
+    words = ("--define", "RACY=1", "--arch", spec.arch, "--grid", "1", "--block", str(spec.block[0]), *values, "--device", "cpu")
     assert main(["check", "k.cu", *words, "--patch", "out/fix.diff"]) == 66
     text = Path("out/fix.diff").read_text()
     assert text.startswith(f"--- a/{patched_file}\n")
