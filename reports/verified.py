@@ -16,6 +16,7 @@ from typing import Final
 
 from consan.reports.frameworks import words_of
 from consan.reports.model import Finding, FixStep, VerifiedFix, plural
+from consan.reports.names import variable_name
 from consan.reports.ordering import is_update
 from consan.reports.situations import SIGNALLED_COPY
 
@@ -35,6 +36,7 @@ _WORDS: Final = {
     "alter": "with {what} at {place}",
     "leave-out": "without the {what} at {place}",
 }
+_SYMBOL: Final = re.compile(r"\b_Z\w+")
 _ORDERS: Final = {
     "add": "put {what} {where} {place}",
     "move": "move {what} {where} {place}",
@@ -140,7 +142,8 @@ def _group(steps: list[FixStep], words: dict[str, str]) -> str:
 
 
 def _instruction(step: FixStep) -> str:
-    return f"{step.instruction} ({step.spelling})" if step.spelling else step.instruction
+    text = _SYMBOL.sub(lambda found: variable_name(found[0]), step.instruction)
+    return f"{text} ({step.spelling})" if step.spelling else text
 
 
 def spelling(framework: str, instruction: str) -> str:

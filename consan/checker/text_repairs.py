@@ -188,12 +188,8 @@ class TextRepairs(PathForms):
             first = next(function.instructions())
             for name, size in _shared_variables(function, self.text.module.text):
                 code = _CLEAR.format(name=name, bytes=size)
-                yield self._repair(
-                    "alter",
-                    f"zeros in {size} bytes of {name} and a bar.sync 0 before it",
-                    (function, first),
-                    (first.start, first.start, code),
-                )
+                step = RepairStep("add", f"zeros in {name} ({size} bytes) and then bar.sync 0", "before", self._site(function, first))
+                yield TextRepair((step,), ((first.start, first.start, code),))
 
 
 def _unaligned(instruction: Instruction) -> str:

@@ -169,7 +169,8 @@ class RequestedLaunch:
         """The same launch of a changed kernel under a schedule, in a session of its own."""
         from consan.session.reruns import Ran
 
-        session, placed = self._open(argparse.Namespace(**(vars(args) | {"seed": seed}))), []
+        placed: list[Placement] = []
+        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
         session.recording.fixes.off = True
         module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
         self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)
