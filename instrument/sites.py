@@ -95,6 +95,7 @@ class FunctionStats:
     open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (passes/points.py)
     grid_controls: int = 0  # griddepcontrol: the kernel may run beside the one that is launched before or after it
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
+    annotations: tuple[str, ...] = ()  # what a report lists of them (passes/annotated.py)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function

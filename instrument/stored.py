@@ -82,7 +82,8 @@ def _stats(function: FunctionStats) -> list[Any]:
     counts = (*sites, function.global_stores, function.global_atomics, function.generic_writes)
     seen = (function.open_points, function.grid_controls)
     placed = (function.placed, function.first_placed)
-    return [function.name, function.kind, *counts, *seen, unmodelled, sorted(function.calls), sorted(function.families), shared, *placed]
+    named = (function.annotations, sorted(function.calls), sorted(function.families))
+    return [function.name, function.kind, *counts, *seen, unmodelled, *named, shared, *placed]
 
 
 def restore(text: str, plain: Callable[[], Module]) -> Instrumented:
@@ -130,7 +131,8 @@ def _function(values: list[Any]) -> FunctionStats:
     unmodelled = [UnmodelledInstruction(*each) for each in found["unmodelled"]]
     sets = {name: set(found[name]) for name in ("calls", "families")}
     shared = tuple(SharedVariable(*each) for each in found["shared"])
-    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared, "placed": tuple(found["placed"])} | sets))
+    lists = {name: tuple(found[name]) for name in ("annotations", "placed")}
+    return FunctionStats(**(found | {"unmodelled": unmodelled, "shared": shared} | lists | sets))
 
 
 def _hazard(values: list[Any]) -> StaticFinding:

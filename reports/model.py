@@ -236,6 +236,7 @@ class KernelSummary:
     global_checked: int = 0  # launches whose accesses to global memory were compared in full, or proven apart
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
     excluded: tuple[str, ...] = ()  # areas that the user's options leave out
+    annotations: tuple[str, ...] = ()  # of consan.h, in words
 
 
 @dataclass(frozen=True)

@@ -25,6 +25,7 @@ from consan.reports.model import (
     Buffer,
     Finding,
     Frame,
+    KernelSummary,
     Report,
     plural,
     runs,
@@ -124,6 +125,7 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
         yield "recorded", recorded
     if outer := _outer(report):
         yield "global", outer
+    yield from (("annotated", f"{kernel_name(each.name)}: {_annotated(each)}") for each in report.kernels if each.annotations)
     yield "checked", ", ".join(report.checked) or "nothing"
     for area in report.not_checked:
         yield "not checked", area
@@ -252,6 +254,11 @@ def short(file: str) -> str:
     """A relative path for a file below the working directory: shorter, and still usable in an editor."""
     here = os.getcwd().rstrip(os.sep) + os.sep
     return file[len(here) :] if file.startswith(here) else file
+
+
+def _annotated(kernel: KernelSummary) -> str:
+    """The annotations of a kernel, with paths below the working directory made relative."""
+    return ", ".join(kernel.annotations).replace(os.getcwd().rstrip(os.sep) + os.sep, "")
 
 
 _OF_CTA: Final = " of the CTA of rank "

@@ -115,6 +115,7 @@ class Summary:
             generic_writes=sum(f.generic_writes for f in reached),
             open_points=sum(f.open_points for f in reached),
             grid_controls=sum(f.grid_controls for f in reached),
+            annotations=tuple(dict.fromkeys(each for f in reached for each in f.annotations)),
             compared_launches=self.recording.compares(prepared, name),
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,

@@ -144,6 +144,11 @@ def include_dirs() -> tuple[Path, ...]:
     return tuple(folder for folder in found if folder == first or not has_libcudacxx(folder))
 
 
+def own_headers() -> Path:
+    """The folder of `consan.h`."""
+    return Path(__file__).parents[1] / "include"
+
+
 @functools.lru_cache(maxsize=1)
 def cutlass_include() -> Path | None:
     """The include folder of the `nvidia-cutlass` wheel, or None."""

@@ -111,7 +111,7 @@ def _options(
     folders = [*map(Path, include_dirs), Path(name).absolute().parent]
     own_libcudacxx = any(map(find.has_libcudacxx, folders))
     folders += [folder for folder in find.include_dirs() if not (own_libcudacxx and find.has_libcudacxx(folder))]
-    folders += filter(None, [find.cutlass_include()])
+    folders += filter(None, [find.cutlass_include(), find.own_headers()])
     macros = [f"-D{key}" if value is None else f"-D{key}={value}" for key, value in defines.items()]
     fixed = [f"-arch={virtual_arch(arch)}", f"-std={std}", "-lineinfo", "-default-device"]
     return [*fixed, *macros, *(f"-I{folder}" for folder in folders), *extra]

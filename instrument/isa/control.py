@@ -18,6 +18,15 @@ from consan.instrument.isa.model import Row
 
 __all__ = ["ROWS"]
 
+# Comments that `consan.h` puts into the text (ptx/source.py). `release` and `acquire` order at .gpu scope what is named by an address.
+_ANNOTATIONS = "consan.h: annotations"
+ANNOTATIONS: list[Row] = [
+    *rows(_ANNOTATIONS, "annotation", "consan_release [addr]", status="recorded", action="release", sem="release", scope="gpu"),
+    *rows(_ANNOTATIONS, "annotation", "consan_acquire [addr]", status="recorded", action="acquire", sem="acquire", scope="gpu"),
+    *rows(_ANNOTATIONS, "annotation", "consan_ignore_begin", status="recorded", action="begin"),
+    *rows(_ANNOTATIONS, "annotation", "consan_ignore_end", status="recorded", action="end"),
+]
+
 CONTROL: list[Row] = [
     *rows("Control Flow Instructions: bra", "control", "bra{.uni} label", flow="branch"),
     *rows("Control Flow Instructions: brx.idx", "control", "brx.idx{.uni} src, targets", name="brx.idx", flow="table"),
@@ -181,4 +190,4 @@ SURFACE: list[Row] = [
     ),
 ]
 
-ROWS: list[Row] = [*CONTROL, *WARP, *MISCELLANEOUS, *TEXTURE, *SURFACE]
+ROWS: list[Row] = [*ANNOTATIONS, *CONTROL, *WARP, *MISCELLANEOUS, *TEXTURE, *SURFACE]

@@ -15,6 +15,7 @@ from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
 from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.isa.features import beyond_the_rules
+from consan.instrument.passes.annotated import described
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.passes.indirect import unknown_targets
@@ -37,6 +38,7 @@ def plan_functions(module: Module, *, recorded: bool = False) -> dict[str, Funct
     """A plan for every function that has a body. `recorded`: for the recording engine, which takes what hooks do not check."""
     plans = {f.name: _plan(f, recorded) for f in module.functions if f.body is not None}
     for name, plan in plans.items():
+        plan.stats.annotations = described(module, plan.function)
         plan.stats.unmodelled += [_gap(plan, each, UNKNOWN_CALL) for each in unknown_targets(module, plan.function)]
         if plan.is_entry:
             plan.stats.unmodelled += [UnmodelledInstruction(what, _FIRST_LINE, name) for what in beyond_the_rules(module)]

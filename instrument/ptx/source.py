@@ -16,8 +16,14 @@ from consan.instrument.ptx.errors import PtxSyntaxError
 #: Unambiguous on purpose: every repetition starts with a character that the one before it cannot match, and a comment must extend to
 #: its end. So backtracking is never exponential and never reads the text of a comment as code.
 TRIVIA = r"\s*(?:(?:(?://|\#[ \t]*\d)[^\n]*(?=\n|\Z)|/\*[^*]*\*+(?:[^/*][^*]*\*+)*/)\s*)*"
+_ORDERS = r"(?:release|acquire)(?=[ \t]*\[[ \t]*%[\w$]+[ \t]*(?:\+[ \t]*\d+[ \t]*)?\])"
+#: A comment of consan.h, up to the end of its line: to the assembler nothing, to consan an instruction of a function.
+ANNOTATION = rf"//[ \t]*(consan_(?:{_ORDERS}|ignore_(?:begin|end)(?=[ \t]*;)))[^\n]*"
+#: Trivia between the statements of a function.
+TRIVIA_BETWEEN = TRIVIA.replace("//", f"(?!{ANNOTATION.replace('(consan', '(?:consan')})//", 1)
 
 _TRIVIA = re.compile(TRIVIA, re.ASCII)
+_TRIVIA_BETWEEN = re.compile(TRIVIA_BETWEEN, re.ASCII)
 _NEWLINE = re.compile("\n")
 
 
@@ -54,6 +60,11 @@ class Source:
     def skip(self, offset: int) -> int:
         """First offset at or after `offset` that is not trivia."""
         match = _TRIVIA.match(self.text, offset)
+        return match.end() if match else offset
+
+    def skip_between(self, offset: int) -> int:
+        """The same between statements, where an annotation is none."""
+        match = _TRIVIA_BETWEEN.match(self.text, offset)
         return match.end() if match else offset
 
     def is_trivia(self, start: int, end: int) -> bool:

@@ -12,7 +12,7 @@ import re
 from consan.instrument.ptx.declarations import LABELLED, LINKAGE, SPACES, match_variable, parse_linkage, parse_strings, parse_variable
 from consan.instrument.ptx.locations import LocDirective
 from consan.instrument.ptx.operand_parser import parse_operands
-from consan.instrument.ptx.source import TRIVIA, Source
+from consan.instrument.ptx.source import ANNOTATION, TRIVIA_BETWEEN, Source
 from consan.instrument.ptx.tokens import Cursor
 from consan.instrument.ptx.tree import Block, Directive, Instruction, Label
 
@@ -37,14 +37,15 @@ _STATEMENT = re.compile(
     rf"""(?:
       {_GUARD}({_OPCODE})(?:\s*{_OPERAND}(?:\s*,\s*{_OPERAND})*)?\s*;()
     | \.loc\s+{_INDEX}\s+{_INDEX}\s+{_INDEX}
-        (?:\s*,\s*function_name\s+(\.?{_PLAIN})(?:\s*\+\s*{_INDEX})?\s*,\s*inlined_at\s+{_INDEX}\s+{_INDEX}\s+{_INDEX})?(?!{TRIVIA},)()
+        (?:\s*,\s*function_name\s+(\.?{_PLAIN})(?:\s*\+\s*{_INDEX})?\s*,\s*inlined_at\s+{_INDEX}\s+{_INDEX}\s+{_INDEX})?(?!{TRIVIA_BETWEEN},)()
     | ({_PLAIN})\s*:(?!:)()
     | {_GUARD}(call(?:\.uni)?)\b\s*(?:{_ARGUMENTS}\s*,\s*)?{_NAME}(?:\s*,\s*{_ARGUMENTS})?(?:\s*,\s*{_NAME})?\s*;()
     | \{{()
     | \}}()
-    ){TRIVIA}""",
+    ){TRIVIA_BETWEEN}""",
     re.ASCII | re.VERBOSE,
 )
+_ANNOTATION = re.compile(ANNOTATION, re.ASCII)
 _INSTRUCTION, _LOC, _LABEL, _CALL, _OPEN = 3, 12, 14, 17, 18
 _DEPTH = 1000
 
@@ -62,7 +63,7 @@ class _Body:
     def read(self) -> int:
         """Read all statements. Returns the offset after the closing brace and the trivia behind it."""
         source, text, match = self.source, self.source.text, _STATEMENT.match
-        offset = source.skip(self.block.start + 1)
+        offset = source.skip_between(self.block.start + 1)
         while True:
             found = match(text, offset)
             if found is None:
@@ -122,10 +123,14 @@ class _Body:
 
     def read_exactly(self, offset: int) -> int:
         """Read one statement that the fast path does not match, or raise its error. Returns the start of the next statement."""
+        annotation = _ANNOTATION.match(self.source.text, offset)
+        if annotation is not None:
+            self.add_instruction(offset, annotation.end(), None, annotation[1], annotation.end(1))
+            return self.source.skip_between(annotation.end())
         variable = match_variable(self.source, offset)
         if variable is not None:
             self.block.statements.append(variable)
-            return self.source.skip(variable.end)
+            return self.source.skip_between(variable.end)
         cursor = Cursor(self.source, offset)
         if cursor.kind == "modifier":
             self.read_directive(cursor)
@@ -134,7 +139,7 @@ class _Body:
             raise self.source.error(cursor.start, f"the text ends inside the block opened at line {line}")
         else:
             self.read_instruction(cursor)
-        return self.source.skip(cursor.last_end)
+        return self.source.skip_between(cursor.last_end)
 
     def read_directive(self, cursor: Cursor) -> None:
         """Read a declaration or another directive."""

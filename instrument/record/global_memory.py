@@ -30,6 +30,7 @@ from consan.instrument.record.accesses import element_bytes
 from consan.instrument.record.data import loads_of_data
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
+from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, read_first, read_last
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import Words, keys_of
@@ -43,12 +44,9 @@ _OUTER = ("global", "generic")
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
 _UNKNOWN = 0
-_WIDE, _WIDEST = 8, 32  # bytes of the widest register that is no b128, and of the widest vector
+_WIDE = 8  # bytes of the widest register that is no b128
 _SIGNED, _FLOAT = 1, 2
 _BEFORE, _AFTER, _VALUES = 2, 3, 4  # words behind the two of the address: what was read, what is stored or compared, what is swapped in
-_DRAW, _LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock
-_CLOCK = "%__consan_pc"  # the address of the clock of a strong access
-_SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
 
 class Mode(enum.IntEnum):
@@ -150,7 +148,7 @@ class OuterRecorder:
 
     def declarations(self) -> str:
         """Registers of strong accesses."""
-        return f".reg .b64 {_CLOCK};\n{self.polls.declarations()}" if self._mode is Mode.SYNCED else ""
+        return f".reg .b64 {CLOCK};\n{self.polls.declarations()}" if self._mode is Mode.SYNCED else ""
 
     def is_sync(self, event: InstructionEvent) -> bool:
         """Whether threads may synchronise through an access."""
@@ -248,14 +246,14 @@ class OuterRecorder:
         for place, operand in zip(places[len(targets) :], sources, strict=False):
             self._number(snippet, place, operand, instruction, access, WANTED if operand is sources[0] else "")
         draws, guard = access.access != "read", guard_text(instruction)
-        _read_first(snippet, stored + _BEFORE, f"{guard}{_DRAW}" if draws else _LOOK)
+        read_first(snippet, stored + _BEFORE, f"{guard}{DRAW}" if draws else LOOK)
         seen = [self._number(behind, place, operand, instruction, access, SEEN) for place, operand in zip(places, targets, strict=False)]
         repeats = self.polls.repeats() if self.polls.current is not None else ""
         guard = f"@!{REPEATS} " if repeats else guard
         behind.add(repeats)
         if draws and not targets:
             behind.add(f"{guard}membar.gl;")
-        _read_last(behind, stored + _AFTER, f"{guard}{_DRAW if draws else _LOOK}", seen)
+        read_last(behind, stored + _AFTER, f"{guard}{DRAW if draws else LOOK}", seen)
         on_host = kernel.manner.on_host
         kernel.pending, self._behind = kernel.pending + (copies if on_host else snippet.text()), "" if on_host else behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
@@ -275,7 +273,7 @@ class OuterRecorder:
         low, high = snippet.register("b32"), snippet.register("b32")
         if access.space == "shared":
             snippet.add(f"mov.b32 {low}, {shared_address(snippet, access.address, scope)};")
-            snippet.add(f"mov.b32 {high}, {_SHARED_MARK};")
+            snippet.add(f"mov.b32 {high}, {SHARED_MARK};")
         else:
             wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
@@ -285,10 +283,10 @@ class OuterRecorder:
                 snippet.add(f"cvta.to.shared.u64 {near}, {wide};")
                 snippet.add(f"cvt.u32.u64 {other}, {near};")
                 snippet.add(f"selp.b32 {low}, {other}, {low}, {inside};")
-                snippet.add(f"selp.b32 {high}, {_SHARED_MARK}, {high}, {inside};")
+                snippet.add(f"selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
-        _find_clock(snippet, low)
+        find_clock(snippet, low)
         if self.polls.current is not None:
             snippet.add(f"mov.b64 {PLACE}, {{{low}, {high}}};")
 
@@ -318,34 +316,6 @@ def _words_of_b128(snippet: Snippet, operand: Operand) -> list[str]:
     for half, at in zip(halves, (0, 2), strict=True):
         snippet.add(f"mov.b64 {{{words[at]}, {words[at + 1]}}}, {half};")
     return words
-
-
-def _find_clock(snippet: Snippet, low: str) -> None:
-    """The clock of an address, by the lower half of it: one for the widest vector."""
-    number, clocks = snippet.register("b32"), snippet.register("b64")
-    snippet.add(f"shr.u32 {number}, {low}, {_WIDEST.bit_length() - 1}; mul.lo.u32 {number}, {number}, {text.FACTOR:#x};")
-    snippet.add(f"shr.u32 {number}, {number}, {33 - text.CLOCKS_OF_LAUNCH.bit_length()};")
-    snippet.add(f"ld.const.u64 {clocks}, [{text.PLACES}+{text.CLOCKS}]; mad.wide.u32 {_CLOCK}, {number}, {text.CLOCK_BYTES}, {clocks};")
-
-
-def _read_first(snippet: Snippet, place: int, reads: str) -> None:
-    """Read the clock and wait for the number. A clock without a number left ends the launch."""
-    number, lost = snippet.register("b32"), snippet.register("pred")
-    snippet.add(f"mov.u32 {number}, 0;")
-    snippet.add(reads.format(number, _CLOCK))
-    snippet.add(text.store(place, number).strip())
-    snippet.add(f"setp.eq.u32 {lost}, {number}, -1; @{lost} trap;")
-
-
-def _read_last(snippet: Snippet, place: int, reads: str, seen: Iterable[str]) -> None:
-    """Read the clock once the access has read the values `seen`: the address depends on them, though it is the same with each."""
-    number, zero, wide = snippet.register("b32"), snippet.register("b32"), snippet.register("b64")
-    for value in seen:
-        snippet.add(f"ld.const.u32 {zero}, [{text.PLACES}+{text.ZERO}]; and.b32 {zero}, {zero}, {value};")
-        snippet.add(f"cvt.u64.u32 {wide}, {zero}; add.u64 {_CLOCK}, {_CLOCK}, {wide};")
-    snippet.add(f"mov.u32 {number}, 0;")
-    snippet.add(reads.format(number, _CLOCK))
-    snippet.add(text.store(place, number).strip())
 
 
 def _operation(row: Row, words: Mapping[str, str]) -> int:

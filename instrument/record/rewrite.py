@@ -10,6 +10,7 @@ import functools
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import family_of, flow_of, has_action
+from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
@@ -18,6 +19,7 @@ from consan.instrument.passes.ways import check_ends
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
     accesses,
+    annotated,
     bulk,
     clusters,
     copies,
@@ -55,6 +57,7 @@ _HANDLERS = (
     | launch_control.HANDLERS
     | tensormaps.HANDLERS
     | wmma.HANDLERS
+    | annotated.HANDLERS
 )
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 
@@ -102,6 +105,7 @@ class KernelRewrite:
     targets: set[tuple[int, int]] = field(default_factory=set)  # nodes to which branches of the expansion go, and where their labels stand
     sealing: bool = False  # of asynchronous copies with a side in global memory, the module has cp.async only
     seals: frozenset[int] = frozenset()  # by the start of their instruction
+    ignored: frozenset[int] = frozenset()  # the same: accesses that are compared with no others
 
     @functools.cached_property
     def definitions(self) -> dict[Key, list[Instruction]]:
@@ -116,6 +120,7 @@ class KernelRewrite:
         self.cuts = cut_nodes(self.graph)
         self.leaving = Leaving(self.plan, self.manner) if self.leaves else None
         self.hashes = self.leaving is not None and self.leaving.stands  # then hashes tell which threads have ended
+        self.ignored = ignored(self.plan.function)
         self._seal()
         self._find_points()
         self.completions = tensor_memory.completions(self)
@@ -343,6 +348,7 @@ class KernelRewrite:
             self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs, self.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
+        self.block.ignored = self.current is not None and self.current.start in self.ignored
         return self.block
 
     def closed(self, node: int) -> str:

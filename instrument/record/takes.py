@@ -18,6 +18,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consan.instrument.isa import MemoryAccess, destinations, family_of, has_action, lookup, polls, spares_shared
+from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
@@ -27,7 +28,7 @@ from consan.instrument.record.global_memory import Mode
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap", "wmma"})
+_OTHERS = frozenset({"launch-control", "tensormap", "wmma", annotated.FAMILY})
 _TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")
@@ -61,11 +62,14 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
     """How global memory is recorded, and whether threads may synchronise through shared memory."""
     if not outer:
         return Mode.OFF, False
-    shared = global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans)
+    named = any(annotated.orders(plan.function) for plan in plans.values())
+    shared = named or global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans)
     return global_memory.mode_of(plans, shared=shared), shared
 
 
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
+    if mode is Mode.OFF and any(annotated.orders(plan.function) for plan in plans.values()):
+        yield "consan_release and consan_acquire need global memory to be checked (--global)"
     looped, logged = called_in_loops(plans), recorded_sides(plans) if mode is Mode.OFF else (False, False)
     for plan in plans.values():
         yield from _reasons_of(plan)

@@ -116,6 +116,7 @@ class Flag(enum.IntFlag):
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
     CONSTANT = 1 << 29  # a stored value that the text gives
     DATA = 1 << 30  # OBSERVE of a relaxed load: what it gives is stored, or added up, and decides nothing (R-MO1)
+    IGNORED = 1 << 31  # an access that is compared with no other (passes/annotated.py)
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 

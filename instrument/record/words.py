@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
@@ -16,7 +16,7 @@ from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
 from consan.instrument.record import text
 from consan.instrument.record.computed import PLACE, Certainty, Computed, LaunchConstant, WordNeed
-from consan.instrument.record.templates import LINE_BYTES, NO_WORD, Template, TemplateEvent
+from consan.instrument.record.templates import LINE_BYTES, NO_WORD, Flag, Template, TemplateEvent
 
 TEMPORARY, _NOTHING = "%__consan_w", "-1"
 _Kept = tuple[str, object, object]
@@ -48,6 +48,7 @@ class Words:
     hashing: bool = True  # histories are compared
     stored: int = 0  # words that a compact log has
     hashes: bool = False  # some word is hashed
+    ignored: bool = False  # the accesses of the instruction that the walk is at are compared with no others
     template: Template = field(init=False)
     _kept: dict[_Kept, tuple[int, frozenset[Key]]] = field(default_factory=dict)
 
@@ -62,7 +63,7 @@ class Words:
 
     def add(self, event: TemplateEvent) -> None:
         """Append an event."""
-        self.template.events.append(event)
+        self.template.events.append(replace(event, flags=event.flags | Flag.IGNORED) if self.ignored else event)
 
     def written(self, keys: Iterable[Key]) -> None:
         """Forget the words that depend on registers that the kernel writes now."""

@@ -39,7 +39,7 @@ def _enumeration(name: str) -> dict[str, int]:
     found, last = {}, -1
     for item in body[1].split(","):
         word, _, value = item.partition("=")
-        last = int(value) if value else last + 1
+        last = int(value) & 0xFFFFFFFF if value else last + 1
         found[word.strip()] = last
     return found
 

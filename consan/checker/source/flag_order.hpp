@@ -41,7 +41,7 @@ struct FlagAccess {
 
 class FlagOrder {
   public:
-    enum Operation : u32 { LD = 1, ST, EXCH, ADD, CAS, INC, DEC, MIN, MAX, AND, OR, XOR };
+    enum Operation : u32 { LD = 1, ST, EXCH, ADD, CAS, INC, DEC, MIN, MAX, AND, OR, XOR, MARK };
     enum Type : u32 { SIGNED = 1, FLOAT = 2 };
 
     // `places`: the accesses of one place, by the first number.

@@ -23,7 +23,7 @@ class Flags {
         u32 parts = std::max(1u, (u32)event.bytes / std::max(1u, (u32)event.a));
         for (u32 part = 0; part < parts; ++part) all_.push_back(read(log, unit, thread, scope, part, parts));
         u64 address = all_[all_.size() - parts].address;
-        for (u64 cell = address / 4; address >> 63 && cell * 4 < address + (u32)event.bytes; ++cell) shared_.insert(cell);
+        for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + (u32)event.bytes; ++cell) shared_.insert(cell);
     }
 
     // A store that is no such access.
@@ -48,6 +48,10 @@ class Flags {
         for (auto &each : places) {
             std::vector<u32> &found = each.second;
             std::stable_sort(found.begin(), found.end(), [&](u32 a, u32 b) { return all_[a].before < all_[b].before; });
+            if (is_mark(each.first.first)) {
+                link_marks(found);
+                continue;
+            }
             bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             u32 wrong = order_from_best(found, exact);
             if (exact) contradictions_ += wrong;
@@ -64,6 +68,18 @@ class Flags {
     }
 
   private:
+    // The word of an annotation (instrument/record/annotated.py): it has no values. Each takes what the releases before it have left.
+    static bool is_mark(u64 address) { return address >> 62 & 1; }
+    void link_marks(const std::vector<u32> &found) {
+        i32 last = -1;
+        for (u32 each : found) {
+            FlagAccess &access = all_[each];
+            access.from = last;
+            if (access.updates && last >= 0) all_[last].next = (i32)each;
+            if (access.writes) last = (i32)each;
+        }
+    }
+
     // A place in shared memory is one of its unit. The address has the rank of its CTA.
     static u64 shared(u32 unit, u64 address) { return address | (u64)(unit + 1) << 32; }
 
@@ -80,16 +96,17 @@ class Flags {
             place += is_there ? ((u32)event.bytes + 3) / 4 : 0;
             return found & FlagOrder::mask(made.bytes);
         };
-        made.address = wide(0), made.before = reading(2), made.after = reading(3);
+        bool mark = is_mark(wide(0));
+        made.address = wide(0), made.before = reading(2), made.after = mark ? made.before : reading(3);
         if (made.address >> 63) made.address = shared(unit, made.address);
         made.address += offset;
         bool swaps = ((u32)event.b & 255) == FlagOrder::CAS;
-        made.old = value(event.flags & READS), made.first = value(event.flags & WRITES), made.second = value(swaps);
+        made.old = value(event.flags & READS && !mark), made.first = value(event.flags & WRITES && !mark), made.second = value(swaps);
         made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
         made.unused = event.flags & UNUSED && !(made.order & TAKES);
-        made.data = event.flags & DATA;
+        made.data = event.flags & DATA && !(event.flags & IGNORED);
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }

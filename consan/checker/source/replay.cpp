@@ -244,6 +244,7 @@ class Replay {
             if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
             [[fallthrough]];
         case GLOBAL_READ:
+            if (event.flags & IGNORED) return true;
             output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
             return true;
@@ -385,7 +386,14 @@ class Replay {
         access.has_value = log.has_value();
         access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
-        add(access);
+        if (event.flags & IGNORED) ignore(access);
+        else add(access);
+    }
+
+    // An access that is compared with no other: what it writes is initialised.
+    void ignore(Access access) {
+        access.reads = false;
+        if (bounds_.holds(access) && access.writes) initialised_.add(access);
     }
 
     // `proxies`: whether the access needs a proxy fence before asynchronous ones; the word of tcgen05.alloc does not (T5).

@@ -60,6 +60,7 @@ ROOMS = {
         *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
     ),
+    "consan.annotations": (),
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
     "consan.triage": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
@@ -180,6 +181,8 @@ def test_device_libraries_are_imported_only_where_they_are_needed() -> None:
     """`import consan` must work with numpy and rich alone."""
     allowed = {"numpy", "rich", "consan"}
     for path in FILES:
+        if path == ROOT / "consan/annotations.py":  # for Triton kernels, which import it by its name
+            continue
         for node in ast.parse(path.read_text()).body:
             if isinstance(node, ast.Import | ast.ImportFrom):
                 names = [node.module or ""] if isinstance(node, ast.ImportFrom) else [alias.name for alias in node.names]

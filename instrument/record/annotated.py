@@ -1,0 +1,55 @@
+"""The recording of `consan_release` and `consan_acquire`: a strong access to a word that no instruction names.
+
+A release is a read-modify-write of that word, so that an acquire takes all releases before it; an acquire reads it. There are no values:
+one reading of the clock tells the order. The checker takes the address for another place than the bytes there (flags.hpp).
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from consan.instrument.passes.annotated import FAMILY
+from consan.instrument.passes.context import Work, operand_of
+from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
+from consan.instrument.record import text
+from consan.instrument.record.orders import order_of
+from consan.instrument.record.readings import DRAW, LOOK, SHARED_MARK, find_clock, read_first
+from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+_MARK = 0x40000000  # in the upper half of the address
+_OPERATION = 13  # FlagOrder::MARK
+_WORDS = 3  # the address, a reading
+_FLAGS = {"release": Flag.WRITES | Flag.ADDS, "acquire": Flag.READS}
+
+
+def add(kernel: KernelRewrite, work: Work) -> None:
+    """A release or an acquire. Regions have no event (rewrite.py)."""
+    flags, address = _FLAGS.get(work.row.action), operand_of(work, "addr")
+    if flags is None:
+        return
+    if kernel.outer is None or address is None:
+        raise Unsupported(f"{work.instruction.opcode} where global memory is not recorded")
+    block, snippet = kernel.open_block(), Snippet()
+    first, stored, copies = block.reserve(_WORDS)
+    low, high, upper = snippet.register("b32"), snippet.register("b32"), snippet.register("b32")
+    inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
+    wide = wide_address(snippet, address, work.instruction.scope)
+    snippet.add(f"mov.b64 {{{low}, {high}}}, {wide}; isspacep.shared {inside}, {wide};")
+    snippet.add(f"cvta.to.shared.u64 {near}, {wide}; cvt.u32.u64 {other}, {near};")
+    snippet.add(f"selp.b32 {low}, {other}, {low}, {inside}; selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
+    snippet.add(f"or.b32 {upper}, {high}, {_MARK};")
+    for place, register in enumerate((low, upper)):
+        snippet.add(text.store(stored + place, register).strip())
+    find_clock(snippet, low)
+    read_first(snippet, stored + _WORDS - 1, DRAW if Flag.WRITES in flags else LOOK)
+    kernel.pending += copies if kernel.manner.on_host else snippet.text()
+    site = kernel.site_of(work.instruction)
+    for kind in (Event.OBSERVE, Event.PUBLISH):
+        shape = {"value_word": first, "site": site, "bytes": WORD_BYTES, "a": WORD_BYTES, "b": _OPERATION, "offset": order_of(work.event)}
+        block.add(TemplateEvent(kind, int(flags), **shape))
+
+
+HANDLERS = {FAMILY: add}
