@@ -107,7 +107,7 @@ def _constants(function: Function) -> dict[Key, int]:
 
 def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]) -> int | None:
     if isinstance(operand, Immediate):
-        return int(operand.value)
+        return operand.value if isinstance(operand.value, int) else None
     return constants.get(key_of(instruction.scope, operand.text))
 
 
