@@ -24,12 +24,14 @@ class ConsequenceRule:
     """When a finding belongs to a root, and its words.
 
     `mutual`: both have one cause, and the one that is shown first is the root. Otherwise the repair of the root is all that is missing.
+    `folds`: that is certain, and the text shows the finding as a line of the root.
     """
 
     holds: Callable[[Finding, Finding], bool]  # (root, finding)
     message: str
     fix: str
     mutual: bool = False
+    folds: bool = True
 
 
 _LEADING: Final = ("narrow-scope", "cluster", "store-scope", "weak-access", "released-before")
@@ -55,7 +57,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
     shares = finding.situation in _LEADING or finding.situation.endswith("@update")
-    return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None
+    return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None or finding.verified is not None
 
 
 def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
@@ -226,6 +228,14 @@ def _one_store(root: Finding, finding: Finding) -> bool:
     return root.pair[-1].site == finding.pair[-1].site
 
 
+def _one_verified_repair(root: Finding, finding: Finding) -> bool:
+    """Two findings that one change, at one place, was seen to remove: that of several places may be the repairs of several faults."""
+    one, other = root.verified, finding.verified
+    if one is None or other is None or one.steps != other.steps:
+        return False
+    return len({(step.action, step.where, step.file, step.line or -step.ptx_line) for step in one.steps}) == 1
+
+
 def _at_shared_id(root: Finding, finding: Finding) -> bool:
     """A race that a named barrier does not order, whose rounds depend on timing."""
     if (root.kind, root.situation, finding.kind) != ("barrier-misuse", "shared-id", "data-race") or finding.culprit is None:
@@ -261,12 +271,15 @@ RULES: Final = (
     ConsequenceRule(_waits_at_misused, *_FOLLOWS),
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
-    ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW),
-    ConsequenceRule(_written_late, *_MAY_FOLLOW),
+    ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW, folds=False),
+    ConsequenceRule(_written_late, *_MAY_FOLLOW, folds=False),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
-    ConsequenceRule(_behind_second_arrival, *_MAY_FOLLOW),
-    ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
+    ConsequenceRule(_behind_second_arrival, *_MAY_FOLLOW, folds=False),
+    ConsequenceRule(
+        _before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too", folds=False
+    ),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),
-    ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),
+    ConsequenceRule(_one_verified_repair, *_SAME, mutual=True),
+    ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True, folds=False),
 )

@@ -124,7 +124,7 @@ class _Printer:
     def report(self, stored: str | None) -> None:
         """Everything."""
         shown = causes(self._shown)
-        numbers = {id(finding): number for number, cause in enumerate(shown, 1) for finding in (cause.finding, *cause.others)}
+        numbers = {id(finding): number for number, cause in enumerate(shown, 1) for finding in cause.all}
         texts = consequences.worded(self._shown, [numbers[id(finding)] for finding in self._shown])
         worded = {id(finding): words for finding, words in zip(self._shown, texts, strict=True)}
         for index, cause in enumerate(shown, 1):

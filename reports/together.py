@@ -1,6 +1,7 @@
-"""Groups findings with one cause for display: instances of a template share their source lines.
+"""Groups findings with one cause for display: instances of a template share their source lines, consequences have a root.
 
-Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel.
+Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel. What certainly follows from
+another finding, or has its repair (`consequences`), is a line of that one.
 For display only: JSON, counts and the verdict keep one finding for each kernel (`merging.merge_findings`). Findings without source
 lines are not grouped: PTX lines of two kernels are unrelated.
 """
@@ -11,6 +12,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
+from consan.reports import consequences
+from consan.reports.kinds import place
 from consan.reports.merging import merge_key
 from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
@@ -20,28 +23,55 @@ _SHOWN: Final = 8  # kernels and tests listed
 
 @dataclass(frozen=True)
 class Cause:
-    """One finding shown in full, and the findings of other kernels that repeat it."""
+    """One finding shown in full, the findings of other kernels that repeat it, and those that have its cause."""
 
     finding: Finding
     others: tuple[Finding, ...] = ()
+    folded: tuple[Finding, ...] = ()
 
     @property
     def tests(self) -> tuple[str, ...]:
         """The tests in which any of them occurred."""
-        return tuple(dict.fromkeys(test for finding in (self.finding, *self.others) for test in finding.tests))
+        return tuple(dict.fromkeys(test for finding in self.all for test in finding.tests))
+
+    @property
+    def all(self) -> tuple[Finding, ...]:
+        """All findings of the cause."""
+        return (self.finding, *self.others, *self.folded)
 
     def where(self) -> Iterator[tuple[str, str]]:
         """The other kernels, and the tests: (label, text)."""
+        yield from _listed("also", [_line(finding) for finding in self.folded])
         yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {seen(f)}" for f in self.others])
         yield from _listed("tests", [test or "outside of tests" for test in self.tests])
 
 
 def causes(findings: Iterable[Finding]) -> list[Cause]:
     """Groups, in the order of their first findings."""
-    groups: dict[tuple[Any, ...], list[Finding]] = {}
-    for finding in findings:
-        groups.setdefault(key(finding), []).append(finding)
-    return [Cause(first, tuple(others)) for first, *others in groups.values()]
+    found = list(findings)
+    groups: dict[tuple[Any, ...], list[int]] = {}
+    for index, finding in enumerate(found):
+        groups.setdefault(key(finding), []).append(index)
+    roots = {index: root for index, (root, rule) in consequences.roots(found).items() if rule.folds}
+    home: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # by group: the one that it is shown with, which comes before it
+    folded: dict[tuple[Any, ...], list[Finding]] = {}
+    for name, indexes in groups.items():
+        root = key(found[roots[indexes[0]]]) if indexes[0] in roots else name
+        home[name] = home.get(root, name)
+        if home[name] != name:
+            folded.setdefault(home[name], []).extend(found[each] for each in indexes)
+    return [
+        Cause(found[first], tuple(found[each] for each in others), tuple(folded.get(name, ())))
+        for name, (first, *others) in groups.items()
+        if home[name] == name
+    ]
+
+
+def _line(finding: Finding) -> str:
+    """`data-race WAR: the read at k.cu:9 and the write at k.cu:4, 12 times in 1 CTA`."""
+    hazard = f" {finding.hazard}" if finding.hazard else ""
+    sides = " and ".join(f"the {access.role} at {place(access)}" for access in finding.pair)
+    return f"{finding.severity}[{finding.kind}]{hazard}: {f'{sides}, ' if sides else ''}{seen(finding)}"
 
 
 def key(finding: Finding) -> tuple[Any, ...]:
