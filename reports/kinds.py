@@ -40,7 +40,7 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
     name = refined(finding, situation)
     chosen = select(kind, name, finding.hazard, action.kind if action else "", shape)
     words = words_of(finding, facts, framework)
-    to_change = {**words, **_callers(finding)}
+    to_change = {**words, **callers(finding)}
     return replace(
         finding,
         severity=chosen.severity or kind.severity,
@@ -293,7 +293,7 @@ def _places(first: Access, last: Access) -> tuple[str, str]:
     return f"{one}:{first.column}", f"{other}:{last.column}"
 
 
-def _callers(finding: Finding) -> dict[str, str]:
+def callers(finding: Finding) -> dict[str, str]:
     """Where to change the kernel for two accesses: not inside a helper that others call, too, but at the two calls in it."""
     if not any(access.inlined for access in finding.pair):
         return {}

@@ -19,7 +19,7 @@ from consan.reports import frameworks
 from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
 from consan.reports.culprits.rules import RULES
 from consan.reports.culprits.unwritten import is_array, published_at, with_stores
-from consan.reports.kinds import place, refined, words_of
+from consan.reports.kinds import caller_places, callers, place, refined, words_of
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
 from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair
@@ -67,11 +67,12 @@ def _blamed(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, M
     point, more = found if isinstance(found, tuple) else (found, {})
     finding, access = case.finding, apart((*case.finding.accesses, access_of(point)))[-1]
     words = {**case.words, "culprit": named(point, case.words), "culprit_at": place(access), "in_between": _in_between(case), **more}
+    to_change = {**words, **callers(finding), "culprit_at": caller_places(case.first, access)[1]}
     return replace(
         finding,
         accesses=(*finding.accesses, access),
         message=f"{finding.message}; {frameworks.tidy(rule.sentence.format_map(words))}",
-        fix=frameworks.tidy(rule.fix.format_map(words)) + frameworks.advice(framework, finding.kind),
+        fix=frameworks.tidy(rule.fix.format_map(to_change)) + frameworks.advice(framework, finding.kind),
     )
 
 
