@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import ctypes
 import functools
+import math
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -16,10 +18,13 @@ import numpy.typing as npt
 from consan.checker import scopes
 from consan.checker.beside import KEPT, Kept
 from consan.checker.build import library
+from consan.checker.cores import replayed
 from consan.checker.memory import SMALLER
+from consan.checker.patience import Patience
 from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status, Tables, UnitInput
 from consan.instrument.record.global_memory import Mode
 
+HALTED = "the replay was ended before it was over"
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
 _STRICT = 2  # of `UnitInput.isa`: no weaker fence is taken for a fence.sc (D17)
 MOST_BESIDE = 1 << 22  # those that are kept for a comparison with other launches
@@ -67,22 +72,30 @@ class GridChecked:
 
 
 def check_grid(
-    tables: Tables, histories: list[History], mode: Mode, *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False
-) -> list[GridChecked]:
+    tables: Tables, histories: list[History], mode: Mode,
+    *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False, patience: Patience | None = None,
+) -> list[GridChecked]:  # fmt: skip
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
-    `keep`: the first result has the accesses, for a comparison with other launches.
+    `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long.
     """
+    patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
 
     def at(level: Level, *, descending: bool) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT
-        return _replay(tables, histories, mode, level, descending=descending, whole=whole, isa=isa, most=most, keep=keeps)
+        how: dict[str, Any] = {"whole": whole, "isa": isa, "most": most, "keep": keeps, "halt": patience.halt}
+        return _replay(tables, histories, mode, level, descending=descending, **how)
 
-    done = [scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas) for descending in orders]
+    def named(descending: bool) -> GridChecked:
+        return scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas)
+
+    nbytes = sum(history.log.nbytes for history in histories)
+    done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory
     if isa and mode is Mode.SYNCED:
         for each, descending in zip(done, orders, strict=True):
-            strict = _replay(tables, histories, mode, Level.EXACT, descending=descending, whole=whole, isa=_STRICT, most=most, keep=False)
+            how: dict[str, Any] = {"whole": whole, "isa": _STRICT, "most": most, "keep": False, "halt": patience.halt}
+            strict = _replay(tables, histories, mode, Level.EXACT, descending=descending, **how)
             each.records += scopes.of_weaker_fences(each.records, strict.records)
     return done
 
@@ -98,11 +111,12 @@ def _replay(
     isa: int,
     most: int,
     keep: bool,
+    halt: ctypes.c_uint32,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
     records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
-    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa)
+    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa, halt=halt)
     kept = np.empty(MOST_BESIDE if keep else 0, KEPT)
     given = _Input(
         one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most,
@@ -135,6 +149,7 @@ def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
     """Why the replay of a launch is not that of all its threads to their ends. `ended`: all of its threads have exited."""
     reasons = {
         f"the logs ran out of room ({SMALLER})": any(each.status is Status.FULL for each in done),
+        HALTED: any(each.status is Status.HALTED for each in done),
         "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
         "there were more findings than are kept": any(each.status is Status.TOO_MANY for each in done),
         "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),

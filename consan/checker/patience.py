@@ -1,21 +1,42 @@
-"""A limit on the time that the replays of one launch take."""
+"""A limit on the time that the replays of one launch take. Ctrl-C and SIGTERM end them too; what they have found by then is kept."""
 
 from __future__ import annotations
 
+import ctypes
 import time
 from dataclasses import dataclass, field
+from multiprocessing.pool import AsyncResult
+from typing import Any, Final, TypeVar
 
 _EARLY = 1.0  # seconds after which the rest is estimated
+_LONGEST_WAIT: Final = 3600.0  # seconds; a lock takes no infinite time
+_Result = TypeVar("_Result")
 
 
 @dataclass
 class Patience:
-    """A limit on the time that replays take."""
+    """A limit on the time that replays take. `hurried`: it is short beside what they may need. `halt`: not 0 once they are to end."""
 
     seconds: float
+    hurried: bool = False
+    halt: ctypes.c_uint32 = field(default_factory=ctypes.c_uint32)
+    interrupted: bool = False  # by the user
     _began: float = field(default_factory=time.monotonic)
 
     def over(self, done: int, total: int) -> bool:
         """Whether the time is over, or will be before `total` things are done of which `done` are."""
         taken = time.monotonic() - self._began
-        return taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
+        return bool(self.halt.value) or taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
+
+    def result(self, pending: AsyncResult[_Result]) -> _Result:
+        """What other threads replay, to its end or as far as it comes in time."""
+        waits: Any = pending.wait
+        while not pending.ready():
+            left = self.seconds - (time.monotonic() - self._began)
+            try:
+                waits(None if self.halt.value else min(max(left, 0.0), _LONGEST_WAIT))
+            except KeyboardInterrupt:
+                self.interrupted, left = True, 0.0
+            if left <= 0:
+                self.halt.value = 1
+        return pending.get()

@@ -48,6 +48,7 @@ _WHY = {
     Status.CORRUPT: "left a log that does not fit the kernel",
     Status.FULL: OUT_OF_ROOM,
     Status.TOO_MANY: "had more findings than are kept",
+    Status.HALTED: "were replayed in part: the time was over",
     Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
 _DEADLOCKS = (int(Kind.DEADLOCK), int(Kind.WAITER))
@@ -159,7 +160,7 @@ def check(
     exhaustive: bool = False,
     sample: int = 0,
     stop: Stop | None = None,
-    seconds: float = math.inf,
+    patience: Patience | None = None,
     earlier: Earlier | None = None,
     keep: bool = False,
 ) -> Checked:
@@ -167,15 +168,15 @@ def check(
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
     are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
-    ended the launch. `seconds`: what does not fit into this time is not checked. `earlier`: what earlier processes have replayed.
+    ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
     `keep`: the result has the accesses to global memory, if all are known.
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    patience = Patience(seconds)
     of_templates, collected = recorded.tables, Collected(launched)
+    patience = patience or Patience(math.inf)
     checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep)
     ctas = checker.collected.unit_ctas
     if sample:
@@ -264,7 +265,8 @@ class _Checker:
             self.earlier.add(name[1:])
 
     def _give_up(self, units: int) -> None:
-        why = f"were not checked: that would take more than {self.patience.seconds:g} s (--sample N checks some, --engine inline all)"
+        longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
+        why = f"were not checked: {'it was interrupted' if self.patience.interrupted else longer}"
         self.gaps[why] = self.gaps.get(why, 0) + units * self.collected.unit_ctas
 
     def _name(self, group: Group) -> tuple[object, ...]:
@@ -292,12 +294,16 @@ class _Checker:
 
     def check_unended(self, units: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
         """The units that did not end and were checked, as far as they came: those for which there is time."""
-        patience = Patience(LONGEST_UNENDED)
+        whole, self.patience = self.patience, Patience(LONGEST_UNENDED, halt=self.patience.halt)
+        checked = units
         for at, unit in enumerate(units):
-            if patience.over(at, at + 1):
-                return units[:at]
+            if self.patience.over(at, at + 1):
+                checked = units[:at]
+                break
             self._check_unended(unit, opened, stopped=stopped)
-        return units
+        whole.interrupted |= self.patience.interrupted
+        self.patience = whole
+        return checked
 
     def _check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
         """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
@@ -319,7 +325,7 @@ class _Checker:
             return []
         histories = self.launch.histories(units)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
-        done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories))
+        done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories), self.patience)
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
 
     def _known(self, history: History, done: list[Replayed]) -> Known:
@@ -334,7 +340,8 @@ class _Checker:
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
-            return replay(self.tables, history, descending=descending, level=level, isa=self.isa, opened=opened, closed=closed)
+            how: dict[str, Any] = {"level": level, "isa": self.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
+            return replay(self.tables, history, descending=descending, **how)
 
         return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
 
@@ -354,7 +361,7 @@ class _Checker:
             self.share = f"{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
-        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep)
+        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience)
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
@@ -369,7 +376,7 @@ class _Checker:
 
     @property
     def _most_bytes(self) -> int:
-        return MOST_BYTES if self.patience.seconds == math.inf else HURRIED_BYTES
+        return HURRIED_BYTES if self.patience.hurried else MOST_BYTES
 
     def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
         why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"

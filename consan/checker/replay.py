@@ -35,6 +35,7 @@ class Status(enum.IntEnum):
     TOO_MANY = 4
     UNDEFINED = 5  # up to a divergent .aligned instruction
     APART = 6  # source/seals.hpp
+    HALTED = 7  # the host has ended it
 
 
 class Level(enum.IntEnum):
@@ -58,6 +59,7 @@ class UnitInput(ctypes.Structure):
         ("lines", ctypes.c_uint64),
         *((name, ctypes.c_uint32) for name in _NUMBERS.split()),
         ("stands", ctypes.c_void_p),
+        ("halt", ctypes.c_void_p),
     )
 
     @classmethod
@@ -70,14 +72,15 @@ class UnitInput(ctypes.Structure):
         descending: bool,
         level: Level = Level.EXACT,
         isa: int = 0,
+        halt: ctypes.c_uint32 | None = None,
     ) -> UnitInput:
-        """The input for one history. The arrays must outlive it; the log must be contiguous."""
+        """The input for one history. The arrays must outlive it; the log must be contiguous. `halt`: ends the replay once it is not 0."""
         blocks, events = tables
         given = cls(blocks.ctypes.data, events.ctypes.data, history.log.ctypes.data, records.ctypes.data, history.log.shape[1])
         given.block_count, given.threads, given.window = len(blocks) - 1, history.threads, history.window
         given.shared_bytes, given.descending, given.capacity = history.shared_bytes, int(descending), len(records)
         given.ctas, given.cta_threads, given.cta_bytes, given.level = history.ctas, history.cta_threads, history.cta_bytes, level
-        given.isa = int(isa)
+        given.isa, given.halt = int(isa), ctypes.addressof(halt) if halt is not None else None
         return given
 
 
@@ -141,10 +144,11 @@ def replay(
     opened: tuple[int, int] = (0, 0),
     closed: bool = False,
     every: bool = False,
+    halt: ctypes.c_uint32 | None = None,
 ) -> Replayed:
     """Replay in one of the two orders. `isa`: by the strict reading. `opened`: where a fault ended the launch, a block and how many of
     its events. `closed`: the host has stopped the launch; a block that has its number is complete.
-    `every`: rounds that repeat are replayed each time.
+    `every`: rounds that repeat are replayed each time. `halt`: ends the replay once it is not 0.
     """
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
@@ -152,7 +156,7 @@ def replay(
     records = np.zeros(MOST_FINDINGS, RECORD)
     if history.shared_bytes > MOST_SHARED:
         return Replayed(Status.CORRUPT, records[:0], 0, False, False)
-    given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa)
+    given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa, halt=halt)
     given.open_block, given.open_events = opened
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
     given.closed, given.every, given.stands = int(closed), int(every), stands.ctypes.data

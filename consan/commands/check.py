@@ -170,7 +170,7 @@ class RequestedLaunch:
         from consan.session.reruns import Ran
 
         placed: list[Placement] = []
-        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed})))
+        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False})))
         session.recording.fixes.off = True
         module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
         self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)

@@ -132,6 +132,8 @@ class Judge:
         except NoRoom as error:
             return self._start_without_room(prepared, entry, (grid, block, cluster), restore, stream, error)
         started.restore, started.proven = restore, proven
+        if not beside:
+            started.timeout = self.watch.timeout
         if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return prepared, started
@@ -199,6 +201,8 @@ class Judge:
         examined = self.examined(prepared, entry, started)
         if not started.repeats:
             self.concluded(prepared, entry, started, examined)
+        if started.patience.interrupted:
+            raise KeyboardInterrupt
 
     def loses(self, entry: str) -> None:
         """Tell that a launch has left no record."""

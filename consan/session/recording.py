@@ -24,6 +24,7 @@ from consan.checker.earlier import Earlier
 from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
+from consan.checker.patience import Patience
 from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded, Refusal
@@ -166,7 +167,8 @@ class Recording:
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
         seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
-        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, seconds, memory=launch)
+        patience = Patience(seconds, hurried)
+        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, patience, memory=launch)
         started.earlier, started.keep = self._earlier_of(prepared), self.keeps
         return started
 
@@ -184,7 +186,7 @@ class Recording:
 
     def fixes_of(self, prepared: Prepared, started: Started, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
-        if started.stopped or not checked.found:
+        if started.stopped or started.patience.halt.value or not checked.found:
             return {}
         return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 

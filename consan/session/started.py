@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+import math
+import time
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from consan.checker.collected import LaunchedKernel, Stand
 from consan.checker.earlier import Earlier
 from consan.checker.launch import Launch
+from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, check
 from consan.checker.stops import Stop, stop_at
@@ -21,6 +24,8 @@ from consan.session.standing import Waiters, stands
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
     from consan.session.prepared import Prepared
+
+_LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its time
 
 
 @dataclass
@@ -33,7 +38,9 @@ class Started:
     histories: Histories
     exhaustive: bool = False
     sample: int = 0
-    seconds: float = np.inf  # that its replays may take
+    patience: Patience = field(default_factory=lambda: Patience(math.inf))  # of its replays
+    timeout: float = math.inf  # seconds from its beginning to the end of its replays
+    began: float = field(default_factory=time.monotonic)
     stop: Stop | None = None  # the fault that ended it
     ended_early: bool = False  # and the backend has told how
     limit: int = 0  # only the first CTAs were checked (0: all)
@@ -60,6 +67,8 @@ class Started:
     def check(self, *, limit: int = 0) -> Checked:
         """Replay the launch. `limit`: only the first CTAs (0: all)."""
         self.limit = limit
+        left = max(_LEAST, self.began + self.timeout - time.monotonic())
+        self.patience = Patience(min(self.patience.seconds, left), self.patience.hurried)
         return check(
             self.launch,
             self.recorded,
@@ -69,7 +78,7 @@ class Started:
             exhaustive=self.exhaustive,
             sample=self.sample,
             stop=self.stop,
-            seconds=self.seconds,
+            patience=self.patience,
             earlier=self.earlier,
             keep=self.keep,
         )

@@ -6,6 +6,7 @@ A launch that ends early makes the run incomplete, and the reason says where its
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
@@ -37,6 +38,11 @@ class SessionWatch:
         self.recorded: Started | None = None  # the launch that runs, if it is recorded
         self._lost_by = ""  # the driver's name of the error that broke the device
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
+
+    @property
+    def timeout(self) -> float:
+        """The seconds that the user gives a launch, its replays included."""
+        return math.inf if self._timeout is None else self._timeout
 
     @property
     def _limit(self) -> float | None:

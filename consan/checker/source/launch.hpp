@@ -57,7 +57,7 @@ class LaunchReplay {
             Shape shape(made);
             for (u32 thread = 0; thread < shape.threads(); ++thread) {
                 begin(thread);
-                if (!made.lines || !shape.exists(thread)) continue;
+                if (!made.lines || !shape.exists(thread) || halts()) continue;
                 LaneLog log(made, thread);
                 LaneLog::State state;
                 while ((state = log.next(wanted)) == LaneLog::EVENT) f(log, unit, thread);
@@ -100,7 +100,7 @@ class LaunchReplay {
     }
 
     void one_by_one() {
-        for (u32 number = 0; number < input_.count; ++number) {
+        for (u32 number = 0; number < input_.count && !halts(); ++number) {
             if (!input_.units[number].lines || (!grid_.kept.wanted() && !grid_.footprints.shares(number))) continue;
             Unit unit{};
             unit.input = of(number);
@@ -131,7 +131,7 @@ class LaunchReplay {
         };
         for (;;) {
             if (any([](Replay &each) { return each.advance(); }) || any([](Replay &each) { return each.go_on(); })) continue;
-            if (grid_.cut || !first([](Replay &each) { return each.force(); })) break;
+            if (grid_.cut || halts() || !first([](Replay &each) { return each.force(); })) break;
             ++output_.contradictions;
         }
         for (u32 number = 0; number < input_.count; ++number) {
@@ -145,7 +145,12 @@ class LaunchReplay {
         u32 status = unit.output.status;
         output_.lane_events += unit.output.lane_events;
         output_.stuck += status == STUCK;
-        if (status == CORRUPT || status == FULL) output_.status = status;
+        if (status == CORRUPT || status == FULL || status == HALTED) output_.status = status;
+    }
+
+    bool halts() {
+        if (is_halted(input_.one)) output_.status = HALTED;
+        return output_.status == HALTED;
     }
 
     // What a CTA has found in its shared memory.

@@ -55,7 +55,7 @@ class Replay {
     bool advance() {
         bool any = false;
         for (u32 thread : part_.awake()) set_ready(thread);
-        while (output_.status == OK && !undefined_ && (asynchronous_events_ ? next_together() : next_alone())) any = true;
+        while (output_.status == OK && !undefined_ && !halts() && (asynchronous_events_ ? next_together() : next_alone())) any = true;
         return any;
     }
 
@@ -72,7 +72,7 @@ class Replay {
     void end() {
         if (output_.status == OK && is_cut()) output_.status = FULL;
         if (output_.status == OK && !undefined_) settle();
-        if (output_.status != FULL) initialised_.finish();
+        if (output_.status != FULL && output_.status != HALTED) initialised_.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
@@ -134,6 +134,12 @@ class Replay {
         return false;
     }
 
+    // Whether the host has ended the replay.
+    bool halts() {
+        if (is_halted(input_)) output_.status = HALTED;
+        return output_.status == HALTED;
+    }
+
     // Whether a log ran out of room, and its thread has come there; of a launch whose units go on together: whether one did anywhere.
     bool is_cut() const { return cut_ || part_.is_cut(); }
 
@@ -182,6 +188,7 @@ class Replay {
             }
             ++output_.lane_events;
             if (!handle(thread, log, released) || undefined_) break;
+            if (output_.lane_events % LOOK_EVERY == 0 && halts()) break;
         }
         for (u32 each : released) set_ready(each);
     }
@@ -554,6 +561,7 @@ class Replay {
         else waiting_.elsewhere(thread, log.following());
     }
 
+    static constexpr u32 LOOK_EVERY = 4096;  // events
     const Input &input_;
     Output &output_;
     Shape shape_;

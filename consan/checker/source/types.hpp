@@ -50,6 +50,7 @@ struct Input {
     u32 closed;   // the launch did not end, and all words of a block are there that has its number
     u32 every;    // rounds that repeat are replayed each time (repeats.hpp)
     u32 *stands;  // of each thread: where it stands, if it has not exited; null: not wanted
+    const volatile u32 *halt;  // not zero once the host wants no more; null: it always does
 };
 
 // The addresses of tensor maps, compared with those of writes; how much of a box lies inside its tensor; whether stored values are equal.
@@ -92,5 +93,7 @@ struct GridOutput {
 };
 
 // OK; some threads could not continue; a word that no template explains; a log without room; more findings than there is room for; the
-// replay ended at a divergent .aligned instruction; threads met others that have copies in flight at a seal.
-enum Status : u32 { OK = 0, STUCK, CORRUPT, FULL, TOO_MANY, UNDEFINED, APART };
+// replay ended at a divergent .aligned instruction; threads met others that have copies in flight at a seal; the host has ended the replay.
+enum Status : u32 { OK = 0, STUCK, CORRUPT, FULL, TOO_MANY, UNDEFINED, APART, HALTED };
+
+inline bool is_halted(const Input &input) { return input.halt && *input.halt; }

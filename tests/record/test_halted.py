@@ -1,0 +1,106 @@
+"""Replays end when their time is over, and at Ctrl-C; what they have found by then is reported."""
+
+from __future__ import annotations
+
+import os
+import signal
+import threading
+import time
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+
+import consan
+from consan.checker import recorder
+from consan.checker.cores import replayed
+from consan.checker.grid import HALTED, check_grid, replay_gaps
+from consan.checker.patience import Patience
+from consan.checker.replay import History, Replayed, Status, replay
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import END, Event, Template, TemplateEvent, tables
+from consan.session.session import Session
+
+READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
+WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
+TABLES = tables([Template(1, 2, [WRITE]), Template(2, 2, [READ])])
+ROUNDS, WARPS = 30_000, 8
+
+
+def long() -> History:
+    """A race in the first events of two lanes, and then many more: a replay takes 10 s and more."""
+    log = np.zeros((WARPS, 2 * ROUNDS + 4, 32), np.uint32)
+    log[:, 0 : 2 * ROUNDS : 2], log[:, 1 : 2 * ROUNDS : 2] = 2, 1024 + 8
+    log[0, 0, 0] = 1
+    log[:, 2 * ROUNDS] = END
+    return History(log, WARPS * 32, 1024, 64)
+
+
+def within(patience: Patience) -> tuple[Replayed, float]:
+    history, began = long(), time.monotonic()
+    (done,) = replayed(lambda: replay(TABLES, history, descending=False, halt=patience.halt), [()], history.log.nbytes, patience)
+    return done, time.monotonic() - began
+
+
+def kinds(done: Replayed) -> set[int]:
+    return {int(record["kind"]) for record in done.records}
+
+
+def test_the_time_is_over() -> None:
+    done, seconds = within(Patience(1.0))
+    assert (done.status, kinds(done)) == (Status.HALTED, {1})
+    assert seconds < 3.0
+
+
+def later(seconds: float, call: Callable[[], None]) -> threading.Timer:
+    timer = threading.Timer(seconds, call)
+    timer.start()
+    return timer
+
+
+def test_control_c() -> None:
+    patience = Patience(60.0)
+    timer = later(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    done, seconds = within(patience)
+    timer.join()
+    assert (done.status, kinds(done), patience.interrupted) == (Status.HALTED, {1}, True)
+    assert seconds < 3.0
+
+
+def test_of_a_whole_launch() -> None:
+    patience = Patience(60.0)
+    patience.halt.value = 1
+    done = check_grid(TABLES, [long(), long()], Mode.ALONE, whole=False, patience=patience)
+    assert HALTED in replay_gaps(done, ended=True)
+
+
+SOURCE = """
+extern "C" __global__ void kernel(int* out) {
+    __shared__ int s[64];
+    s[threadIdx.x] = threadIdx.x;
+    out[blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x ^ 32];
+}
+"""
+
+
+@pytest.mark.parametrize("interrupted", [False, True])
+def test_a_launch_whose_replays_are_ended(interrupted: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its findings are kept, and the report says that not all was checked."""
+
+    def halted(replay: Callable[..., Replayed], tasks: list[tuple[object, ...]], nbytes: int, patience: Patience) -> list[Replayed]:
+        done = [replay(*task) for task in tasks]
+        patience.halt.value, patience.interrupted = 1, interrupted
+        return [Replayed(Status.HALTED, each.records, each.events, by_address=False, overtaken=False) for each in done]
+
+    monkeypatch.setattr(recorder, "replayed", halted)
+    session = Session(device="cpu", engine="record", global_memory="off")
+    prepared = session.prepare(consan.Kernel(SOURCE, entry="kernel").ptx)
+    out = session.backend.alloc(4096).to_bytes(8, "little")
+    if interrupted:
+        with pytest.raises(KeyboardInterrupt):
+            session.launch(prepared, "kernel", (1, 1, 1), (64, 1, 1), [out])
+    else:
+        session.launch(prepared, "kernel", (1, 1, 1), (64, 1, 1), [out])
+    report = session.report()
+    assert (report.verdict, [finding.kind for finding in report.findings]) == ("violations", ["data-race"])
+    assert any("replayed in part" in why for why in report.incomplete), report.incomplete
