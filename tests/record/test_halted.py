@@ -24,11 +24,11 @@ from consan.session.session import Session
 READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
 WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
 TABLES = tables([Template(1, 2, [WRITE]), Template(2, 2, [READ])])
-ROUNDS, WARPS = 30_000, 8
+ROUNDS, WARPS = 100_000, 8
 
 
 def long() -> History:
-    """A race in the first events of two lanes, and then many more: a replay takes 10 s and more."""
+    """A race in the first events of two lanes, and then many more: a replay takes very long."""
     log = np.zeros((WARPS, 2 * ROUNDS + 4, 32), np.uint32)
     log[:, 0 : 2 * ROUNDS : 2], log[:, 1 : 2 * ROUNDS : 2] = 2, 1024 + 8
     log[0, 0, 0] = 1
@@ -47,9 +47,9 @@ def kinds(done: Replayed) -> set[int]:
 
 
 def test_the_time_is_over() -> None:
-    done, seconds = within(Patience(1.0))
+    done, seconds = within(Patience(3.0))
     assert (done.status, kinds(done)) == (Status.HALTED, {1})
-    assert seconds < 3.0
+    assert seconds < 6.0
 
 
 def later(seconds: float, call: Callable[[], None]) -> threading.Timer:
@@ -60,11 +60,11 @@ def later(seconds: float, call: Callable[[], None]) -> threading.Timer:
 
 def test_control_c() -> None:
     patience = Patience(60.0)
-    timer = later(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    timer = later(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
     done, seconds = within(patience)
     timer.join()
     assert (done.status, kinds(done), patience.interrupted) == (Status.HALTED, {1}, True)
-    assert seconds < 3.0
+    assert seconds < 6.0
 
 
 def test_of_a_whole_launch() -> None:
