@@ -21,6 +21,7 @@ from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
 from consan.options import INLINE, ISA
+from consan.reports.coverage import AREAS, GLOBAL_MEMORY
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.session.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
@@ -96,7 +97,8 @@ class Keeper:
         return module
 
     def _about(self, report: Report) -> dict[str, Any]:
-        run = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
+        run: dict[str, Any] = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
+        run["wanted"] = sorted({area for area in AREAS for each in report.kernels if area not in each.excluded})
         modules = [module.about for module in self._modules.values()]
         return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
 
@@ -137,7 +139,7 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
     contents = read(name, data)
     about = contents.about
     try:
-        session.recording.isa = about["policy"] == ISA
+        session.recording.isa, session.recording.left_out = about["policy"] == ISA, GLOBAL_MEMORY not in about.get("wanted", ())
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
         launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]

@@ -53,6 +53,7 @@ _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
+BESIDE_GLOBAL: Final = "--sample and --keep-histories leave it out (--global off says that it is not wanted)"
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
@@ -86,7 +87,7 @@ class Recording:
     sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
     outer: bool = False  # global memory is checked too, where kernels are recorded
     required: bool = False  # what of it was not checked makes a report incomplete
-    left_out: bool = False  # by the user, who does not want global memory checked
+    left_out: bool = False  # by the user, who does not want global memory checked; else an option leaves it out, unless `outer`
     isa: bool = False  # by the strict reading of the ISA
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
@@ -265,6 +266,11 @@ class Recording:
         tally = self.tally(prepared, entry)
         whole = prepared.recorded is not None and prepared.recorded.mode is not Mode.OFF
         return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
+
+    @property
+    def gaps_of_options(self) -> tuple[str, ...]:
+        """Why an option leaves global memory out, where the user has not said that it is not wanted."""
+        return () if self.outer or self.left_out else (BESIDE_GLOBAL,)
 
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""

@@ -98,7 +98,7 @@ class Session:
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         required = global_memory == "on"
         outer = required or (global_memory == "auto" and not keep_histories and sample is None)
-        left_out = engine == INLINE or not outer
+        left_out = engine == INLINE or global_memory == "off"
         self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, left_out, base.isa)
         check_recording(self.recording, sample, keep_histories, self.backend)
         self._keeper = Keeper(self.device) if keep_histories else None
