@@ -16,6 +16,7 @@ from consan.reports.asynchronous import (
     OPERATION_WAITS,
     OPERATIONS_AT_EXIT,
 )
+from consan.reports.barrier_rows import BARRIER_MISUSE
 from consan.reports.global_races import GLOBAL_KINDS, SCOPES
 from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
 from consan.reports.proxy_rows import PROXY_FENCES
@@ -160,53 +161,7 @@ _BARRIER_MISUSE = CatalogueEntry(
             "repeat the try_wait at {first_at} until it returns true",
             "the result of the mbarrier.try_wait at {first_at} is ignored",
         ),
-        "shared-id": Situation(
-            "an order between the arrival at {second_at} and the last use of {barrier}: (1) and (2) can be taken for parts of one round",
-            "if all these threads are to meet in one round, let the thread count of {barrier} name all of them; else let the threads of"
-            " {second_at} wait for those of {first_at} before they arrive again: at another named barrier, which both pass after the last"
-            " use of {barrier}; or give groups of warps that have nothing to do with each other barriers of their own",
-            "{barrier} is used at {first_at} and at {second_at} at the same time: which warps release each other depends on timing",
-        ),
-        "counts-disagree": Situation(
-            "one thread count for all that meet at {barrier}",
-            "give the same count at {both_at}: all threads that arrive or wait, a multiple of 32",
-            "{barrier} is used with different thread counts at {both_at}",
-        ),
-        "divergent": Situation(
-            "the other lanes of the warp at {point}: an aligned barrier waits for all that have not exited",
-            "move the barrier at {first_at} out of its branch or loop, so that {counted} pass it",
-            "{came} reach {point} at {first_at}; {others}",
-        ),
-        "divergent-mask": Situation(
-            "the other lanes that the mask of {point} names",
-            "name in the mask at {first_at} only lanes that execute it, or move it out of the branch",
-            "{came} reach {point} at {first_at}, whose mask names more lanes; {others}",
-        ),
-        "barrier-number": Situation(
-            "one of the 16 barriers of a CTA: 0 to 15",
-            "give the barrier at {first_at} a number from 0 to 15",
-            "the {first_role} at {first_at} names {barrier}, which no CTA has",
-        ),
-        "thread-count": Situation(
-            "a thread count that is a multiple of 32, and not zero: whole warps arrive",
-            "round the thread count at {first_at} up to a multiple of 32, and let every warp that it counts arrive",
-            "the {first_role} at {first_at} gives {barrier} a thread count that is no multiple of 32",
-        ),
-        "not-in-mask": Situation(
-            "the executing lane in the mask of bar.warp.sync: without it the behaviour is undefined",
-            "name all lanes that execute {first_at} in its mask, or let only lanes of the mask come there",
-            "a lane executes the bar.warp.sync at {first_at}, whose mask lacks it",
-        ),
-        "arrived-twice": Situation(
-            "a barrier.cluster.wait between two arrivals of one thread: each thread may arrive only once in a phase",
-            "put barrier.cluster.wait between the two arrivals of each thread, or remove the arrival at {first_at}",
-            "a thread arrives at {first_at} at the barrier of the cluster, at which it has arrived in this phase",
-        ),
-        "divergent-warp": Situation(
-            "the other lanes of the warp at {point}: the .aligned form needs all of them",
-            "move the instruction at {first_at} out of the branch, or make the branch uniform for the warp",
-            "{came} reach {point} at {first_at}; {others}",
-        ),
+        **BARRIER_MISUSE,
         **MBARRIER_MISUSE,
         GENERAL: Situation("the protocol of the barrier", "see `consan explain barrier-misuse`"),
     },

@@ -243,9 +243,10 @@ def _at_shared_id(root: Finding, finding: Finding) -> bool:
     return finding.culprit.ptx_line in [access.ptx_line for access in root.pair]
 
 
-def _behind_second_arrival(root: Finding, finding: Finding) -> bool:
-    """What is found in a cluster whose barrier has ended a phase too early: a thread arrived for two."""
-    return (root.kind, root.situation) == ("barrier-misuse", "arrived-twice") and finding.kind in _ANY and root.kernel == finding.kernel
+def _behind_lost_rounds(root: Finding, finding: Finding) -> bool:
+    """What is found where the rounds of a barrier are not those that the threads meant: one arrived for two, or warps are out of step."""
+    lost = root.kind == "barrier-misuse" and root.situation in ("arrived-twice", "out-of-step")
+    return lost and finding.kind in _ANY and root.kernel == finding.kernel
 
 
 def _before_its_start(root: Finding, finding: Finding) -> bool:
@@ -274,7 +275,7 @@ RULES: Final = (
     ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW, folds=False),
     ConsequenceRule(_written_late, *_MAY_FOLLOW, folds=False),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
-    ConsequenceRule(_behind_second_arrival, *_MAY_FOLLOW, folds=False),
+    ConsequenceRule(_behind_lost_rounds, *_MAY_FOLLOW, folds=False),
     ConsequenceRule(
         _before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too", folds=False
     ),

@@ -167,6 +167,9 @@ class Repairs(PhaseForms):
             yield from self.at_meetings(piece, after=True)
 
     def _misuse(self) -> Iterator[Repair]:
+        if self.reason in (Reason.OTHER_CALL, Reason.OUT_OF_STEP):
+            yield from self.moved_across(Event.BARRIER)
+            return
         yield from self.parities()
         yield from self.bytes_expected()
         yield from self.counts()

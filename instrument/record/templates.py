@@ -137,6 +137,7 @@ class TemplateEvent:
     `dealloc` `a` is the columns and `b` the address in tensor memory; for waits `a` is 1 (loads) or 2; for fences 1 behind synchronisation.
     For a launch request the sum of `b` and its word is the mbarrier; for an answer `a` is 1 if a cluster was cancelled, and `b` the number
     of the query for its id (0: none); for a use `b` is that number.
+    For barriers `c` is the number of the call of `__syncthreads()` in the source, 0 for others.
     For weak loads from global memory `c` is the stores that the value goes into, for weak stores the store's own bit (uses.py).
     Where global memory is checked, and for fences, `offset` is what an operation orders, and its scope (orders.py).
     """

@@ -1,16 +1,13 @@
 // Barriers of a CTA (SEMANTICS section 3; ISA "bar, barrier"). They count whole warps; accesses before an arrival happen before accesses
 // after a wait. R-BAR2: all arrivals give one thread count. R-BAR3: an arrival happens after all arrivals of the previous round.
+// R-BAR4: all warps of a round are at one __syncthreads() of the source.
 #pragma once
 
 #include <unordered_map>
 #include <vector>
 
+#include "calls.hpp"
 #include "races.hpp"
-
-struct Arrival {
-    u32 thread, id, count, site;
-    bool waits;
-};
 
 class Barriers {
   public:
@@ -45,6 +42,7 @@ class Barriers {
         u32 warp = (arrival.thread - first_) / LANES;
         Partial &partial = round.partial[warp];
         if (!arrival.waits) partial.passing.push_back(arrival.thread);
+        if (!partial.lanes && arrival.call) calls_.arrive(warp, arrival);
         if (++partial.lanes >= living_[warp]) settle(round, released);
     }
 
@@ -54,6 +52,11 @@ class Barriers {
         --living_[(thread - first_) / LANES];
         for (auto &each : rounds_)
             if (!each.second.pasts.empty()) settle(each.second, released);
+    }
+
+    // No thread can continue.
+    void finish() {
+        calls_.finish([&](const Arrival &arrival, Reason why, const Arrival &other, u32 times) { misuse(arrival, why, other.site, other.thread, times); });
     }
 
     // Barriers so far that ordered everything before them.
@@ -110,6 +113,7 @@ class Barriers {
     }
 
     void complete(Round &round, std::vector<u32> &released) {
+        if (&round == &rounds_[0]) calls_.complete();
         Joined joined = clocks_.join(round.pasts);
         clocks_.acquire_warps(round.waiting, round.pasts);
         clocks_.acquire(round.waiting, joined);
@@ -143,7 +147,7 @@ class Barriers {
         }
     }
 
-    void misuse(const Arrival &arrival, Reason reason, u32 other_site, u32 other) {
+    void misuse(const Arrival &arrival, Reason reason, u32 other_site, u32 other, u32 times = 1) {
         Record found{};
         found.kind = BARRIER_MISUSE;
         found.reason = reason;
@@ -152,7 +156,7 @@ class Barriers {
         found.thread = arrival.thread;
         found.other_thread = other;
         found.number = arrival.id;
-        findings_.add(found);
+        findings_.add(found, times);
     }
 
     u32 threads_, live_, first_;  // first: the number of its first thread
@@ -161,6 +165,7 @@ class Barriers {
     Races &races_;
     Findings &findings_;
     std::unordered_map<u32, Round> rounds_;
+    Calls calls_;
     std::vector<u32> exited_;       // exited threads with accesses that no barrier of all living threads has ordered
     std::vector<u32> last_access_;  // time of each thread's last access to shared memory
     std::vector<u32> living_;  // lanes of each warp that have not exited

@@ -73,6 +73,7 @@ class Replay {
         if (output_.status == OK && is_cut()) output_.status = FULL;
         if (output_.status == OK && !undefined_) settle();
         if (output_.status != FULL && output_.status != HALTED) initialised_.finish();
+        for (Barriers &each : barriers_) each.finish();
         if (output_.status == OK && undefined_) output_.status = UNDEFINED;
         if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
         if (findings_.overflow()) output_.status = TOO_MANY;
@@ -295,14 +296,14 @@ class Replay {
         case BARRIER:
             if (event.flags & WARPGROUP) {
                 u32 id = MOST_BARRIERS + thread % shape_.cta_threads() / WARPGROUP_THREADS;
-                barriers(thread).arrive({thread, id, WARPGROUP_THREADS, (u32)event.site, true}, released);
+                barriers(thread).arrive({thread, id, WARPGROUP_THREADS, (u32)event.site, true, 0}, released);
                 return false;
             }
             if (Reason why = Barriers::out_of_range(log.a(), log.b())) return misuse(thread, (u32)event.site, why, log.a()), true;
             if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
             {
                 u32 forgets = barriers(thread).forgets();
-                barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0}, released);
+                barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0, (u32)event.c}, released);
                 if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
             }
             return false;
