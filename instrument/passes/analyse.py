@@ -17,7 +17,6 @@ from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.isa.features import beyond_the_rules
 from consan.instrument.passes.annotated import described
 from consan.instrument.passes.context import FunctionPlan, Work
-from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.passes.indirect import unknown_targets
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
@@ -57,8 +56,6 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
     for instruction in function.body.instructions():
         _classify(plan, instruction, recorded)
         stats.grid_controls += has_action(instruction, "special", "grid", "grid-wait")
-    unused = ignored_waits(function)
-    plan.work = [work for work in plan.work if work.instruction not in unused] if unused else plan.work
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
     return plan

@@ -85,7 +85,8 @@ def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
         passed = f"$__consan_passed{instruction.start}"
         kernel.pending += f"@{name} bra {passed};\n{leaving.at_failed_wait(instruction, label)}{passed}:\n"
     a, a_word = _parity(kernel, work, instruction)
-    _add(kernel, work, TemplateEvent(Event.MBARRIER_WAIT, a=a, a_word=a_word))
+    unused = Flag.RELAXED | Flag.UNUSED if instruction.start in kernel.plan.ignored_waits else 0
+    _add(kernel, work, TemplateEvent(Event.MBARRIER_WAIT, a=a, a_word=a_word, flags=int(unused)))
     kernel.pending += kernel.closed(node) + (leaving.behind_wait(instruction, name) if leaving is not None else "") + f"{label}:\n"
 
 

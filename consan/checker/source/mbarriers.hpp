@@ -291,8 +291,10 @@ class Mbarriers {
 
     void observe(Object &object, const Waiter &waiter) {
         u32 thread = waiter.thread, phase = waiter.phase;
-        scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
         object.waited = std::max(object.waited, phase + 1);
+        // Nobody looks at the result: the thread goes on as it would without it, and nothing is ordered (R-M14).
+        if (waiter.flags & UNUSED) return clocks_.take_executed(thread, object.done[phase].executed, object.actor, phase + 1);
+        scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
         object.observers[thread / LANES] = {thread, clocks_.time(thread), clocks_.warp_time(thread)};
         object.seen_at[thread] = clocks_.time(thread);
     }
