@@ -205,6 +205,10 @@ class Relations(Protocol):
         """The PTX lines of the loads whose values a store puts back, changed, at the same address. In an unrolled loop: of all copies."""
         ...
 
+    def combines(self, write: Site) -> bool:
+        """Whether a store puts back what one operation makes of the value that was loaded and another one, as an atomic operation can."""
+        ...
+
     def exchanged(self, one: Site, other: Site) -> bool:
         """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read."""
         ...

@@ -43,7 +43,7 @@ from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
-from consan.reports.ordering import NEXT_ITERATION, in_program_order, with_lost_updates
+from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair, in_program_order, with_lost_updates
 from consan.reports.places import apart, shown_at
 from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
@@ -138,7 +138,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if unused and found.kind is Kind.UNINITIALIZED_READ:
         return describe(finding, "unused", framework=module.framework, **facts)
-    facts |= {"position": shape}
+    facts |= {"position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
     facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
     described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))
@@ -146,6 +146,12 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
     described = with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found)
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
+
+
+def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:
+    """Whether no atomic operation does the update of a pair."""
+    writes = [site for site in pair if site is not None and site.access == "write"]
+    return module.relations is not None and not all(module.relations.combines(site) for site in writes)
 
 
 # Kinds that harm only the loaded value.

@@ -22,8 +22,8 @@ _RELEASED_BEFORE = (
     " acquired this release and no later one"
 )
 _LOST_UPDATES: Final = Situation(
-    "an atomic update: load, change and store are separate steps, and threads of other CTAs do the same",
-    "make the update one atomic operation ({atomic_add} for a sum)",
+    "{an_update}: load, change and store are separate steps, and threads of other CTAs do the same",
+    "{one_update}",
     "threads of several CTAs update the same bytes at {second_at} in separate steps: all but one of the updates can be lost",
 )
 
@@ -130,8 +130,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         ),
         "no-synchronisation/WAW": Situation(
             _BETWEEN_CTAS,
-            "give each CTA bytes of its own; or, if the values of both are wanted, combine them with one atomic operation ({atomic_add} for"
-            " a sum)",
+            "give each CTA bytes of its own, or let one CTA write them",
         ),
         "no-synchronisation@update": _LOST_UPDATES,
         "no-cluster-barrier": Situation(

@@ -245,11 +245,22 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
     return {
         "wait": wait.format_map(base),
         "wait_name": wait.split()[0],
+        **_update_words(facts, spelled["atomic_add"], base["second_at"]),
         "signalled_wait": f"{WAITS['bulk load']} ({frameworks.words_of(framework, 'bulk load')['wait_cpp']})".format_map(base),
         "wait_zero": f"{wait} ({spelled['wait_cpp']})".format_map({**base, "leave": "0"}),
         **{name: word.format_map(base) for name, word in spelled.items()},
         "commit": COMMITS.get(operation, COMMITS["cp.async"]),
         **base,
+    }
+
+
+def _update_words(facts: Mapping[str, Any], atomic_add: str, store: str) -> dict[str, str]:
+    """What an update of several threads should be. `recomputed`: no atomic operation makes its value of the one that was loaded."""
+    if not facts.get("recomputed"):
+        return {"an_update": "an atomic update", "one_update": f"make the update one atomic operation ({atomic_add} for a sum)"}
+    return {
+        "an_update": "one thread that updates the bytes",
+        "one_update": f"let one thread do the update at {store}, or give each thread bytes of its own: no atomic operation does it",
     }
 
 

@@ -25,7 +25,6 @@ _NEXT = (
     "{other_part}"
 )
 _BETWEEN = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
-_HALVES = "if several threads update the same element, make the update atomic ({atomic_add}); else " + _BETWEEN
 _ONE_STORES = "give each thread bytes of its own; or let one thread store, which has the value that is wanted"
 _REGISTER = " (load into a register before it, store after it{outside})"
 # A race within one statement, or between two iterations of a loop.
@@ -44,8 +43,8 @@ _SHAPED_RACES = {
          " {first_role} at {first_at} has loaded them{one_part}", ""),
         ("next-iteration", "WAW", _NEXT, "the {first_role} at {first_at} and the {second_role} at {second_at} of the next iteration can"
          " land in either order{one_part}", ""),
-        ("statement", "RAW", _HALVES, _RACE_MESSAGES["RAW"], ""),
-        ("statement", "WAR", _HALVES, _RACE_MESSAGES["WAR"], _REGISTER),
+        ("statement", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
+        ("statement", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
         ("own-update", "RAW", _BETWEEN, _RACE_MESSAGES["RAW"], ""),
         ("own-update", "WAR", _BETWEEN, _RACE_MESSAGES["WAR"], _REGISTER),
         ("statement", "WAW", _ONE_STORES, _RACE_MESSAGES["WAW"], ""),
@@ -56,14 +55,14 @@ _UPDATED = (
     "several threads update the same bytes in separate steps: the {second_role} at {second_at} can overwrite what another thread has stored"
     " since the {first_role} at {first_at}"
 )
-_ATOMIC = "make the update one atomic operation ({atomic_add} for a sum)"
+_ATOMIC = "{one_update}"
 _UPDATE = Situation(
-    "an atomic update: load, change and store are separate steps",
+    "{an_update}: load, change and store are separate steps",
     _ATOMIC + "; a barrier between the load and the store does not help, unless only one thread at a time updates the element",
     _UPDATED,
 )
 _SAME_UPDATE = Situation(
-    "an atomic update: each thread has computed the value from what it had loaded, so all but one of the updates are lost",
+    "{an_update}: each thread has computed the value from what it had loaded, so all but one of the updates are lost",
     _ATOMIC,
     "several threads update the same bytes at {second_at}, and store the same value, in no order",
 )
@@ -126,7 +125,7 @@ DATA_RACE: Final = CatalogueEntry(
         **WITHIN_A_CTA,
         "same-site": Situation(
             "an order between the threads that execute {second_at}",
-            "give each thread bytes of its own, or accumulate with an atomic ({atomic_add})",
+            "give each thread bytes of its own, or let one thread store",
             "several threads {second_role_verb} the same bytes at {second_at}, in no order",
         ),
         "same-value": Situation(

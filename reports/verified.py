@@ -50,6 +50,8 @@ _CHANGES: Final = {
     "leave-out": r"\b(?:remove|leave out)\b[^;]*?",
 }
 _OUT: Final = re.compile(r"\bmove\b[^;]*\bout of (?:its|the) branch|make the branch uniform")
+_BOTH_SIDES: Final = re.compile(r"let the threads of both sides pass the ")
+_BARRIERS: Final = ("bar.sync", "barrier.sync.aligned", "barrier.sync")
 _ELSEWHERE: Final = "the branch that contains "  # not the line itself
 _ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
 
@@ -79,6 +81,8 @@ def names(text: str, fix: VerifiedFix) -> bool:
 def _names_step(text: str, step: FixStep) -> bool:
     at = re.escape(_place(step)) + r"\b"
     aliases = [word for prefix, word in _ALIASES if step.instruction.startswith(prefix)]
+    if step.action == "move" and _BOTH_SIDES.search(text):
+        return step.instruction in _BARRIERS
     if step.instruction == "condition":
         return _OUT.search(text) is not None
     if step.action == "alter" and any(word in text for word in aliases):

@@ -49,7 +49,7 @@ class TextRepairs(PathForms):
 
     def __iter__(self) -> Iterator[TextRepair]:
         forms = (
-            self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic, self._ordered, self._counted,
+            self._out_of_branches, self._earlier, self._unaligned, self._masks, self._atomic, self._by_one, self._ordered, self._counted,
             self._released, self._initialised, self._numbers, self._as_one, self._unconditional, self._turns, self._dropped,
             self._ranks, self._by_fewer, self._around_branches, self._cleared, self._maps_fenced,
         )  # fmt: skip
@@ -179,6 +179,24 @@ class TextRepairs(PathForms):
                 yield self._repair(
                     "alter", words, (function, store), *edits, (store.start, store.end, f"{opcode} {store.operands[0].text}, {operand};")
                 )
+
+    def _by_one(self) -> Iterator[TextRepair]:
+        """An update by which all threads store one value, by the first thread only; but for one that an atomic operation can be."""
+        stores = [(function, each) for function, each in self._own if each.parts[0] == "st" and each.predicate is None]
+        loads = [
+            (function, each)
+            for function, store in stores
+            for each in function.instructions()
+            if each.parts[0] == "ld" and each.operands[1].text == store.operands[0].text and each.predicate is None
+        ]
+        combined = any(True for function, load in loads for _ in _updates(function, load))
+        if self.situation == "replicated@update" and loads and not combined:
+            code = _OWN["the first thread"]
+            edits = [
+                (each.start, each.end, f"{{ .reg .b32 at; .reg .pred own; {code} @own {each.text} }}") for _, each in (*loads, *stores)
+            ]
+            step = RepairStep("alter", "the update by the first thread only", "at", self._site(*stores[0]))
+            yield TextRepair((step,), tuple(dict.fromkeys(edits)))
 
     def _cleared(self) -> Iterator[TextRepair]:
         """Zeros in a variable of shared memory before the kernel begins."""

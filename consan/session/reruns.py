@@ -105,9 +105,7 @@ class Reruns:
                     return fix
                 if remains is not None and best is None:
                     best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
-            if best is None:
-                return None
-            base, left = best
+            base, left = best or (base, left)  # the repair of another finding may be that of this one
         return None
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:

@@ -92,6 +92,11 @@ class TextRelations:
         flow = self._flow(write.function)
         return flow.updates(write) if flow is not None else frozenset()
 
+    def combines(self, write: Site) -> bool:
+        """See `relations.Relations`."""
+        flow = self._flow(write.function)
+        return flow is not None and flow.combines(write)
+
     def exchanged(self, one: Site, other: Site) -> bool:
         """See `relations.Relations`."""
         pair = {site.access: site.ptx_line for site in (one, other)}

@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
-from consan.instrument.isa import family_of, lookup
+from consan.instrument.isa import combines_from, family_of, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, key_of
@@ -57,6 +57,20 @@ class DataFlow:
             return 0  # the address may have changed since the load
         load = self._load_behind(store, address)
         return place_of(self._module, load).ptx_line if load is not None else 0
+
+    def combines(self, line: int) -> bool:
+        """Whether the store of a PTX line puts back what one operation makes of the loaded value and another: an atomic one can be that."""
+        store = self._by_line.get(line)
+        register = next(iter(names(store.operands[1:])), "") if store is not None else ""
+        made = self._definition(store, register) if store is not None and register else None
+        first = combines_from(made) if made is not None else None
+        if made is None or first is None:
+            return False
+        sources = [self._definition(made, name) for name in names(made.operands[first:])]
+        return any(
+            each is not None and family_of(each) == "load" and place_of(self._module, each).ptx_line == self.updates(line)
+            for each in sources
+        )
 
     def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
         """The load from an address from which the value of a store is computed, through registers that are written once."""

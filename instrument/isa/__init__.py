@@ -9,6 +9,7 @@ from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, I
 from consan.instrument.isa.queries import (
     adds,
     chooses,
+    combines_from,
     computes,
     decides_with,
     elects,
@@ -40,6 +41,7 @@ __all__ = [
     "adds",
     "canonical",
     "chooses",
+    "combines_from",
     "computes",
     "decides_with",
     "destinations",

@@ -32,6 +32,9 @@ _WIDEST = 64  # bits
 _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
 
+_SCALED = frozenset(("mad", "fma"))
+_COMBINING = _SCALED | {"add", "sub", "min", "max", "and", "or", "xor"}  # what `atom` and `red` can do
+
 
 def family_of(instruction: InstructionLike) -> str:
     """The family of an instruction; empty without a row."""
@@ -115,6 +118,12 @@ def is_move(instruction: InstructionLike) -> bool:
 def adds(instruction: InstructionLike) -> bool:
     """Whether an instruction adds two integers."""
     return instruction.parts[0] == "add" and is_exact(instruction)
+
+
+def combines_from(instruction: InstructionLike) -> int | None:
+    """The first operand that may be what an atomic operation finds in memory (the last, of a product to which it adds); None: it is none."""
+    name = instruction.parts[0]
+    return None if name not in _COMBINING else -1 if name in _SCALED else 1
 
 
 def hands_on(instruction: InstructionLike) -> bool:

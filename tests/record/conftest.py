@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
+
 import pytest
 
 from consan.checker import build
+from consan.session import reruns
 
 
 @pytest.fixture(autouse=True)
@@ -12,3 +15,9 @@ def cxx() -> None:
     """Skips every test of this folder where nothing can compile the checker."""
     if build.compiler() is None:
         pytest.skip("no C++ compiler and no ziglang")
+
+
+@pytest.fixture(autouse=True)
+def no_hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The search for fixes is bounded by work only: what is found does not depend on the machine."""
+    monkeypatch.setattr(reruns, "LONGEST", math.inf)

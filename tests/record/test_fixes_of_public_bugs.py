@@ -36,6 +36,14 @@ ONE_BRANCH = """extern "C" __global__ void k(const float* in, float* out, int ro
     }
 }
 """
+RUNNING = """extern "C" __global__ void k(const float* x, float* mean, int n) {
+    __shared__ float s;
+    int c = blockIdx.x;
+    if (threadIdx.x == 0) { float m = 0; for (int i = 0; i < 64; i++) m += x[c * 64 + i]; s = m / 64; }
+    __syncthreads();
+    mean[c] = 0.9f * mean[c] + 0.1f * s;
+}
+"""
 HELPERS = """__device__ void st(float* a, float v) { *a = v; }
 __device__ float ld(const float* a) { return *a; }
 extern "C" __global__ void k(const float* in, float* out, int n) {
@@ -56,12 +64,18 @@ extern "C" __global__ void k(const float* in, float* out, int n) {
 }
 """
 CASES = {
-    "a barrier in a branch of some warps": (PARTIAL, "fix: move bar.sync before the read at k.cu:10", "verified:", "no fix"),
+    "a barrier in a branch of some warps": (PARTIAL, "fix: let the threads of both sides pass the __syncthreads() at k.cu:8", "verified:", "no fix"),
     "one thread writes, the others read": (
         ONE_BRANCH,
         "after the write at k.cu:6 and before the read at k.cu:8",
         "no fix was verified",
         "iteration",
+    ),
+    "an update that no atomic operation is": (
+        RUNNING,
+        "fix: let one thread do the update at k.cu:6",
+        "the update by the first thread only",
+        "atomicAdd",
     ),
     "accesses in helpers": (
         HELPERS,
