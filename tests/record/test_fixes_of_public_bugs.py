@@ -64,32 +64,22 @@ extern "C" __global__ void k(const float* in, float* out, int n) {
 }
 """
 CASES = {
-    "a barrier in a branch of some warps": (PARTIAL, "fix: let the threads of both sides pass the __syncthreads() at k.cu:8", "verified:", "no fix"),
+    "a barrier in a branch of some warps": (
+        PARTIAL, "fix: let the threads of both sides pass the __syncthreads() at k.cu:8", "verified:", "no fix",
+    ),
     "one thread writes, the others read": (
-        ONE_BRANCH,
-        "after the write at k.cu:6 and before the read at k.cu:8",
-        "no fix was verified",
-        "iteration",
+        ONE_BRANCH, "after the write at k.cu:6 and before the read at k.cu:8", "no fix was verified", "iteration",
     ),
     "an update that no atomic operation is": (
-        RUNNING,
-        "fix: let one thread do the update at k.cu:6",
-        "the update by the first thread only",
-        "atomicAdd",
+        RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",
     ),
     "accesses in helpers": (
-        HELPERS,
-        "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6",
-        "verified:",
-        "no fix",
+        HELPERS, "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6", "verified:", "no fix",
     ),
     "a copy that an mbarrier signals": (
-        SIGNALLED,
-        "fix: wait with mbarrier.try_wait.parity (parity 0) on the mbarrier bar",
-        "cuda::barrier",
-        "_group",
+        SIGNALLED, "fix: wait with mbarrier.try_wait.parity (parity 0) on the mbarrier bar", "cuda::barrier", "_group",
     ),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize(("source", "fix", "more", "never"), CASES.values(), ids=CASES)
