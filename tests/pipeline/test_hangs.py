@@ -214,11 +214,11 @@ extern "C" __global__ void poll(int* x) {
 
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
-@pytest.mark.parametrize(("entry", "status"), [("named", 66), ("signal", 66), ("poll", 67)])
-def test_on_a_gpu_the_time_limit_is_kept(entry: str, status: int) -> None:
-    """Also where the hardware holds the threads, so that they do not leave when they are told to: the command ends all the same."""
+def test_a_command_ends_where_a_kernel_on_a_gpu_does_not() -> None:
+    """Also where the hardware holds the threads, so that they do not leave when they are told to."""
     Path("n.cu").write_text(NAMED)
-    words = [sys.executable, "-m", "consan", "check", "n.cu", "--device", "gpu", "--entry", entry, "--grid", "2", "--block", "128"]
-    subprocess.run([*words, "--arg", "i32[256]=zeros", "--timeout", "30"], check=False, timeout=120)  # fills the cache
-    done = subprocess.run([*words, "--arg", "i32[256]=zeros", "--timeout", "3"], check=False, timeout=30, capture_output=True, text=True)
-    assert done.returncode == status, done.stdout + done.stderr
+    for entry, status in {"named": 66, "signal": 66, "poll": 67}.items():
+        words = [sys.executable, "-m", "consan", "check", "n.cu", "--device", "gpu", "--entry", entry, "--grid", "2", "--block", "128"]
+        line = [*words, "--arg", "i32[256]=zeros", "--timeout", "3"]
+        done = subprocess.run(line, check=False, timeout=150, capture_output=True, text=True)  # the first fills the cache
+        assert done.returncode == status, done.stdout + done.stderr
