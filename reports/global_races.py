@@ -117,6 +117,17 @@ WEAKER_FENCES: Final = {
     ),
 }
 
+# Two read-modify-writes of different sizes, in any memory.
+MIXED_ATOMICS: Final = {
+    "mixed-atomics": Situation(
+        "atomics of the same bytes: each of the two is performed as a whole (ISA 8.7.2), but no axiom says what a program with such a pair"
+        " may read",
+        "use one size at {first_at} and {second_at}, or give them different bytes",
+        "the atomics at {first_at} and {second_at} overlap, but their sizes differ, and nothing orders them",
+        "warning",
+    ),
+}
+
 GLOBAL_RACE: Final = CatalogueEntry(
     "global-race",
     "race on global memory",
@@ -197,6 +208,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
         **READ_ONLY,
         **BETWEEN_LAUNCHES,
         **WEAKER_FENCES,
+        **MIXED_ATOMICS,
         "same-value": Situation(
             "a synchronisation between the CTAs",
             "let one CTA store it, or make the stores atomic",

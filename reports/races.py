@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from consan.reports.asynchronous import OPERATION_RACES
-from consan.reports.global_races import READ_ONLY, WEAKER_FENCES, WITHIN_A_CTA
+from consan.reports.global_races import MIXED_ATOMICS, READ_ONLY, WEAKER_FENCES, WITHIN_A_CTA
 from consan.reports.launch_rows import LAUNCH_RACES
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.tensor_rows import TENSOR_RACES
@@ -122,6 +122,7 @@ DATA_RACE: Final = CatalogueEntry(
         **_UPDATES,
         **READ_ONLY,
         **WEAKER_FENCES,
+        **MIXED_ATOMICS,
         **WITHIN_A_CTA,
         "same-site": Situation(
             "an order between the threads that execute {second_at}",

@@ -133,6 +133,7 @@ class Reason(enum.IntEnum):
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)
     NO_CLUSTER_BARRIER = 48  # the same of CTAs of one cluster
     MIXED_SIZES = 49  # both are strong, and of different bytes
+    MIXED_ATOMICS = 113  # the same of two read-modify-writes, a warning (ISA 8.7.2)
     NO_SYNCHRONISATION = 50  # CTAs, in global memory: no observation leads from one to the other
     NO_RELEASE = 51  # one does, but nothing releases the first access
     NO_ACQUIRE = 52  # but nothing acquires it before the second access

@@ -122,7 +122,7 @@ STRENGTHS = [
     _between("atomics", "R-GM1", "red.relaxed.gpu.add d 1", "atom.relaxed.gpu.add d 1"),
     _between("atomic_beside_weak_load", "R-GM1", "red.relaxed.gpu.add d 1", "R d", "d"),
     _between("atomic_beside_relaxed_load", "R-GM1", "red.relaxed.gpu.add d 1", "ld.relaxed.gpu d"),
-    _between("atomics_of_two_sizes", "R-GM1", "red.relaxed.gpu.add:u64 d 1", "red.relaxed.gpu.add d 1", "d"),
+    _between("atomics_of_two_sizes", "R-GM1", "red.relaxed.gpu.add:u64 d 1", "red.relaxed.gpu.add d 1", d=WARNING),
     _between("relaxed_halves_of_a_word", "R-GM1", "st.relaxed.gpu:u16 d 1", "ld.relaxed.gpu d", "d"),
     _between("bytes_beside_each_other", "R-GM1", "st:u8 d 1", "ld:u8 d+1"),
     _between("atomics_of_a_cta", "R-GM1", "red.relaxed.cta.add d 1", "red.relaxed.gpu.add d 1", d=SCOPE),

@@ -127,7 +127,7 @@ class Cluster(Pairs):
             chosen = None if values is None else [values[k] for k in inside.nonzero()[0].tolist()]
             self._sync_access(
                 event, threads[inside], places, data["nbytes"], write=data["access"] != "read", reads=data["access"] != "write",
-                strong=data["strong"], narrow=data["scope"] == "cta", element=data["element"], values=chosen,
+                strong=data["strong"], rmw=data["access"] == "rmw", narrow=data["scope"] == "cta", element=data["element"], values=chosen,
             )  # fmt: skip
         self._synchronise(event, threads)
 

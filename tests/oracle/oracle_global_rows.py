@@ -20,7 +20,7 @@ from oracle_words import PROXY as PROXY_HOME
 
 Array = npt.NDArray[Any]
 COLUMNS = (
-    "start", "end", "actor", "time", "chain", "link", "line", "write", "strong", "level", "who", "thread", "issuer", "issued", "nc",
+    "start", "end", "actor", "time", "chain", "link", "line", "write", "strong", "level", "who", "thread", "issuer", "issued", "nc", "rmw",
 )  # fmt: skip
 _CHUNK = 64
 
@@ -38,6 +38,7 @@ class Accesses:
     write: bool
     who: int = SYNC
     strong: bool = False
+    rmw: bool = False  # a read-modify-write
     level: int = CTA
     nc: bool = False
     values: list[bytes] | None = None
@@ -48,7 +49,15 @@ class Accesses:
         arrays = {name: getattr(self, name)[piece] for name in ("threads", "start", "end", "actors", "times")}
         values = None if self.values is None else self.values[piece]
         return Accesses(
-            line=self.line, write=self.write, who=self.who, strong=self.strong, level=self.level, nc=self.nc, values=values, **arrays
+            line=self.line,
+            write=self.write,
+            who=self.who,
+            strong=self.strong,
+            rmw=self.rmw,
+            level=self.level,
+            nc=self.nc,
+            values=values,
+            **arrays,
         )
 
 
@@ -110,7 +119,7 @@ class GlobalRows:
         given = {
             "start": new.start[chosen], "end": new.end[chosen], "actor": new.actors[chosen], "time": new.times[chosen],
             "chain": -1, "link": 0, "line": new.line, "write": new.write, "strong": new.strong, "level": new.level, "who": new.who,
-            "thread": new.threads[chosen], "issuer": issuers, "issued": self.clocks.time[issuers], "nc": new.nc,
+            "thread": new.threads[chosen], "issuer": issuers, "issued": self.clocks.time[issuers], "nc": new.nc, "rmw": new.rmw,
         }  # fmt: skip
         for name, value in given.items():
             while self.count > len(self.columns[name]):
@@ -132,6 +141,7 @@ class GlobalRows:
         outside = (self["nc"][row] > 0) | new.nc  # of the memory model (8.1)
         safe = (ordered & ~outside) | self._morally_strong(new, index, row)
         before = ordered & (self["nc"][row] > 0)  # D20: a read that is over before the write is no more than doubtful
+        before |= self._reach(new, index, row) & (self["rmw"][row] > 0) & new.rmw  # each is performed as a whole (8.7.2)
         for i, r, mild in zip(index[~safe].tolist(), row[~safe].tolist(), before[~safe].tolist(), strict=True):
             self._report(new, i, r, mild=mild)
         if self.proxies:
@@ -139,10 +149,14 @@ class GlobalRows:
 
     def _morally_strong(self, new: Accesses, index: Array, row: Array) -> Array:
         """8.7: both strong, of the same bytes, through one proxy, each of a scope that includes the other thread."""
-        near = self._distance(new.threads[index], self["thread"][row])
         same = (self["start"][row] == new.start[index]) & (self["end"][row] == new.end[index])
         same &= (self["who"][row] == new.who) | self.lenient
-        return np.asarray(same & new.strong & (self["strong"][row] > 0) & (np.minimum(self["level"][row], new.level) >= near))
+        return np.asarray(same & self._reach(new, index, row))
+
+    def _reach(self, new: Accesses, index: Array, row: Array) -> Array:
+        """Both strong, each of a scope that includes the other thread."""
+        near = self._distance(new.threads[index], self["thread"][row])
+        return np.asarray(new.strong & (self["strong"][row] > 0) & (np.minimum(self["level"][row], new.level) >= near))
 
     def _distance(self, threads: Array, others: Array) -> Array:
         """The scope that two threads need."""

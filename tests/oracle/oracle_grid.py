@@ -152,8 +152,8 @@ class Grid(Cluster):
         data, actors = event.data, self.actor_of[threads]
         return self.accesses.add(
             Accesses(
-                threads, start, start + size, actors, self.clocks.time[actors], event.line, data["access"] != "read", strong=data["strong"],
-                level=self._level(data["scope"]), nc=data["nc"], values=values,
+                threads, start, start + size, actors, self.clocks.time[actors], event.line, data["access"] != "read",
+                strong=data["strong"], rmw=data["access"] == "rmw", level=self._level(data["scope"]), nc=data["nc"], values=values,
             )
         )  # fmt: skip
 

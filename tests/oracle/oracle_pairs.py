@@ -37,6 +37,7 @@ class Access:
     reads: bool
     who: int = SYNC
     strong: bool = False
+    rmw: bool = False  # a read-modify-write
     narrow: bool = False
     element: int = 0
     values: list[bytes] | None = None
@@ -97,7 +98,7 @@ class Pairs:
         first_row = rows.count
         numbers = rows.add(
             new.values, start=new.start, end=new.end, actor=new.actors, time=new.times, line=new.line, write=new.write,
-            strong=new.strong, narrow=new.narrow, element=new.element, who=new.who, thread=new.threads,
+            strong=new.strong, rmw=new.rmw, narrow=new.narrow, element=new.element, who=new.who, thread=new.threads,
             issuer=actors, issued=self.clocks.time[actors],
         )  # fmt: skip
         if new.reads:
@@ -145,10 +146,15 @@ class Pairs:
             kinds = {WAIT} if known and not self.observed(int(rows.actor[r])) else {WAIT, RACE}
         elif new.who != SYNC:
             kinds = {WAIT, RACE}
-        mild = over == "warp" and new.who == SYNC
+        mild = (over == "warp" and new.who == SYNC) or self._atomics(new, i, r)
         self.report(new.line, r, kinds, span, mild=mild or self._same_value(new, i, r, span))
         within = int(rows.thread[r]) // WARP == int(new.threads[i]) // WARP
         self.verdict.pairs[frozenset((new.line, int(rows.line[r])))].within |= within
+
+    def _atomics(self, new: Access, i: int, r: int) -> bool:
+        """Of two read-modify-writes that overlap in part each is performed as a whole (8.7.2)."""
+        near = self.home_of[new.threads[i]] == self.home_of[self.rows.thread[r]] or not (new.narrow or self.rows.narrow[r])
+        return bool(near and new.strong and new.rmw and self.rows.strong[r] and self.rows.rmw[r])
 
     def _morally_strong(self, new: Access, i: int, r: int) -> bool:
         """Both strong, of the same bytes, and each of a scope that includes the other thread (2.1)."""

@@ -11,7 +11,7 @@ Array = npt.NDArray[Any]
 
 # Who accesses.
 SYNC, COPY, BULK, PRODUCT, LIFE, STORE = range(6)  # LIFE: init and inval of an mbarrier; STORE: st.async and red.async
-COLUMNS = ("start", "end", "actor", "time", "line", "write", "strong", "narrow", "element", "who", "thread", "issuer", "issued")
+COLUMNS = ("start", "end", "actor", "time", "line", "write", "strong", "narrow", "element", "who", "thread", "issuer", "issued", "rmw")
 
 
 class Rows:

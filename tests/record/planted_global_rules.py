@@ -7,11 +7,20 @@ RULES = {
     "G1: same bytes": ("outer.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
     "G1: morally strong": (
         "outer.hpp",
-        "return old.strong && now.strong && scopes &&",
-        "return false && old.strong && scopes &&",
+        "return old.strong && now.strong && scopes;",
+        "return false && old.strong && scopes;",
         "atomics_beside_atomics",
         False,
     ),
+    "annotations: an acquire takes a release": ("flags.hpp", "access.from = last;", ";", "annotated_handover", False),
+    "annotations: a release takes those before it": (
+        "flags.hpp",
+        "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
+        "if (access.writes) last = (i32)each, access.from = -1;",
+        "annotated_releases_of_two",
+        False,
+    ),
+    "annotations: regions": ("replay.cpp", "if (event.flags & IGNORED) return true;", "", "annotated_benign_race", False),
     "G2: the release side": ("edges.hpp", "if (access.order & GIVES) own.releases", "own.releases", "split_k_relaxed_flag", True),
     "G2: the acquire side": (
         "edges.hpp",
@@ -114,7 +123,7 @@ RULES = {
         "bulk_store_read_too_early",
         False,
     ),
-    "G11: operations of one thread": ("footprints.hpp", "return thread | 1u << 31;", "return thread;", "bulk_stores_of_one_thread", True),
+    "G11: operations of one thread": ("footprints.hpp", "return thread | 1u << 31;", "return thread;", "bulk_result_read_by_issuer", True),
     "G11: an operation meets others": ("outer.hpp", "old.operation == now.operation", "now.operation", "bulk_stores_of_one_thread", True),
     "G11: the issue orders nothing": (
         "outer.hpp",
@@ -140,7 +149,7 @@ RULES = {
     ),
     "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
     "G11: chosen bytes": ("sides.hpp", "event.flags & MASKED", "false", "bulk_store_bytes_chosen", False),
-    "G11: reductions": ("outer.hpp", "(updates && (old.reduces || now.reduces)) || ", "", "bulk_reductions_of_ctas", False),
+    "G11: reductions": ("outer.hpp", "(updates && (old.reduces || now.reduces)) || ", "", "bulk_reductions_of_chosen_rows", False),
     "G12: a proxy fence for global memory": (
         "views.hpp",
         "if (other_unit == unit && clocks(unit).fenced(other, time, thread, clocks(unit).global_memory())) return true;",

@@ -169,9 +169,16 @@ class Outer {
     // A vector is as many scalar accesses (G10). They are aligned, so two of one size that meet are of the same bytes.
     static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.element == now.element; }
 
-    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const {
+    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const { return both_strong(old, now) && same_bytes(old, now); }
+
+    bool both_strong(const OuterAccess &old, const OuterAccess &now) const {
         bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
-        return old.strong && now.strong && scopes && same_bytes(old, now);
+        return old.strong && now.strong && scopes;
+    }
+
+    // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
+    bool mixed_atomics(const OuterAccess &old, const OuterAccess &now) const {
+        return old.reads && old.writes && now.reads && now.writes && both_strong(old, now) && !same_bytes(old, now);
     }
 
     // `constant`: why a load with .nc is wrong here.
@@ -186,6 +193,7 @@ class Outer {
         if (constant) found.reason = constant;
         else if (old.operation && before(item, now)) in_flight(old, now, found);
         else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        else if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
         else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);

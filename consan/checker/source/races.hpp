@@ -97,9 +97,16 @@ class Races {
     static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
 
     // A vector is as many scalar accesses. They are aligned, so two of one size that meet are of the same bytes.
-    bool morally_strong(const Access &old, const Access &now) const {
+    bool morally_strong(const Access &old, const Access &now) const { return both_strong(old, now) && old.element == now.element; }
+
+    bool both_strong(const Access &old, const Access &now) const {
         bool scopes = !(old.narrow || now.narrow) || shape_.home(old.thread) == shape_.home(now.thread);
-        return old.strong && now.strong && scopes && old.element == now.element;
+        return old.strong && now.strong && scopes;
+    }
+
+    // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
+    bool mixed_atomics(const Access &old, const Access &now) const {
+        return old.reads && old.writes && now.reads && now.writes && both_strong(old, now);
     }
 
     Record conflict(const Item &item, const Access &now) {
@@ -112,6 +119,7 @@ class Races {
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
         found.reason = !ordered ? NO_BARRIER : warp || !clocks_.lanes_take(now.thread) ? NO_WARP_SYNC : lane_knows(item, now.thread) ? OTHER_LANES : OTHER_LANE_RELEASED;
+        if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
         found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         found.site = now.site;
         found.other_site = old.site;

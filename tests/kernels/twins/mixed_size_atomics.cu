@@ -1,7 +1,7 @@
-// Atomics of different widths on one address are not morally strong (PTX ISA, "Moral strength": complete overlap).
+// Atomics of different widths on one address are not morally strong (ISA 8.7: complete overlap), and keep their atomicity (8.7.2): a warning.
 // launch: grid=1 block=64
 // arg: out u64[1]=zeros
-// expect: data-race @wide @narrow severity=error
+// expect: data-race @wide @narrow severity=warning
 // result: out = np.array([64], np.uint64)
 extern "C" __global__ void kernel(unsigned long long* out) {
     __shared__ unsigned long long total;
