@@ -16,9 +16,6 @@ class Footprints {
 
     void resize(u32 units) { shared_.assign(units, false); }
 
-    // An asynchronous operation of a thread touches bytes as another thread does, and two of them do.
-    static u32 operation_of(u32 thread) { return thread | 1u << 31; }
-
     void write(u64 address, u32 bytes, u32 unit, u32 thread, bool always = false) {
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             Line &own = lines_[line];
@@ -27,7 +24,7 @@ class Footprints {
         });
     }
 
-    // `always`: a load that nothing orders after a write, its own thread's either.
+    // `always`: nothing orders it after what its own thread does: a load with .nc, or an asynchronous operation.
     void read(u64 address, u32 bytes, u32 unit, u32 thread, bool always) {
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             auto found = lines_.find(line);

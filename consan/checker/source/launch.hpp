@@ -85,7 +85,7 @@ class LaunchReplay {
             grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
             if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
         } else {
-            sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, Footprints::operation_of(thread), true); });
+            sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread, true); });
         }
     }
 
@@ -93,7 +93,7 @@ class LaunchReplay {
         const Event &event = log.event();
         if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
         bool copies = sides::reads(event);
-        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, copies ? Footprints::operation_of(thread) : thread, copies || event.flags & NC); };
+        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, copies || event.flags & NC); };
         if (event.kind == GLOBAL_READ && grid_.unused(event, unit, thread)) ++output_.accesses;
         else if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
         else sides::each_row(log, add);
