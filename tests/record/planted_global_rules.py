@@ -123,7 +123,13 @@ RULES = {
         "bulk_store_read_too_early",
         False,
     ),
-    "G11: operations of one thread": ("footprints.hpp", "== who.number() && !always)", "== who.number())", "bulk_result_read_by_issuer", True),
+    "G11: operations of one thread": (
+        "footprints.hpp",
+        "== who.number() && !always)",
+        "== who.number())",
+        "bulk_result_read_by_issuer",
+        True,
+    ),
     "G11: an operation meets others": ("outer.hpp", "old.operation == now.operation", "now.operation", "bulk_stores_of_one_thread", True),
     "G11: the issue orders nothing": (
         "outer.hpp",

@@ -18,6 +18,9 @@ TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
 TWINS = [name for name in TAKEN if (KERNELS / "twins" / f"{name}.cu").is_file()]
 # Where the engines differ in some schedules, and who is right. All are racy, and both engines report them.
 DIFFER = {
+    "bulk_bytes_not_announced": "record: what follows from the bytes that nobody announced is left out",
+    "cluster_product_released_cta": "record: it tells the arrivals of both CTAs",
+    "nvfuser_split_k_epilogue": "record: it tells the missing wait in global memory, too",
     "bulk_store_no_barrier": "both: whether the write comes before the copy or while it is in flight is luck",
     "cp_async_refill_too_early": "both: nothing orders the issue and the read, so it is a race and a missing wait; record tells one",
     "cp_async_wait_no_barrier": "both, likewise",
@@ -31,6 +34,14 @@ DIFFER = {
     "named_barrier_counts_disagree": "record: inline has lost one of the two sites, and does not see the deadlock in each schedule",
     "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
     "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
+}
+# What called hooks do not see, and one whose kind is the header's only where global memory is recorded.
+RECORDED_ONLY = {
+    "cluster_arrived_twice": "arrivals at the cluster's barrier are not counted for each thread",
+    "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
+    "wgmma_stage_refilled_early": "without global memory the recorded launch tells a data-race",
+    "wmma_generic_address": "wmma is not modelled",
+    "wmma_no_barrier": "wmma is not modelled",
 }
 SAMPLE = ("raw", "war_loop", "histogram_no_atomics", "named_barrier_partial", "divergent_syncthreads", "uninitialized_tail")
 SAMPLE += ("mbarrier_init_by_all_lanes",)
@@ -101,7 +112,7 @@ def test_the_engines_find_the_same(name: str) -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(5))
-@pytest.mark.parametrize("name", TWINS)
+@pytest.mark.parametrize("name", [name for name in TWINS if name not in RECORDED_ONLY])
 def test_the_engines_find_the_same_in_every_schedule(name: str, seed: int) -> None:
     inline, _ = launch(name, True, "inline", seed)
     report, _ = launch(name, True, "record", seed)
