@@ -81,8 +81,8 @@ def names(text: str, fix: VerifiedFix) -> bool:
 def _names_step(text: str, step: FixStep) -> bool:
     at = re.escape(_place(step)) + r"\b"
     aliases = [word for prefix, word in _ALIASES if step.instruction.startswith(prefix)]
-    if step.action == "move" and _BOTH_SIDES.search(text):
-        return step.instruction in _BARRIERS
+    if step.action == "move" and step.instruction in _BARRIERS and (_BOTH_SIDES.search(text) or _OUT.search(text)):
+        return True
     if step.instruction == "condition":
         return _OUT.search(text) is not None
     if step.action == "alter" and any(word in text for word in aliases):

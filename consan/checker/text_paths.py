@@ -157,12 +157,11 @@ class PathForms:
     def _out_of_branches(self) -> Iterator[TextRepair]:
         """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""
         barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) == 1]
-        named = {self._statement(*own) for own in self._own}
-        found = [(function, each) for function, each in barriers if self._statement(function, each) in named]
-        for choose in (_behind, lambda _, branch: branch) if self.kind in _OF_ORDER else ():
+        named = dict.fromkeys(self._statement(*own) for own in self._own)
+        for statement, choose in itertools.product(named, (_behind, _itself)) if self.kind in _OF_ORDER else ():
             steps: dict[object, RepairStep] = {}
             edits: list[Edit] = []
-            for function, barrier in found:
+            for function, barrier in (own for own in barriers if self._statement(*own) == statement):
                 around = _branches_around(function, barrier)
                 each = choose(function, around[-1]) if around else None
                 if each is not None:
@@ -243,6 +242,10 @@ def _behind(function: Function, branch: Instruction) -> Instruction | None:
     """The instruction at which a branch ends."""
     end = _target(function, branch)
     return next((each for each in function.instructions() if each.start >= end), None) if end else None
+
+
+def _itself(_function: Function, branch: Instruction) -> Instruction:
+    return branch
 
 
 def _goes_back(function: Function, start: int, end: int) -> bool:

@@ -121,7 +121,7 @@ def adds(instruction: InstructionLike) -> bool:
 
 
 def combines_from(instruction: InstructionLike) -> int | None:
-    """The first operand that may be what an atomic operation finds in memory (the last, of a product to which it adds); None: it is none."""
+    """The first operand that may be what an atomic operation finds in memory (-1: the last one); None: there is no such operation."""
     name = instruction.parts[0]
     return None if name not in _COMBINING else -1 if name in _SCALED else 1
 
