@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from consan.ranges.forms import NotProven
 from consan.ranges.meetings import PointerExtent, extents, meet
 from consan.ranges.slices import Slice
-from consan.ranges.values import Valued
+from consan.ranges.values import Valued, forget_readings
 from consan.ranges.walk import LaunchExtents, Path, Places, accesses_of
 
 _NUMBERS = -1  # in place of a pointer: of addresses that are numbers
@@ -56,6 +56,8 @@ def paths_of(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents,
     except Valued as wanted:
         kernel.demand(wanted.bases, parameters)
         return None
+    finally:
+        forget_readings()
 
 
 def proven(kernel: Slice, parameters: tuple[bytes, ...], shape: LaunchExtents) -> int:

@@ -183,11 +183,17 @@ def _readings(numbers: Words, bits: int) -> list[_Reading]:
     if numbers.size > _SMALL:
         return _read(numbers, bits)
     key = id(numbers), bits
-    if key not in _SEEN:
+    found = _SEEN.get(key)
+    if found is None:
         if len(_SEEN) >= _MOST_SEEN:
             _SEEN.clear()
-        _SEEN[key] = numbers, _read(numbers, bits)
-    return _SEEN[key][1]
+        found = _SEEN[key] = numbers, _read(numbers, bits)
+    return found[1]
+
+
+def forget_readings() -> None:
+    """A walk is over: its arrays need not stay alive."""
+    _SEEN.clear()
 
 
 def _one(number: int, bits: int) -> list[_Reading]:
