@@ -64,7 +64,7 @@ TOLERATED = {"exchange_by_the_isa", "bulk_store_last_of_pipeline", "cluster_own_
 # inval only if a warp is one thread.
 BY_WARP = {"cuda_pipeline"}
 # The oracle takes an access of a packed type or a vector for one, and a bulk store with a byte mask for one of all bytes.
-BY_ELEMENT = {"packed_atomics_shared", "bulk_store_bytes_chosen"}
+BY_ELEMENT = {"packed_atomics_shared", "bulk_store_bytes_chosen", "bulk_store_bytes_of_source"}
 WARNINGS = {"global_stores_fenced"}  # threads that store one value
 QUICK = 4  # one file in so many is quick
 

@@ -155,6 +155,13 @@ RULES = {
     ),
     "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
     "G11: chosen bytes": ("sides.hpp", "event.flags & MASKED", "false", "bulk_store_bytes_chosen", False),
+    "G11: chosen bytes of the source": (
+        "asynchronous.hpp",
+        "if (log.event().flags & MASKED) made.chosen",
+        "if (false) made.chosen",
+        "bulk_store_bytes_of_source",
+        False,
+    ),
     "G11: reductions": ("outer.hpp", "(updates && (old.reduces || now.reduces)) || ", "", "bulk_reductions_of_chosen_rows", False),
     "G12: a proxy fence for global memory": (
         "views.hpp",

@@ -214,6 +214,7 @@ class Asynchronous {
     Operation stored(u32 thread, const LaneLog &log) const {
         Operation made{BULK_STORE_OPERATION, (u32)log.event().site, thread};
         made.group = groups_.bulk(thread).commits;
+        if (log.event().flags & MASKED) made.chosen = log.c() & WHOLE_CHUNK;
         return made;
     }
 

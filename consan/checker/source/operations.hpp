@@ -12,7 +12,7 @@
 #include "initialised.hpp"
 #include "proxies.hpp"
 
-constexpr u32 CHUNK = 16;
+constexpr u32 CHUNK = 16, WHOLE_CHUNK = (1u << CHUNK) - 1;
 
 struct Operation {
     u32 kind, site, thread, issued = 0, group = 0, low = 0, high = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread; low, high: its bytes
@@ -21,6 +21,7 @@ struct Operation {
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
     u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next; element: of a bulk reduction too
     bool strong = false;                     // it is a reduction
+    u32 chosen = WHOLE_CHUNK;                // of a bulk store: the bytes of each chunk that its mask chooses
     Vector seen{};                           // of a load in a cluster: what its thread knew
     u32 reader = NOTHING;                    // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
@@ -50,15 +51,15 @@ class Operations {
         operations_.push_back(made);
         Access use{};
         use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
-        use.bytes = use.element = CHUNK;
+        use.bytes = use.element = made.chosen == WHOLE_CHUNK ? CHUNK : 1;
         use.reads = !(use.writes = made.writes());
         if (made.strong) use.strong = true, use.bytes = use.element = (u8)made.element;
         for (u32 chunk : chunks) {
             for (u32 at = 0; at < CHUNK; at += use.bytes) {
                 use.offset = chunk * CHUNK + at;
-                start(made, use);
+                if (made.chosen >> at & 1) start(made, use);
             }
-            keep(heads_[chunk], number, WHOLE_CHUNK);
+            keep(heads_[chunk], number, made.chosen);
         }
     }
 
@@ -144,7 +145,6 @@ class Operations {
         u32 next, operation, mask;  // mask: bytes of the chunk
         std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
     };
-    static constexpr u32 WHOLE_CHUNK = (1u << CHUNK) - 1;
 
     static u32 mask_of(const Access &access, u32 chunk) {
         u32 low = access.offset > chunk * CHUNK ? access.offset - chunk * CHUNK : 0, high = std::min(access.offset + access.bytes - chunk * CHUNK, CHUNK);
