@@ -272,6 +272,12 @@ MISSING_ORDER: Final = CatalogueEntry(
         "no-acquire": replace(GLOBAL_RACE.situations["no-acquire"], message=_NOT_ACQUIRED + _OLD_VALUE),
         "release-scope": replace(SCOPES["release-scope"], message=SCOPES["release-scope"].message + _OLD_VALUE),
         "acquire-scope": replace(SCOPES["acquire-scope"], message=SCOPES["acquire-scope"].message + _OLD_VALUE),
+        "crossed-stores": Situation(
+            "a fence.sc between the store and the load, in both threads: a release and an acquire order no store before a later load",
+            "put fence.sc ({gpu_fence}) between the store of the thread's own flag and the load of the other's, in both threads",
+            "two threads each store a flag of their own and then load the other's, at {first_at} and {second_at}, and not both have a"
+            " fence.sc in between: both loads may give the old value",
+        ),
         GENERAL: GLOBAL_RACE.situations[GENERAL],
     },
 )

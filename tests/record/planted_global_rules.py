@@ -268,7 +268,7 @@ RULES = {
         True,
     ),
     "R-MO1: a flag lies between": ("outer.hpp", "deficit.lack == Lack::NONE || ", "", "strong_read_of_no_flag", False),
-    "R-MO1: data, not what decides": ("outer.hpp", "read.data ? ", "true ? ", "values_that_decide", False),
+    "R-MO1: data, not what decides": ("outer.hpp", "if (!read.data) return;", "", "values_that_decide", False),
     "R-MO1: no counters": ("outer.hpp", "bool stored = !old.reads && ", "bool stored = ", "values_that_decide", False),
     "R-MO1: no order": (
         "outer.hpp",
@@ -285,6 +285,27 @@ RULES = {
         False,
     ),
     "R-MO1: tickets (D28)": ("outer.hpp", "if (released && deficit.ticket) return;", "", "volatile_partials", False),
-    "R-MO1: the finding": ("outer.hpp", "        findings_.add(found);\n", "", "relaxed_message_no_acquire", True),
+    "R-MO1: the finding": (
+        "outer.hpp",
+        "        add_order(found, LACKS",
+        "        if (false) add_order(found, LACKS",
+        "relaxed_message_no_acquire",
+        True,
+    ),
+    "R-MO2: the finding": (
+        "flags.hpp",
+        "return misses((u32)read.from",
+        "return false && misses((u32)read.from",
+        "crossed_stores_no_fence",
+        True,
+    ),
+    "R-MO2: fences": (
+        "flags.hpp",
+        "if (!again) return !fenced || next.fences == first.fences;",
+        "if (!again) return true;",
+        "crossed_stores_no_fence",
+        False,
+    ),
+    "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

@@ -35,6 +35,9 @@ struct FlagAccess {
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
     bool unused;                     // nothing reads the value, so it tells the thread nothing (R-GM8, D22)
     bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
+    bool intent;                     // of a word that one thread writes, with one of two values: its own flag (R-MO2)
+    u32 fences = 0;                  // fence.sc before it, in the order of the logs
+    u32 rank = 0;                    // in the order of its place
     i32 from = -1;                   // the write that it has read from, or follows as a read-modify-write
     i32 next = -1;                   // the read-modify-write that follows this write
 };
@@ -190,8 +193,10 @@ class FlagOrder {
     void link(const std::vector<u32> &broken = {}) {
         for (u32 each : places_) all_[each].from = all_[each].next = -1;
         i32 last = -1;
+        u32 rank = 0;
         for (u32 each : done_) {
             FlagAccess &access = all_[each];
+            access.rank = ++rank;
             if (std::find(broken.begin(), broken.end(), each) != broken.end()) last = -1;
             if (access.observes || access.updates) access.from = last;
             if (access.updates && last >= 0) all_[last].next = (i32)each;

@@ -22,9 +22,13 @@ class Flags {
         const Event &event = log.event();
         u32 parts = std::max(1u, (u32)event.bytes / std::max(1u, (u32)event.a));
         for (u32 part = 0; part < parts; ++part) all_.push_back(read(log, unit, thread, scope, part, parts));
+        for (u32 part = 1; part <= parts; ++part) all_[all_.size() - part].fences = fences_;
         u64 address = all_[all_.size() - parts].address;
         for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + (u32)event.bytes; ++cell) shared_.insert(cell);
     }
+
+    // A fence.sc of the thread whose log is read.
+    void fence() { ++fences_; }
 
     // A store that is no such access.
     void add_plain(u64 address, u32 bytes) {
@@ -54,6 +58,8 @@ class Flags {
             }
             bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             u32 wrong = order_from_best(found, exact);
+            bool intent = exact && is_intent(found);
+            for (u32 one : found) all_[one].intent = intent;
             if (exact) contradictions_ += wrong;
         }
     }
@@ -67,7 +73,49 @@ class Flags {
         return operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
+    // R-MO2: two threads have each stored a flag of their own and then loaded the other's, one of them without a fence.sc in between.
+    // The load is that of the second one; the first one has not seen the second one's store, and has not looked again.
+    bool crosses(u32 number) const {
+        const FlagAccess &read = all_[number];
+        if (read.writes || read.data || read.from < 0 || !all_[read.from].intent || same_thread(all_[read.from], read)) return false;
+        for (u32 own = number; own-- > 0 && same_thread(all_[own], read) && number - own < NEAR;)
+            if (all_[own].writes && all_[own].intent) return misses((u32)read.from, own, all_[own].fences != read.fences);
+        return false;
+    }
+
   private:
+    static constexpr u32 NEAR = 16;  // accesses between a store and a load
+
+    static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.unit == b.unit && a.thread == b.thread; }
+    static bool same_place(const FlagAccess &a, const FlagAccess &b) { return a.address == b.address && a.bytes == b.bytes; }
+
+    // Whether the thread of a store loads, behind it, what was there before another store, and goes on.
+    bool misses(u32 store, u32 other, bool fenced) const {
+        const FlagAccess &first = all_[store];
+        for (u32 at = store + 1; at < all_.size() && same_thread(all_[at], first) && at - store < NEAR; ++at) {
+            const FlagAccess &next = all_[at];
+            if (next.writes && same_place(next, first)) return false;
+            if (next.writes || !same_place(next, all_[other]) || next.rank > all_[other].rank) continue;
+            bool again = at + 1 < all_.size() && same_thread(all_[at + 1], first) && same_place(all_[at + 1], next);
+            if (!again) return !fenced || next.fences == first.fences;
+        }
+        return false;
+    }
+
+    bool is_intent(const std::vector<u32> &places) const {
+        std::vector<Value> values;
+        i32 writer = -1;
+        for (u32 each : places) {
+            const FlagAccess &access = all_[each];
+            if (access.updates || (access.writes && (access.operation & 255) != FlagOrder::ST)) return false;
+            if (access.writes && writer >= 0 && !same_thread(all_[(u32)writer], access)) return false;
+            if (access.writes) writer = (i32)each;
+            Value value = access.writes ? access.first : access.old;
+            if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+        }
+        return writer >= 0 && values.size() <= 2;
+    }
+
     // The word of an annotation (instrument/record/annotated.py): it has no values. Each takes what the releases before it have left.
     static bool is_mark(u64 address) { return address >> 62 & 1; }
     void link_marks(const std::vector<u32> &found) {
@@ -152,5 +200,5 @@ class Flags {
     std::unordered_set<u64> shared_;           // cells of 4 bytes with flags in shared memory
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
     std::unordered_multimap<u64, Place> sizes_;  // cells with flag accesses that write, and the places of these
-    u32 contradictions_ = 0;
+    u32 contradictions_ = 0, fences_ = 0;
 };

@@ -67,7 +67,9 @@ class Part {
         forced_ = NOTHING;
         current_[thread] = next_[thread];
         next_[thread] += grid_->flags[current_[thread]].parts;
-        grid_->outer.look(grid_->flags[current_[thread]]);
+        const FlagAccess &access = grid_->flags[current_[thread]];
+        grid_->outer.look(access);
+        if (grid_->flags.crosses(current_[thread])) grid_->outer.cross(access);
         grid_->edges.observe(current_[thread]);
         return true;
     }

@@ -78,6 +78,7 @@ class LaunchReplay {
         if (event.kind == OBSERVE) {
             if (input_.synced) grid_.flags.add(log, unit, thread, grid_.views.scope(event));
         } else if (event.kind == FENCE) {
+            if (event.offset & IS_SC && grid_.views.scope(event) >= GPU_SCOPE) grid_.flags.fence();
             grid_.sc |= event.offset & GIVES && grid_.views.scope(event) >= GPU_SCOPE;
         } else if (event.kind == GLOBAL_WRITE) {
             ++output_.accesses;

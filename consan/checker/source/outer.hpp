@@ -46,14 +46,15 @@ class Outer {
 
     // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
     void look(const FlagAccess &read) {
-        auto found = read.data ? cells_.find(read.address / 4) : cells_.end();
-        if (found == cells_.end() || !found->second.strong) return;
-        OuterAccess now{};
-        now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
-        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true;
-        u32 steps = 0;
-        for (u32 at = found->second.strong; at && steps < WALK; at = items_[at].next, ++steps)
-            if (items_[at].access.writes) return lacks_order(items_[at], now);
+        if (!read.data) return;
+        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(items_[at], now(read));
+    }
+
+    // R-MO2: the same for a load of another thread's flag (Flags::crosses).
+    void cross(const FlagAccess &read) {
+        u32 at = latest(read, [&](const OuterAccess &old) { return old.flag == read.from; });
+        if (!at || is_before(items_[at], read) || edges_.observed(read.from, read.unit, read.thread)) return;
+        add_order(between(items_[at].access, now(read)), CROSSED_STORES);
     }
 
     // What a unit knows of the ends of its operations.
@@ -222,9 +223,33 @@ class Outer {
         bool released = deficit.lack == Lack::ACQUIRE || deficit.lack == Lack::ACQUIRE_SCOPE;
         if (released && deficit.ticket) return;  // D28
         Record found = between(old, now);
-        found.kind = MISSING_ORDER, found.hazard = RAW, found.flags = GLOBAL | GRID, found.reason = LACKS[(u32)deficit.lack];
         tell_flag(deficit, found);
+        add_order(found, LACKS[(u32)deficit.lack]);
+    }
+
+    void add_order(Record found, Reason reason) {
+        found.kind = MISSING_ORDER, found.hazard = RAW, found.flags = GLOBAL | GRID, found.reason = reason;
         findings_.add(found);
+    }
+
+    static OuterAccess now(const FlagAccess &read) {
+        OuterAccess now{};
+        now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
+        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true;
+        return now;
+    }
+
+    // The latest write of what a strong load reads, if `f` takes it; else 0.
+    template <typename F> u32 latest(const FlagAccess &read, F f) const {
+        auto found = cells_.find(read.address / 4);
+        u32 steps = 0;
+        for (u32 at = found == cells_.end() ? 0 : found->second.strong; at && steps < WALK; at = items_[at].next, ++steps)
+            if (items_[at].access.writes && f(items_[at].access)) return at;
+        return 0;
+    }
+
+    bool is_before(const Item &item, const FlagAccess &read) {
+        return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread);
     }
 
     // The two accesses of a finding, and nothing else of it.
