@@ -30,6 +30,8 @@ NOT_SEEN = {
     "global_flag_no_proxy_fence": "policy isa",
     "loads_of_no_use": "values that nobody uses (D26)",
     "mbarrier_result_ignored": "the result of a wait is a register",
+    "syncthreads_in_two_branches": "it knows barriers by their numbers, as the ISA does, and not by their calls",
+    "syncthreads_in_two_branches_of_a_loop": "the same",
     "relaxed_message_no_acquire": "strong accesses are no race (R-MO1)",
     "volatile_message_no_release": "strong accesses are no race (R-MO1)",
     "volatile_partials_no_fence": "strong accesses are no race (R-MO1)",
