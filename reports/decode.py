@@ -43,10 +43,11 @@ from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
-from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair, in_program_order, with_lost_updates
+from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, with_lost_updates
 from consan.reports.places import apart, shown_at
 from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
+from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.tolerated import with_tolerance
 from consan.reports.unended import with_late_arrivals

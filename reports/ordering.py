@@ -14,6 +14,7 @@ from consan.instrument.relations import Order, Relations
 from consan.instrument.sites import Site
 from consan.reports.global_races import FLAG_SIDES
 from consan.reports.model import Access, Finding
+from consan.reports.situations import UPDATE
 
 Pair = tuple[Site | None, Site | None]
 
@@ -22,7 +23,6 @@ NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
-UPDATE: Final = "update"  # the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
 _RACES: Final = ("data-race", "global-race")
@@ -64,12 +64,6 @@ def _is_update(first: Site, second: Site, relations: Relations) -> bool:
 def _updates(pair: Pair, relations: Relations) -> bool:
     """Whether a write of the pair is an update of other bytes than those that the read of the pair has loaded."""
     return any(site is not None and site.access == "write" and relations.updates(site) for site in pair)
-
-
-def is_update(finding: Finding) -> bool:
-    """Whether several threads update the same bytes: a barrier may hide the race, and updates are lost all the same."""
-    name, _, shape = finding.situation.partition("@")
-    return shape == UPDATE and name != "no-warp-sync"
 
 
 def _one_place(first: Site, second: Site) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+UPDATE: Final = "update"  # the shape of a pair: the write puts back, changed, what the read has loaded, as in `bins[i] += 1`
 GENERAL: Final = "general"  # the situation of a kind if the decoder knows no better
 
 

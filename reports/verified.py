@@ -17,8 +17,7 @@ from typing import Final
 from consan.reports.frameworks import words_of
 from consan.reports.model import Finding, FixStep, VerifiedFix, plural
 from consan.reports.names import variable_name
-from consan.reports.ordering import is_update
-from consan.reports.situations import SIGNALLED_COPY
+from consan.reports.situations import SIGNALLED_COPY, UPDATE
 
 # The words of a framework (frameworks.py) for an instruction, and the operation that they are of.
 _SPELLED: Final = (
@@ -114,6 +113,12 @@ def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
         return replace(finding, verified=None, fix=text)
     named = names(text, fix)
     return replace(finding, verified=replace(fix, instead_of="" if named else text), fix=text if named else order_of(fix))
+
+
+def is_update(finding: Finding) -> bool:
+    """Whether several threads update the same bytes: a barrier may hide the race, and updates are lost all the same."""
+    name, _, shape = finding.situation.partition("@")
+    return shape == UPDATE and name != "no-warp-sync"
 
 
 def is_beside(fix: VerifiedFix, finding: Finding) -> bool:
