@@ -136,6 +136,7 @@ class RequestedLaunch:
         self.ctas = None if args.ctas is None else options.read_as("--ctas", args.ctas, options.read_positive)
         self.specs = parse_args(args.args)
         self.module: Module | None = None  # what was launched
+        self.changed: Module | None = None  # what `again` has launched last
         self.ends = math.inf  # when --timeout is over, for what follows the launch too
         self.searched = 0.0  # seconds that the search for fixes has taken
         self.arch = DEFAULT_ARCH
@@ -172,7 +173,9 @@ class RequestedLaunch:
         placed: list[Placement] = []
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False})))
         session.recording.fixes.off = True
-        module = read_module(ptx, args.file, wild=False)  # the module that was launched, and some instructions more
+        if self.changed is None or self.changed.text != ptx:  # the module that was launched, and some instructions more
+            self.changed = read_module(ptx, args.file, wild=False)
+        module = self.changed
         self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)
         results = hashlib.blake2b(b"".join(each for placement in placed for each in placement.contents())).digest()
         return Ran(finish(session.report(), args.rules), results, session.executed)

@@ -32,6 +32,7 @@ NOT_SEEN = {
     "mbarrier_result_ignored": "the result of a wait is a register",
     "syncthreads_in_two_branches": "it knows barriers by their numbers, as the ISA does, and not by their calls",
     "syncthreads_in_two_branches_of_a_loop": "the same",
+    "annotated_region_ends": "annotations",
     "relaxed_message_no_acquire": "strong accesses are no race (R-MO1)",
     "volatile_message_no_release": "strong accesses are no race (R-MO1)",
     "volatile_partials_no_fence": "strong accesses are no race (R-MO1)",
@@ -56,7 +57,12 @@ NOT_SEEN = {
     "wgmma_written_below_fence": "registers",
 }
 FAULTS = {"trap", "assert"}  # as the virtual machine names them
-BY_USE = {"loads_of_no_use", "wmma_generic_address", "wmma_no_barrier"}  # the repaired form has accesses, too, that the oracle misjudges
+BY_USE = {
+    "annotated_region_ends",
+    "loads_of_no_use",
+    "wmma_generic_address",
+    "wmma_no_barrier",
+}  # the repaired form has accesses, too, that the oracle misjudges
 # A write needs what lanes have exchanged of the values that they read (R-W1). The oracle knows no values.
 BY_EXCHANGE = {"exchange_before_next_read", "exchange_of_other_value", "written_after_exchange"}
 # Errors by the ISA, and of the same kind, that are warnings because shipped libraries leave the wait (R-CP5) or the scope (R-SCOPE) out,

@@ -25,6 +25,7 @@ READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
 WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
 TABLES = tables([Template(1, 2, [WRITE]), Template(2, 2, [READ])])
 ROUNDS, WARPS = 100_000, 8
+LATE = 10.0  # seconds: on a machine that does much else
 
 
 def long() -> History:
@@ -36,8 +37,8 @@ def long() -> History:
     return History(log, WARPS * 32, 1024, 64)
 
 
-def within(patience: Patience) -> tuple[Replayed, float]:
-    history, began = long(), time.monotonic()
+def within(patience: Patience, history: History) -> tuple[Replayed, float]:
+    began = time.monotonic()
     (done,) = replayed(lambda: replay(TABLES, history, descending=False, halt=patience.halt), [()], history.log.nbytes, patience)
     return done, time.monotonic() - began
 
@@ -47,9 +48,10 @@ def kinds(done: Replayed) -> set[int]:
 
 
 def test_the_time_is_over() -> None:
-    done, seconds = within(Patience(3.0))
+    history = long()
+    done, seconds = within(Patience(1.0), history)
     assert (done.status, kinds(done)) == (Status.HALTED, {1})
-    assert seconds < 6.0
+    assert seconds < LATE
 
 
 def later(seconds: float, call: Callable[[], None]) -> threading.Timer:
@@ -59,12 +61,12 @@ def later(seconds: float, call: Callable[[], None]) -> threading.Timer:
 
 
 def test_control_c() -> None:
-    patience = Patience(60.0)
-    timer = later(3.0, lambda: os.kill(os.getpid(), signal.SIGINT))
-    done, seconds = within(patience)
-    timer.join()
+    history, patience = long(), Patience(60.0)
+    timer = later(1.0, lambda: os.kill(os.getpid(), signal.SIGINT))
+    done, seconds = within(patience, history)
+    timer.cancel()
     assert (done.status, kinds(done), patience.interrupted) == (Status.HALTED, {1}, True)
-    assert seconds < 6.0
+    assert seconds < LATE
 
 
 def test_of_a_whole_launch() -> None:

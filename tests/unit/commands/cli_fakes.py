@@ -56,6 +56,7 @@ class FakeSession:
         self.backend = FakeBackend()
         self.device = types.SimpleNamespace(most_shadow=64 << 20, lock=threading.RLock())
         self.news = types.SimpleNamespace(on_found=None)
+        self.recording = types.SimpleNamespace(fixes=types.SimpleNamespace(seconds=0.0))
         self.launches: list[tuple[Any, ...]] = []
         self.prepared: list[str] = []
         self.notes: list[str] = []
