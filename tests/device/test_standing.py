@@ -130,8 +130,8 @@ def test_waits_at_barriers_and_mbarriers(device: str, monkeypatch: pytest.Monkey
     assert len(told) == 3, where
     at = {name: line(name, BARRIERS) for name in ("looks", "try", "barrier")}
     assert told[0].startswith(f"warp 0 of CTA (0,0,0), 32 lanes, at kernel.cu:{at['looks']}:")
-    # The statement begins on the line above its mark.
-    assert told[1].startswith(f"warp 3 of CTA (0,0,0), 32 lanes, at kernel.cu:{at['try'] - 1}:")
+    # The statement begins on the line above its mark; some versions of NVRTC name that line, others the next.
+    assert told[1].startswith(tuple(f"warp 3 of CTA (0,0,0), 32 lanes, at kernel.cu:{at['try'] - up}:" for up in (0, 1)))
     assert told[1].endswith("`mbarrier.test_wait.parity.shared::cta.b64`")
     assert told[2].startswith(f"warps 1 and 2 of CTA (0,0,0), 64 lanes, waiting, at kernel.cu:{at['barrier']}:")
 
