@@ -1,6 +1,6 @@
-// Replays all CTAs of a launch for what they do in global memory. Nothing orders the CTAs of a module whose threads cannot observe each
-// other: they come one after the other, and each is forgotten; those without a log are left out. In other modules they go on together, each thread up to a strong read whose
-// write has not come yet. Included by replay.cpp, which has Replay.
+// Replays all CTAs of a launch for what they do in global memory. Nothing orders the CTAs of a module whose threads cannot observe each other: they come
+// one after the other, and each is forgotten; those without a log are left out. In other modules they go on together, each thread up to a strong read
+// whose write has not come yet. Included by replay.cpp, which has Replay.
 
 class LaunchReplay {
   public:
