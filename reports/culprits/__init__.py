@@ -22,8 +22,9 @@ from consan.reports.culprits.unwritten import is_array, published_at, with_store
 from consan.reports.kinds import caller_places, callers, place, refined, words_of
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
-from consan.reports.ordering import NEXT_ITERATION, UPDATE, Pair
+from consan.reports.ordering import NEXT_ITERATION, Pair
 from consan.reports.places import apart
+from consan.reports.situations import UPDATE
 
 
 def blame(
