@@ -39,6 +39,10 @@ DIFFER = {
 RECORDED_ONLY = {
     "cluster_arrived_twice": "arrivals at the cluster's barrier are not counted for each thread",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
+    "mbarrier_test_ignored": "a wait orders whether its result is used or not",
+    "syncthreads_in_two_branches": "calls of __syncthreads() are not told apart",
+    "syncthreads_in_two_branches_of_a_loop": "calls of __syncthreads() are not told apart",
+    "syncthreads_out_of_step": "calls of __syncthreads() are not told apart",
     "wgmma_stage_refilled_early": "without global memory the recorded launch tells a data-race",
     "wmma_generic_address": "wmma is not modelled",
     "wmma_no_barrier": "wmma is not modelled",
