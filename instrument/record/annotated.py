@@ -13,7 +13,7 @@ from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.record import text
 from consan.instrument.record.orders import order_of
-from consan.instrument.record.readings import DRAW, LOOK, SHARED_MARK, find_clock, read_first
+from consan.instrument.record.readings import DRAW, LOOK, find_clock, mark_shared, read_first
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
@@ -35,11 +35,9 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     block, snippet = kernel.open_block(), Snippet()
     first, stored, copies = block.reserve(_WORDS)
     low, high, upper = snippet.register("b32"), snippet.register("b32"), snippet.register("b32")
-    inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
     wide = wide_address(snippet, address, work.instruction.scope)
-    snippet.add(f"mov.b64 {{{low}, {high}}}, {wide}; isspacep.shared {inside}, {wide};")
-    snippet.add(f"cvta.to.shared.u64 {near}, {wide}; cvt.u32.u64 {other}, {near};")
-    snippet.add(f"selp.b32 {low}, {other}, {low}, {inside}; selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
+    snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
+    mark_shared(snippet, wide, low, high)
     snippet.add(f"or.b32 {upper}, {high}, {_MARK};")
     for place, register in enumerate((low, upper)):
         snippet.add(text.store(stored + place, register).strip())

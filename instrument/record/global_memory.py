@@ -30,7 +30,7 @@ from consan.instrument.record.accesses import element_bytes
 from consan.instrument.record.data import loads_of_data
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
-from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, read_first, read_last
+from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
 from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import Words, keys_of
@@ -278,12 +278,7 @@ class OuterRecorder:
             wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
             if access.space == "generic":
-                inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
-                snippet.add(f"isspacep.shared {inside}, {wide};")
-                snippet.add(f"cvta.to.shared.u64 {near}, {wide};")
-                snippet.add(f"cvt.u32.u64 {other}, {near};")
-                snippet.add(f"selp.b32 {low}, {other}, {low}, {inside};")
-                snippet.add(f"selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
+                mark_shared(snippet, wide, low, high)
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())
         find_clock(snippet, low)

@@ -16,6 +16,16 @@ CLOCK = "%__consan_pc"  # the address of the clock of a strong access
 SHARED_MARK = 0x80000000  # in place of the upper half of an address: one of shared memory
 
 
+def mark_shared(snippet: Snippet, wide: str, low: str, high: str) -> None:
+    """Turn the two words of a generic address into the offset and the mark of shared memory, if the address lies there."""
+    inside, near, other = snippet.register("pred"), snippet.register("b64"), snippet.register("b32")
+    snippet.add(f"isspacep.shared {inside}, {wide};")
+    snippet.add(f"cvta.to.shared.u64 {near}, {wide};")
+    snippet.add(f"cvt.u32.u64 {other}, {near};")
+    snippet.add(f"selp.b32 {low}, {other}, {low}, {inside};")
+    snippet.add(f"selp.b32 {high}, {SHARED_MARK}, {high}, {inside};")
+
+
 def find_clock(snippet: Snippet, low: str) -> None:
     """The clock of an address, by the lower half of it: one for the widest vector."""
     number, clocks = snippet.register("b32"), snippet.register("b64")
