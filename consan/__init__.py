@@ -1,7 +1,6 @@
 """consan: a shadow-memory race sanitizer for GPU kernels.
 
 The public names are imported on first use: `import consan` loads neither a GPU driver nor a toolchain and takes almost no time.
-nothing.
 """
 
 from __future__ import annotations

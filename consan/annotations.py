@@ -15,7 +15,7 @@ __all__ = ["acquire", "ignore_begin", "ignore_end", "release"]
 
 @triton.jit
 def release(pointer: tl.tensor) -> None:
-    """What the program has done so far comes before what follows a later `acquire` of this scalar pointer, in any program of the launch."""
+    """Order what the program has done before what follows a later `acquire` of this scalar pointer, in any program of the launch."""
     address = pointer.to(tl.int64)
     tl.inline_asm_elementwise("// consan_release [$1];\nmov.b32 $0, 0;", "=r,l", [address], dtype=tl.int32, is_pure=False, pack=1)
 

@@ -244,7 +244,7 @@ def _at_shared_id(root: Finding, finding: Finding) -> bool:
 
 
 def _behind_lost_rounds(root: Finding, finding: Finding) -> bool:
-    """What is found where the rounds of a barrier are not those that the threads meant: one arrived for two, or warps are out of step."""
+    """Whether a finding follows from lost rounds of a barrier: a thread arrived twice, or warps are out of step."""
     lost = root.kind == "barrier-misuse" and root.situation in ("arrived-twice", "out-of-step")
     return lost and finding.kind in _ANY and root.kernel == finding.kernel
 

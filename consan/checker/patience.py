@@ -29,7 +29,7 @@ class Patience:
         return bool(self.halt.value) or taken > self.seconds or (taken > _EARLY and done > 0 and taken * total > self.seconds * done)
 
     def result(self, pending: AsyncResult[_Result]) -> _Result:
-        """What other threads replay, to its end or as far as it comes in time."""
+        """Wait for the replays of other threads: to their end, or as far as they come in time."""
         waits: Any = pending.wait
         while not pending.ready():
             left = self.seconds - (time.monotonic() - self._began)

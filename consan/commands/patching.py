@@ -71,9 +71,9 @@ def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Rep
         write_file(str(beside), patch.before)  # the user has no such file
     base = f" ({beside})" if is_cuda(args.file) and not is_cuda(patch.name) else ""
     found = checked if isinstance(checked, str) else f"{checked.verdict}, {plural(len(checked.active), 'finding')}"
-    told = f"with {args.patch}, a patch of {patch.name}{base}: the kernel was checked again: {found}"
-    print(f"consan: {told}", file=sys.stderr)
-    return replace(report, notes=(*report.notes, told))
+    note = f"with {args.patch}, a patch of {patch.name}{base}: the kernel was checked again: {found}"
+    print(f"consan: {note}", file=sys.stderr)
+    return replace(report, notes=(*report.notes, note))
 
 
 @dataclass(frozen=True)

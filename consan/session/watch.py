@@ -147,7 +147,7 @@ class SessionWatch:
         return False
 
     def device_lost(self, entry: str, error: DeviceLost) -> None:
-        """Tell that a kernel has broken the device. The driver gives the same error for each call that follows, which is told once."""
+        """Report that a kernel has broken the device, once: the driver gives the same error for each call that follows."""
         self._device.lost = True
         if error.name == self._lost_by:
             return

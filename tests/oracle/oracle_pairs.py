@@ -152,7 +152,7 @@ class Pairs:
         self.verdict.pairs[frozenset((new.line, int(rows.line[r])))].within |= within
 
     def _atomics(self, new: Access, i: int, r: int) -> bool:
-        """Of two read-modify-writes that overlap in part each is performed as a whole (8.7.2)."""
+        """Whether two read-modify-writes that overlap in part stay atomic (8.7.2)."""
         near = self.home_of[new.threads[i]] == self.home_of[self.rows.thread[r]] or not (new.narrow or self.rows.narrow[r])
         return bool(near and new.strong and new.rmw and self.rows.strong[r] and self.rows.rmw[r])
 

@@ -215,7 +215,7 @@ extern "C" __global__ void poll(int* x) {
 @pytest.mark.gpu
 @pytest.mark.usefixtures("gpu")
 def test_a_command_ends_where_a_kernel_on_a_gpu_does_not() -> None:
-    """Also where the hardware holds the threads, so that they do not leave when they are told to."""
+    """The hardware may hold the threads at a barrier, so that they do not leave when the host stops the launch."""
     Path("n.cu").write_text(NAMED)
     for entry, status in {"named": 66, "signal": 66, "poll": 67}.items():
         words = [sys.executable, "-m", "consan", "check", "n.cu", "--device", "gpu", "--entry", entry, "--grid", "2", "--block", "128"]

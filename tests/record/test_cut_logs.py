@@ -82,7 +82,7 @@ def test_a_race_in_global_memory_too() -> None:
 
 
 def test_where_threads_may_synchronise_through_memory() -> None:
-    """What a thread has read may have been written behind the end of another log: nobody is replayed behind a strong access."""
+    """Another log may lack the write of a value that a thread has read: no thread is replayed behind a strong access."""
     assert outcome(launched(GIVES.replace("FIRST", ""))) == ("incomplete", set(), True)
     assert outcome(launched(GIVES.replace("FIRST", "out[2000 + threadIdx.x] = blockIdx.x"))) == ("violations", {"global-race"}, True)
     race = "s[threadIdx.x] = 1; out[3000 + blockIdx.x * 64 + threadIdx.x] = s[threadIdx.x ^ 32]; __syncthreads()"

@@ -35,7 +35,7 @@ DIFFER = {
     "named_barrier_shared_id": "both: which warps share a round of the barrier is luck; inline tells a race of its schedule besides",
     "named_barrier_too_many_warps": "record: it tells a race of one of its two orders besides",
 }
-# What called hooks do not see, and one whose kind is the header's only where global memory is recorded.
+# Twins whose finding called hooks miss, and one twin that has its header's kind only where global memory is recorded.
 RECORDED_ONLY = {
     "cluster_arrived_twice": "arrivals at the cluster's barrier are not counted for each thread",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
