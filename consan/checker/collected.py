@@ -28,6 +28,11 @@ class LaunchedKernel:
     block: Dim3
     cluster: Dim3 = (1, 1, 1)
 
+    def ctaid(self, cta: int) -> Dim3:
+        """The place of a CTA in the grid."""
+        x, y, _ = self.grid
+        return cta % x, cta // x % y, cta // (x * y)
+
 
 @dataclass(frozen=True)
 class Stand:

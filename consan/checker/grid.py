@@ -7,6 +7,7 @@ memory: then the shared memory of CTAs is checked here too, because such synchro
 from __future__ import annotations
 
 import ctypes
+import enum
 import functools
 import math
 from dataclasses import dataclass, field, replace
@@ -39,7 +40,7 @@ class _Input(ctypes.Structure):
         ("one", UnitInput),
         *((name, ctypes.c_void_p) for name in ("units", "of_units")),
         *((name, ctypes.c_uint32) for name in ("count", "synced", "capacity", "most", "kept_capacity")),
-        ("kept", ctypes.c_void_p),
+        *((name, ctypes.c_void_p) for name in ("kept", "stands", "stops")),
     )
 
 
@@ -50,6 +51,19 @@ class _Output(ctypes.Structure):
         *((name, ctypes.c_uint32) for name in ("kept_full", "waited", "unseen")),
         *((name, ctypes.c_uint64) for name in ("accesses", "compared")),
     )
+
+
+STOPPED = np.dtype([("address", "<u8"), ("value", "<u8"), *((name, "<u4") for name in ("bytes", "site", "kind", "latest"))])
+"""How a thread stood that the host has stopped (`Stopped` of types.hpp)."""
+
+
+class StoppedKind(enum.IntEnum):
+    """What a stopped thread did."""
+
+    GONE = 0
+    WAITS = 1
+    POLLS = 2
+    FREE = 3
 
 
 @dataclass
@@ -69,22 +83,26 @@ class GridChecked:
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     kept: Kept | None = None  # the accesses, if they are to be compared with other launches and are not too many
+    # Of a launch that the host has stopped, by unit and thread: a line of the PTX, a site, or 0; and a STOPPED.
+    stands: npt.NDArray[np.uint32] | None = None
+    stops: npt.NDArray[np.void] | None = None
 
 
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
-    *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False, patience: Patience | None = None,
+    *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False, patience: Patience | None = None, stopped: bool = False,
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
-    `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long.
+    `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
+    stopped the launch.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
 
     def at(level: Level, *, descending: bool) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT
-        how: dict[str, Any] = {"whole": whole, "isa": isa, "most": most, "keep": keeps, "halt": patience.halt}
+        how: dict[str, Any] = {"whole": whole, "isa": isa, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
     def named(descending: bool) -> GridChecked:
@@ -94,7 +112,7 @@ def check_grid(
     done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory
     if isa and mode is Mode.SYNCED:
         for each, descending in zip(done, orders, strict=True):
-            how: dict[str, Any] = {"whole": whole, "isa": _STRICT, "most": most, "keep": False, "halt": patience.halt}
+            how: dict[str, Any] = {"whole": whole, "isa": _STRICT, "most": most, "keep": False, "halt": patience.halt, "stopped": stopped}
             strict = _replay(tables, histories, mode, Level.EXACT, descending=descending, **how)
             each.records += scopes.of_weaker_fences(each.records, strict.records)
     return done
@@ -112,15 +130,19 @@ def _replay(
     most: int,
     keep: bool,
     halt: ctypes.c_uint32,
+    stopped: bool,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
     records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
     one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa, halt=halt)
+    one.closed = int(stopped)
     kept = np.empty(MOST_BESIDE if keep else 0, KEPT)
+    shape = (len(logs) if stopped else 0, histories[0].ctas * histories[0].cta_threads)
+    stands, stops = np.zeros(shape, np.uint32), np.zeros(shape, STOPPED)
     given = _Input(
         one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most,
-        len(kept), kept.ctypes.data if keep else None,
+        len(kept), kept.ctypes.data if keep else None, *(each.ctypes.data if stopped else None for each in (stands, stops)),
     )  # fmt: skip
     output = _Output()
     library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
@@ -129,6 +151,7 @@ def _replay(
         int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow), bool(output.unseen),
         int(output.lane_events), int(output.accesses), int(output.compared),
         Kept(kept[: output.kept].copy(), bool(output.waited)) if keep and not output.kept_full else None,
+        stands if stopped else None, stops if stopped else None,
     )  # fmt: skip
 
 

@@ -30,6 +30,7 @@ from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
 from consan.checker.shares import AT_ONCE, read_units, spread
+from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop
 from consan.checker.uniting import Key, forward, key, preferred, united, united_records
 from consan.instrument.abi.events import Kind
@@ -84,6 +85,7 @@ class Checked:
     unended: int = 0  # CTAs that did not end and were checked as far as they came
     deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
     stands: tuple[Stand, ...] = ()  # where they were
+    polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
     outer: tuple[str, ...] = ()  # why global memory was not checked in full
     share: str = ""  # which CTAs were compared there, if not all
     overtaken: bool = False  # see replay.py
@@ -188,9 +190,11 @@ def check(
     cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.histories([unit])[0].log.any()}
     left = tuple(unit for unit in found.unended if unit not in cancelled)
     first = (stop.unit,) if stop is not None and stop.unit in left else ()
-    unended = (*first, *(unit for unit in left if unit not in first))[:MOST_UNENDED]
-    unended = unended if whole else checker.check_unended(unended, stop.opened if stop is not None else (0, 0), stopped=recorded.leaves)
-    outer = checker.check_grid(found, recorded.mode, whole=whole) if recorded.mode is not Mode.OFF else ()
+    unended = (*first, *(unit for unit in left if unit not in first))
+    opened = stop.opened if stop is not None else (0, 0)
+    unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
+    stopped = whole and recorded.leaves and bool(left)
+    outer = checker.check_grid(found, recorded.mode, whole=whole, stopped=stopped) if recorded.mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
     tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
     if more := len(left) - len(unended):
@@ -199,7 +203,7 @@ def check(
         checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
     return Checked(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
-        deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands),
+        deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands), polls=checker.polls,
         outer=outer, share=checker.share, overtaken=checker.overtaken, kept=None if outer or checker.share else checker.kept,
         by_address=checker.by_address,
     )  # fmt: skip
@@ -228,6 +232,7 @@ class _Checker:
     by_address: bool = False
     deadlocked: int = 0  # units that did not end
     stands: list[Stand] = field(default_factory=list)
+    polls: tuple[Polling, ...] = ()
     first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
 
     def __post_init__(self) -> None:
@@ -333,8 +338,7 @@ class _Checker:
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         found = united([each for each in done if each.status is not Status.CORRUPT])
         deadlocked = all(each.proven for each in done)
-        if not deadlocked:
-            found = [record for record in found if record["kind"] not in _DEADLOCKS]
+        found = _told(found, deadlocks=deadlocked)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
 
@@ -345,8 +349,8 @@ class _Checker:
 
         return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
 
-    def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool) -> tuple[str, ...]:
-        """Check global memory, and if `whole` shared memory too; returns what was not checked.
+    def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool, stopped: bool) -> tuple[str, ...]:
+        """Check global memory, and if `whole` shared memory too; returns what was not checked. `stopped`: by the host.
 
         Where no CTA waits for another one, a share of them is compared if the logs of all are too long.
         """
@@ -361,14 +365,18 @@ class _Checker:
             self.share = f"{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
-        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience)
+        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
         found = preferred(forward(united_records([each.records for each in done if not each.unseen])))
         self.collected.add_outer(found, histories[0])
+        stood = standing(done, self.collected, histories[0]) if stopped else Standing()
+        self.stands, self.polls = [*self.stands, *stood.stands], stood.polls
+        proven = stood.waits and not stood.polls
+        self.deadlocked += len(grouped.unended) * proven
         for unit, orders in by_unit(done).items():
-            self.collected.add(unit, 1, preferred(united_records(orders)), histories[0])
+            self.collected.add(unit, 1, _told(preferred(united_records(orders)), deadlocks=proven), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
             self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
@@ -383,3 +391,8 @@ class _Checker:
         if whole:
             self.gaps[f"were not replayed: {why}"] = units
         return (why,)
+
+
+def _told(found: list[Any], *, deadlocks: bool) -> list[Any]:
+    """The records that are told: deadlocks only if they are proven."""
+    return found if deadlocks else [record for record in found if record["kind"] not in _DEADLOCKS]

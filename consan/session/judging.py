@@ -23,9 +23,10 @@ from consan.checker.recorder import Checked
 from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
 from consan.reports.found import ModuleSites
-from consan.reports.model import VerifiedFix
+from consan.reports.model import Finding, VerifiedFix
 from consan.reports.positions import unfinished
 from consan.session.device import Device
+from consan.session.hangs import hang
 from consan.session.histories import Keeper
 from consan.session.modules import Modules
 from consan.session.news import News
@@ -45,6 +46,7 @@ class Examined:
 
     checked: Checked
     fixes: Mapping[int, VerifiedFix]
+    hang: Finding | None = None  # a deadlock of threads that poll memory
 
 
 @dataclass
@@ -70,7 +72,8 @@ class Judge:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
         if not args or prepared.recorded is None or not prepared.recorded.prunes:
             return prepared, 0
-        if self.recording.keeps or self.recording.asked:  # its accesses are wanted
+        polls = prepared.recorded.leaves and prepared.recorded.polls  # if it hangs, its record tells what it polls
+        if polls or self.recording.keeps or self.recording.asked:  # its accesses are wanted
             return prepared, 0
         accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))
         if not accesses:
@@ -220,15 +223,18 @@ class Judge:
                 prepared.doubtful = "its replays take long"  # this launch is judged; later ones take hooks
             if not checked.unended:  # it has ended after all
                 started.stopped = ""
+            deadlock = hang(started, checked, prepared, entry, self.device.backend) if started.stopped and not self.device.lost else None
+            checked = replace(checked, deadlocked=checked.deadlocked or deadlock is not None)
             started.repeats = self._repeats(prepared, started, checked)
             fixes = {} if started.repeats else self.recording.fixes_of(prepared, started, checked, self.sites_of(prepared))
-            return Examined(checked, fixes)
+            return Examined(checked, fixes, deadlock)
 
     def concluded(self, prepared: Prepared, entry: str, started: Started, examined: Examined) -> None:
         """Keep what was found in a launch."""
         checked = examined.checked
         if self.keeper is not None:
             self.keeper.add(prepared, entry, started)
+        self.watch.findings.add(filter(None, (examined.hang,)))
         self.recording.note(prepared, entry, started, checked, replace(self.sites_of(prepared), fixes=examined.fixes))
         if started.stopped:
             self._stopped(prepared, entry, started, checked)
@@ -255,7 +261,8 @@ class Judge:
         else:
             prepared.doubtful = why
         found = needs_room and roomy and bool(checked.found)  # by a record that could not be longer
-        if started.restore is None or self.device.lost or found:
+        timed = bool(started.stopped) and self.watch.timeout < math.inf  # another launch would take the user's time once more
+        if started.restore is None or self.device.lost or found or timed:
             return False
         self._unlist(prepared)
         started.restore()

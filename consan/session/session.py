@@ -270,6 +270,7 @@ class Session:
             result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self._timeout, **how)
             self.executed += getattr(result, "instructions", 0)
             if recording is not None:
+                recording.alone = self.alone
                 recording.ended(result)
             self.watch.after(prepared, entry, result, threads, alone=self.alone)
         self.news.tell(hooked=recording is None)

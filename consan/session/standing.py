@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.instrument.abi.sizes import STAND_AT_SITE
+from consan.reports.model import Dim3
 from consan.reports.numbering import dim3
 from consan.reports.places import shown_at
 from consan.reports.positions import RUNNING
@@ -35,15 +36,19 @@ def stands(records: npt.NDArray[np.void], modules: Mapping[int, Prepared], last:
         if prepared is None:
             continue
         block, warp = dim3(record["ctaid"]), int(record["warp"])
-        why, place = _at(prepared, int(record["place"]))
-        key = (prepared.number, int(record["entry"]), *block, warp, place.get("ptx_line", 0))
-        waiter = merged.get(key, Waiter(block, warp, 0, why, place))
-        merged[key] = replace(waiter, lanes=waiter.lanes | int(record["lanes"]))
-    found: dict[str, Waiters] = {}
+        found = waiter(prepared, block, warp, int(record["lanes"]), int(record["place"]))
+        key = (prepared.number, int(record["entry"]), *block, warp, found.place.get("ptx_line", 0))
+        merged[key] = replace(known, lanes=known.lanes | found.lanes) if (known := merged.get(key)) else found
+    by_kernel: dict[str, Waiters] = {}
     for key in sorted(merged):
         number, entry, *_ = key
-        found.setdefault(_kernel(modules[number], entry, last), []).append(merged[key].as_dict())
-    return found
+        by_kernel.setdefault(_kernel(modules[number], entry, last), []).append(merged[key].as_dict())
+    return by_kernel
+
+
+def waiter(prepared: Prepared, block: Dim3, warp: int, lanes: int, place: int) -> Waiter:
+    """Lanes of a warp at a line of the PTX, or at a site (STAND_AT_SITE)."""
+    return Waiter(block, warp, lanes, *_at(prepared, place))
 
 
 def _kernel(prepared: Prepared, entry: int, last: str) -> str:

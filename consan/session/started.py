@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from consan.checker.collected import LaunchedKernel, Stand
+from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
 from consan.checker.launch import Launch
 from consan.checker.patience import Patience
@@ -51,6 +51,7 @@ class Started:
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
     keep: bool = False  # its accesses to global memory are wanted
     proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
+    alone: bool = False  # nothing runs beside it: no host code or other launch writes what it reads
 
     @property
     def silent(self) -> bool:
@@ -104,12 +105,7 @@ class Started:
         told = np.zeros(len(checked.stands), records.dtype(records.STAND))
         for record, stand in zip(told, checked.stands, strict=True):
             record["valid"], record["module"], record["entry"] = 1, prepared.number, self.launched.entry
-            record["ctaid"], record["warp"] = _ctaid(stand, self.launched), stand.warp
+            record["ctaid"], record["warp"] = self.launched.ctaid(stand.cta), stand.warp
             record["lanes"], record["place"] = stand.lanes, stand.place
         modules: Mapping[int, Prepared] = {prepared.number: prepared}
         return stands(told, modules, entry).get(entry, [])
-
-
-def _ctaid(stand: Stand, launched: LaunchedKernel) -> tuple[int, int, int]:
-    x, y, _ = launched.grid
-    return stand.cta % x, stand.cta // x % y, stand.cta // (x * y)

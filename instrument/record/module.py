@@ -152,5 +152,6 @@ class Pass:
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
+            polls=frozenset(kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes),
             compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
         )

@@ -61,6 +61,7 @@ class Recorded:
     isa: bool = False  # checked by the strict reading of the ISA
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
+    polls: frozenset[str] = frozenset()  # functions with loops in which a thread may wait for another one's store
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed

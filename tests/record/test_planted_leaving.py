@@ -15,7 +15,7 @@ from consan.instrument.record import leaving, module
 
 # What is replaced by what in waiting.hpp, and a launch of leaving_support.py whose report tells.
 RULES = {
-    "who does not wait": ("        free_ = true;\n", "", "mixed", 300),
+    "who does not wait": ("        free_ |= !polls;\n", "", "mixed", 300),
     "a thread that goes on is no deadlock": ("return !free_ && !waiters_.empty();", "return !waiters_.empty();", "mixed", 300),
     "waiters are told": ("            findings_.add(each);\n", "", "mixed", 0),
     "one finding, the others are its waiters": ("&each == &waiters_.front() ? DEADLOCK : WAITER", "DEADLOCK", "mixed", 0),
@@ -24,7 +24,7 @@ RULES = {
     "how many wait": ("            ++each.threads;\n", "", "waits", 1),
     "which lanes wait": ("each.lanes |= found.lanes;", "(void)0;", "waits", 1),
     "where threads wait": ("stand(thread, AT_SITE | found.site);", "(void)0;", "mixed", 300),
-    "where threads have left": ("if (mark >= LEFT && mark < STOP) stand(thread, mark - LEFT);", "(void)mark;", "counts", 300),
+    "where threads have left": ("if (left) stand(thread, mark - LEFT);", "", "counts", 300),
 }  # fmt: skip
 QUICK: tuple[str, ...] = ()  # each compiles the checker
 

@@ -83,6 +83,15 @@ class Flags {
         return false;
     }
 
+    // A strong access as a poll; none if it is one of several words.
+    Stopped polled(u32 number) const {
+        const FlagAccess &read = all_[number];
+        if (read.parts != 1 || !read.observes) return {};
+        auto later = [&](const FlagAccess &each) { return each.writes && same_place(each, read) && each.rank > read.rank; };
+        bool latest = !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
+        return {read.address, (u64)read.old, read.bytes, read.site, Stopped::POLLS, latest};
+    }
+
   private:
     static constexpr u32 NEAR = 16;  // accesses between a store and a load
 

@@ -99,6 +99,14 @@ class Part {
         sides::add(grid_->outer, unit_, thread, log, parts());
     }
 
+    // The strong read behind which a thread's log ends, if it does.
+    Stopped polled(u32 thread, const Event &last) const {
+        if (!synced() || last.kind != PUBLISH || !(last.flags & READS)) return {};
+        return grid_->flags.polled(current_[thread]);
+    }
+
+    Stopped *stops() const { return grid_ && grid_->input.stops ? grid_->input.stops + (size_t)unit_ * grid_->threads : nullptr; }
+
     // Threads that wait no longer.
     std::vector<u32> awake() {
         std::vector<u32> found, left;

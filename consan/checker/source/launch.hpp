@@ -33,6 +33,7 @@ class LaunchReplay {
         Input made = input_.one;
         made.log = input_.units[unit].log, made.lines = input_.units[unit].lines;
         made.records = buffer_.data(), made.capacity = (u32)buffer_.size();
+        made.stands = input_.stands ? input_.stands + (size_t)unit * made.ctas * made.cta_threads : nullptr;
         return made;
     }
 

@@ -32,6 +32,7 @@ class LaneLog {
     }
 
     const Event &event() const { return *event_; }
+    bool has_event() const { return event_; }  // some event has come
     u32 address() const { return (event_->address_word < 0 ? 0 : word(event_->address_word)) + (u32)event_->offset; }
     u32 a() const { return (event_->a_word < 0 ? 0 : word(event_->a_word)) + (u32)event_->a; }
     u32 b() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }

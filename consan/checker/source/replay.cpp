@@ -28,7 +28,7 @@ class Replay {
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, input.isa != 0),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_), repeats_(input), ready_(shape_.warps(), 0) {
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, input.isa != 0, [this](const Access &word) { add(word, false); }), waiting_(input, shape_, findings_, part_.stops()), repeats_(input), ready_(shape_.warps(), 0) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         for (u32 thread = 0; thread < shape_.threads(); ++thread) {
             logs_.push_back(shape_.exists(thread) ? LaneLog(input, thread) : LaneLog());
@@ -559,7 +559,7 @@ class Replay {
             found.bytes = mbarrier ? 8 : 0;
         }
         if (waits) waiting_.at(thread, found, mbarrier);
-        else waiting_.elsewhere(thread, log.following());
+        else waiting_.elsewhere(thread, log.following(), stopped_[thread] && log.has_event() ? part_.polled(thread, log.event()) : Stopped{});
     }
 
     static constexpr u32 LOOK_EVERY = 4096;  // events

@@ -76,6 +76,14 @@ struct KeptAccess {
 };
 enum KeptFlag : u32 { KEPT_READS = 1, KEPT_WRITES = 2, KEPT_STRONG = 4, KEPT_HAS_VALUE = 8, KEPT_ASYNCHRONOUS = 16, KEPT_BEHIND = 32, KEPT_GIVES = 64, KEPT_TAKES = 128 };
 
+// How a thread stood that the host has stopped: it has exited, or waits for others, or leaves a loop whose last event is a strong read. An
+// address with its highest bit is one of shared memory.
+struct Stopped {
+    enum Kind : u32 { GONE = 0, WAITS, POLLS, FREE };
+    u64 address, value;
+    u32 bytes, site, kind, latest;  // latest: no strong access has written the bytes after the read
+};
+
 struct GridInput {
     Input one;  // what all units share
     const UnitLog *units;
@@ -84,6 +92,8 @@ struct GridInput {
     u32 most;  // accesses that are kept
     u32 kept_capacity;
     KeptAccess *kept;  // null: not wanted
+    u32 *stands;       // of a launch that the host has stopped, by thread; else null
+    Stopped *stops;
 };
 struct GridOutput {
     u32 status, records, of_units, stuck, contradictions, full, unknown, narrow;  // narrow: some scope excludes other CTAs

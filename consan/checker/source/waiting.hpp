@@ -4,7 +4,9 @@
 // waits too, nobody could go on: only threads of the CTA, or of its cluster, could have let them, and all that they did is in the logs.
 // A copy counts as complete where it is issued, so one that was still in flight is no excuse.
 //
-// Not claimed: where a thread left a loop, or waits at a warp-synchronous instruction.
+// A thread that left a loop behind a strong read polls, perhaps: the host decides, which knows the text and the memory (consan/checker/spins.py).
+//
+// Not claimed: where a thread left another loop, or waits at a warp-synchronous instruction.
 #pragma once
 
 #include <vector>
@@ -16,11 +18,14 @@ class Waiting {
   public:
     static constexpr u32 AT_SITE = 1u << 31, CLUSTER = 16;  // instrument/abi/sizes.py: STAND_AT_SITE, CLUSTER_BARRIER
 
-    Waiting(const Input &input, const Shape &shape, Findings &findings) : stands_(input.stands), shape_(shape), findings_(findings) {}
+    // `stops`: of the unit's threads, or null.
+    Waiting(const Input &input, const Shape &shape, Findings &findings, Stopped *stops)
+        : stands_(input.stands), stops_(stops), shape_(shape), findings_(findings) {}
 
     // A thread waits at an event: the barrier's finding with its counts.
     void at(u32 thread, Record found, bool mbarrier) {
         stand(thread, AT_SITE | found.site);
+        note(thread, {0, 0, 0, found.site, Stopped::WAITS, 0});
         found.thread = thread;
         found.threads = 1;
         found.lanes = 1u << thread % LANES;
@@ -34,10 +39,12 @@ class Waiting {
         waiters_.push_back(found);
     }
 
-    // A thread stands elsewhere: at a line of the PTX, if it has left there.
-    void elsewhere(u32 thread, u32 mark) {
-        free_ = true;
-        if (mark >= LEFT && mark < STOP) stand(thread, mark - LEFT);
+    // A thread stands elsewhere: at a line of the PTX, if it has left there. `last`: the strong read that it polls, perhaps.
+    void elsewhere(u32 thread, u32 mark, const Stopped &last) {
+        bool left = mark >= LEFT && mark < STOP, polls = left && last.kind == Stopped::POLLS;
+        free_ |= !polls;
+        note(thread, polls ? last : Stopped{0, 0, 0, 0, Stopped::FREE, 0});
+        if (left) stand(thread, mark - LEFT);
     }
 
     // Reports the deadlock that is proven.
@@ -57,7 +64,12 @@ class Waiting {
         if (stands_ && shape_.exists(thread)) stands_[thread] = place;
     }
 
+    void note(u32 thread, const Stopped &stop) {
+        if (stops_ && shape_.exists(thread)) stops_[thread] = stop;
+    }
+
     u32 *stands_;
+    Stopped *stops_;
     const Shape &shape_;
     Findings &findings_;
     std::vector<Record> waiters_;  // the first thread of each place and barrier, with the number of all

@@ -3,14 +3,15 @@
 While no memory changes, a round of such a loop is as good as any other: each passes all branches that leave the loop, and what they depend
 on is read anew in each round, or is not written in the loop. It changes no memory, and its other branches stay inside.
 
-Not such a loop: one with a time limit (a way out that depends on a clock), with atomics, collectives, stores, or calls but those of hooks.
+Not such a loop: one with a time limit (a way out that depends on a clock), with collectives, stores, or calls but those of hooks; or with
+atomics, but for one that is known to have left memory as it was (`held_at`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 
-from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa import family_of, flow_of, lookup
 from consan.instrument.isa.families import FENCES
 from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
@@ -42,6 +43,38 @@ class PatientLoops:
             self._known[node] = bool(body) and self._is_entered_at(node, body) and self._waits(body)
         return self._known[node] and self._graph.nodes[node].steps[0].instruction.start == start
 
+    def held_at(self, head: Instruction, read: Instruction) -> bool:
+        """Whether a thread that has come from `read` to the loop's first instruction stays for ever, if memory keeps what it has read.
+
+        Each way from the head to one out of the loop passes the read: so the last round has tested what was read. And no way around
+        the loop leads back to its head without an access or a barrier, which the thread's log would have.
+        """
+        top, inner = self._nodes[head.start], self._nodes[read.start]
+        body = self._body_of(top)
+        if self._graph.nodes[top].steps[0].instruction is not head or inner not in body:
+            return False
+        if not self._is_entered_at(top, body) or not self._waits(body, read):
+            return False
+        leaving = {node for node in body if not body.issuperset(self._graph.nodes[node].successors)}
+        if top != inner and leaving & self._from({top}, body - {inner}):
+            return False
+        outside = {each for node in leaving for each in self._graph.nodes[node].successors} - body
+        silent = {number for number in range(len(self._graph.nodes)) if number == top or (number not in body and self._is_silent(number))}
+        return top not in self._from(outside & silent, silent)
+
+    def _from(self, starts: set[int], within: Collection[int]) -> set[int]:
+        """The nodes that paths from some nodes come to, which stay within others."""
+        pending, seen = list(starts), set[int]()
+        while pending:
+            node = pending.pop()
+            if node in within and node not in seen:
+                seen.add(node)
+                pending += self._graph.nodes[node].successors
+        return seen
+
+    def _is_silent(self, node: int) -> bool:
+        return all(_is_quiet(step.instruction) and family_of(step.instruction) != "load" for step in self._graph.nodes[node].steps)
+
     def _body_of(self, head: int) -> frozenset[int]:
         """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
         tails = [tail for tail in self._before[head] if tail >= head]
@@ -59,9 +92,9 @@ class PatientLoops:
     def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:
         return all(before in body for node in body - {head} for before in self._before[node])
 
-    def _waits(self, body: frozenset[int]) -> bool:
+    def _waits(self, body: frozenset[int], read: Instruction | None = None) -> bool:
         inside = [step.instruction for node in body for step in self._graph.nodes[node].steps]
-        if not all(map(_is_quiet, inside)):
+        if not all(each is read or _is_quiet(each) for each in inside):
             return False
         steady = steady_registers(inside)
         leaving = [node for node in body if not body.issuperset(self._graph.nodes[node].successors)]

@@ -1,0 +1,69 @@
+"""Threads of a stopped launch that go round loops which only read memory, and whether all threads of the launch wait (R-M7).
+
+The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
+(source/waiting.hpp). Whether such a loop ends by itself is in the text (instrument/passes/spins.py), and whether the memory still has the
+value is the host's to read (session/hangs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.collected import Collected, Stand
+from consan.checker.grid import GridChecked, StoppedKind
+from consan.checker.replay import History
+
+_SHARED = 1 << 63
+_OFFSET = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Polling:
+    """Lanes of a warp that have read the same from the same bytes, and where they left the loop."""
+
+    stand: Stand  # its place is a line of the PTX
+    site: int  # of the read
+    address: int  # of shared memory: an offset
+    nbytes: int
+    value: int
+    shared: bool
+    latest: bool  # no strong access has written the bytes after the read
+
+
+@dataclass(frozen=True)
+class Standing:
+    """How the threads of a stopped launch stood. `waits`: none of them is known to go on. `polls`: those of them that poll."""
+
+    stands: tuple[Stand, ...] = ()
+    waits: bool = False
+    polls: tuple[Polling, ...] = ()
+
+
+def standing(done: Sequence[GridChecked], collected: Collected, history: History) -> Standing:
+    """From the replays of a launch in both orders. `history`: of any of its units."""
+    first = done[0]
+    if first.stands is None or first.stops is None:
+        return Standing()
+    kinds = [each.stops["kind"] for each in done if each.stops is not None]
+    free = any((each == StoppedKind.FREE).any() for each in kinds) or any(each.contradictions for each in done)
+    waits = bool(kinds[0].any()) and not free
+    places = tuple(stand for unit, own in enumerate(first.stands) for stand in collected.stands(unit, own, history))
+    polls = _polls(first.stands, first.stops, collected, history) if waits else ()
+    return Standing(places, waits, tuple(polls))
+
+
+def _polls(stands: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collected: Collected, history: History) -> Iterable[Polling]:
+    """The polls of each warp: lanes that read the same are one."""
+    for unit, own in enumerate(stops):
+        polling = own["kind"] == StoppedKind.POLLS
+        for one in np.unique(own[polling]):
+            for stand in collected.stands(unit, np.where(polling & (own == one), stands[unit], 0), history):
+                shared, address = bool(int(one["address"]) & _SHARED), int(one["address"])
+                yield Polling(
+                    stand, int(one["site"]), (address & _OFFSET) - history.window if shared else address,
+                    int(one["bytes"]), int(one["value"]), shared, bool(one["latest"]),
+                )  # fmt: skip
