@@ -136,7 +136,10 @@ class RanTest:
 
 @dataclass(frozen=True)
 class FixStep:
-    """One step of a verified fix: an instruction, and where. `at`: what stands there, such as "the read"; empty: the whole line."""
+    """One step of a verified fix: an instruction, and where. `at`: what stands there, such as "the read"; empty: the whole line.
+
+    `own_line`: in the kernel itself, of what is moved, altered or left out; 0 if that is in another file.
+    """
 
     action: str  # "add", "move", "alter", "leave-out"
     instruction: str
@@ -146,6 +149,7 @@ class FixStep:
     line: int = 0
     ptx_line: int = 0
     spelling: str = ""  # of the instruction, in the user's framework
+    own_line: int = 0
 
 
 @dataclass(frozen=True)

@@ -1,48 +1,11 @@
-"""Verified fixes as a change of the CUDA source, where they add instructions before or after whole lines; and as a change of the PTX."""
+"""Verified fixes as a change of the PTX, and differences of texts."""
 
 from __future__ import annotations
 
 import difflib
-import os
-import re
 from collections.abc import Iterable
-from typing import Final
 
-from consan.reports.model import FixStep, VerifiedFix
-
-_OPERAND: Final = re.compile(r" at | of |\[")  # that only the PTX names
-_CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence)\(\)$")
-
-
-def statement(step: FixStep) -> str:
-    """The instruction as a statement of CUDA C++."""
-    if _CALL.match(step.spelling):
-        return f"{step.spelling};"
-    return f'asm volatile("{step.instruction};" ::: "memory");'
-
-
-def is_patch(fix: VerifiedFix, file: str) -> bool:
-    """Whether a fix can be written as new lines of a file. Steps at an mbarrier cannot; a check of the new text tells whether others do."""
-    path = os.path.realpath(file)
-    return all(
-        step.action == "add" and step.line and os.path.realpath(step.file) == path and not _OPERAND.search(step.instruction)
-        for step in fix.steps
-    )
-
-
-def patched(source: str, fixes: Iterable[VerifiedFix]) -> str:
-    """The source with new lines. Fixes that are equal count once."""
-    lines = source.splitlines()
-    wanted = dict.fromkeys(step for fix in fixes for step in fix.steps)
-    for step in sorted(wanted, key=lambda step: -step.line):  # from the end, so that numbers stay true; sorting keeps the order of steps
-        if not 1 <= step.line <= len(lines):
-            continue
-        indent = lines[step.line - 1][: len(lines[step.line - 1]) - len(lines[step.line - 1].lstrip())]
-        same = [each for each in wanted if (each.line, each.where) == (step.line, step.where)]
-        at = step.line - (step.where == "before")
-        if step is same[0]:
-            lines[at:at] = [indent + statement(each) for each in same]
-    return "\n".join(lines) + "\n"
+from consan.reports.model import VerifiedFix
 
 
 def fixed(ptx: str, fixes: Iterable[VerifiedFix]) -> str:

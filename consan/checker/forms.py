@@ -35,6 +35,7 @@ class RepairStep:
     where: str  # "before" or "after" the statement; "at" it
     site: int  # a site of the statement
     whole: bool = False  # its whole line is meant
+    own: int = 0  # a site of what is moved
 
 
 @dataclass(frozen=True)
@@ -186,7 +187,7 @@ class Forms:
                 change = self.places.moved(spots, neighbour, after=after)
                 target = next((spot for spot in change if spot not in spots), None)
                 if target is not None:
-                    step = RepairStep("move", self.opcode(event), "after" if after else "before", self.places[target].site)
+                    step = RepairStep("move", self.opcode(event), "after" if after else "before", self.places[target].site, own=event.site)
                     yield Repair((step,), change)
 
     def moved_across(self, kind: Event, over: tuple[Event, ...] = (Event.BARRIER,)) -> Iterator[Repair]:

@@ -161,12 +161,13 @@ class PathForms:
         for statement, choose in itertools.product(named, (_behind, _itself)) if self.kind in _OF_ORDER else ():
             steps: dict[object, RepairStep] = {}
             edits: list[Edit] = []
-            for function, barrier in (own for own in barriers if self._statement(*own) == statement):
+            for function, barrier in (each for each in barriers if self._statement(*each) == statement):
                 around = _branches_around(function, barrier)
                 each = choose(function, around[-1]) if around else None
                 if each is not None:
                     site = self._site(function, each)
-                    steps.setdefault(line_of(self.places.sites[site]), RepairStep("move", barrier.opcode, "before", site))
+                    own = self._site(function, barrier)
+                    steps.setdefault(line_of(self.places.sites[site]), RepairStep("move", barrier.opcode, "before", site, own=own))
                     text = f"{barrier.opcode} {barrier.operands[0].text}; "
                     edits += [(each.start, each.start, text), (barrier.start, barrier.end, "")]
             if edits:
@@ -185,7 +186,7 @@ class PathForms:
             for each in dict.fromkeys((*barriers, *(_condition_of(function, branch) for branch in reversed(branches)))):
                 code = _with_operands(function, arrival, each.start) if each.start < arrival.start else ""
                 if code:
-                    step = RepairStep("move", arrival.opcode, "before", self._site(function, each))
+                    step = RepairStep("move", arrival.opcode, "before", self._site(function, each), own=self._site(function, arrival))
                     yield TextRepair((step,), ((each.start, each.start, code), (arrival.start, arrival.end, "")))
 
     # -- loops, and CTAs ---------------------------------------------------------------------------------------------------

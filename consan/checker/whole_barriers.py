@@ -64,12 +64,17 @@ def own_barriers(change: Change, places: EventPlaces, block: tuple[int, int, int
 
 def own_barriers_in_text(edits: Iterable[tuple[int, int, str]], ptx: str, block: tuple[int, int, int]) -> tuple[tuple[int, int, str], ...]:
     """The same for edits of a text. A barrier that replaces one keeps its number."""
-    numbers, count = _free({int(number) for number in _NAMED.findall(ptx)}), _threads(block)
+    barriers = barriers_for(ptx, block)
 
     def numbered(start: int, end: int, text: str) -> str:
-        return _ADDED.sub(lambda _: f"bar.sync {next(numbers) if start == end else 0}, {count};", text)
+        return _ADDED.sub(lambda _: f"{next(barriers) if start == end else f'bar.sync 0, {_threads(block)}'};", text)
 
     return tuple((start, end, numbered(start, end, text)) for start, end, text in edits)
+
+
+def barriers_for(ptx: str, block: tuple[int, int, int]) -> Iterator[str]:
+    """Barriers of all threads that a kernel does not use."""
+    return (f"bar.sync {number}, {_threads(block)}" for number in _free({int(number) for number in _NAMED.findall(ptx)}))
 
 
 def _own(event: TemplateEvent) -> tuple[int, ...]:

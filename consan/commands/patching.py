@@ -1,7 +1,7 @@
 """`consan check`: fixes that runs of the changed kernel confirm, and `--patch`.
 
-A patch is one of the CUDA source if new lines of it are all verified fixes, which a check of the patched kernel tells; else one of the PTX,
-and the PTX itself is written beside it.
+A patch is one of the CUDA source if lines and numbers of it can be all verified fixes and a check of the patched kernel finds nothing; else
+one of the PTX, and the PTX itself is written beside it.
 """
 
 from __future__ import annotations
@@ -19,10 +19,12 @@ from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
 from consan.reports.model import CLEAN, Report, VerifiedFix, plural
-from consan.reports.patches import diff, fixed, is_patch, patched
+from consan.reports.patches import diff, fixed
+from consan.reports.source_patches import patched
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
+    from consan.session.reruns import CudaSource
 
 _SHORTEST = 1e-3  # seconds of a time limit
 
@@ -41,12 +43,23 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
         left = None if args.timeout is None else max(requested.ends - time.monotonic(), _SHORTEST)
         return requested.again(argparse.Namespace(**(vars(args) | {"timeout": left})), ptx, seed)
 
-    search = Reruns(requested.module, run, requested.block, requested.cluster, requested.ends, longest=LONGEST - requested.searched)
+    search = Reruns(
+        requested.module, run, requested.block, requested.cluster, requested.ends, longest=LONGEST - requested.searched,
+        source=_source(requested, args),
+    )  # fmt: skip
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
             return _told(search.confirmed(report), search.tried)
     except KeyboardInterrupt:  # without those of the runs
         return report
+
+
+def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource | None:
+    from consan.session.reruns import CudaSource
+
+    if not is_cuda(args.file):
+        return None
+    return CudaSource(args.file, read_file(args.file), lambda text: compile_text(text, args, requested.arch))
 
 
 def _told(report: Report, tried: int = 0) -> Report:
@@ -86,10 +99,10 @@ class _Patch:
 
 
 def _patches(requested: RequestedLaunch, args: argparse.Namespace, fixes: list[VerifiedFix]) -> Iterator[_Patch]:
-    """One of the source, if new lines of it may be the fixes; one of the PTX."""
-    if fixes and is_cuda(args.file) and all(is_patch(fix, args.file) for fix in fixes):
-        source = read_file(args.file)
-        yield _Patch(args.file, source, patched(source, fixes))
+    """One of the source, if whole lines and numbers of it may be the fixes; one of the PTX."""
+    source = read_file(args.file) if fixes and is_cuda(args.file) else ""
+    if text := patched(source, fixes, args.file) if source else "":
+        yield _Patch(args.file, source, text)
     if requested.module is not None and any(fix.edits for fix in fixes):
         ptx = requested.module.text
         yield _Patch(str(Path(args.file).with_suffix(".ptx")), ptx, fixed(ptx, fixes))

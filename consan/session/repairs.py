@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consan.checker.changes import EventPlaces
 from consan.checker.collected import LaunchedKernel
@@ -96,15 +96,21 @@ def told(
     steps: Iterable[RepairStep], sites: Mapping[int, Site], framework: str, edits: tuple[Edit, ...], left: int = 0
 ) -> model.VerifiedFix:
     """A fix as the report has it."""
-    return model.VerifiedFix(tuple(_step(step, sites[step.site], framework) for step in steps), left, edits)
+    return model.VerifiedFix(tuple(_step(step, sites, framework) for step in steps), left, edits)
 
 
-def _step(step: RepairStep, site: Site, framework: str) -> model.FixStep:
+def _step(step: RepairStep, sites: Mapping[int, Site], framework: str) -> model.FixStep:
+    site = sites[step.site]
     at = "" if step.whole else f"the {site.access if site.access in ('read', 'write') else site.opcode}"
-    place = located(site)
+    place, own = located(site), _outermost(sites[step.own or step.site])
     if step.whole and site.inlined:
         place |= {"file": site.inlined[-1].file, "line": site.inlined[-1].line}
     return model.FixStep(
         step.action, step.instruction, step.where, at, str(place["file"]), int(place["line"]), site.ptx_line,
-        spelling(framework, step.instruction),
+        spelling(framework, step.instruction), own.line if step.action != "add" and own.file == place["file"] else 0,
     )  # fmt: skip
+
+
+def _outermost(site: Site) -> Any:
+    """The place in the kernel itself: of a call of what was inlined."""
+    return site.inlined[-1] if site.inlined else site

@@ -2,8 +2,9 @@
 took called hooks, did not end, left its path, or could have gone another way.
 
 A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, or three of a large kernel. It counts if no run
-has an error or a warning, and all leave the same results. What removes a finding and leaves others is kept, and repairs of the others
-are tried together with it. Findings are compared by their places in the source, which edits do not move.
+has an error or a warning, and all leave the same results. What the finding's fix names is also tried as new lines of the CUDA source.
+What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
+places in the source, which edits do not move.
 
 The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in time, so that a user does not wait for a
 fix that does not exist.
@@ -14,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import os
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -27,13 +29,14 @@ from consan.checker.repairs import Repairs
 from consan.checker.text_paths import TextRepair
 from consan.checker.text_places import TextPlaces
 from consan.checker.text_repairs import TextRepairs
-from consan.checker.whole_barriers import own_barriers_in_text
+from consan.checker.whole_barriers import barriers_for, own_barriers_in_text
 from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
-from consan.reports.model import Finding, Report, VerifiedFix
+from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
+from consan.reports.source_patches import between, patched
 from consan.reports.verified import is_beside, names, with_fix
 from consan.session.repairs import told
 
@@ -42,6 +45,7 @@ FEWEST_SCHEDULES: Final = 3  # of a large kernel
 MOST_REPAIRS: Final = 40  # that are run for a report
 MORE_REPAIRS: Final = 6  # once one removes the finding and leaves others
 MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
+MOST_PIECES: Final = 2  # that are tried as lines of the source
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
@@ -64,9 +68,21 @@ class Ran:
 Run = Callable[[str, int], Ran]  # of PTX, under a schedule
 
 
+@dataclass(frozen=True)
+class CudaSource:
+    """A kernel's file, its text, and what makes PTX of another text in its place."""
+
+    file: str
+    text: str
+    compiled: Callable[[str], str]
+
+
 @dataclass
 class Reruns:
-    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner."""
+    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner.
+
+    `source`: if the kernel was compiled from one.
+    """
 
     module: Module
     run: Run
@@ -75,6 +91,7 @@ class Reruns:
     ends: float = math.inf
     clock: Callable[[], float] = time.monotonic
     longest: float = LONGEST
+    source: CudaSource | None = None
     tried: int = 0  # repairs
     _characters: int = 0
     _executed: int = 0
@@ -114,11 +131,23 @@ class Reruns:
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
         listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
         named = [fix for fix in listed if names(finding.fix, fix)]
-        seen: set[tuple[Edit, ...]] = set()
-        for fix in (*replayed, *named, *listed):
-            if fix.edits not in seen and _are_apart(base.edits, fix.edits):
-                seen.add(fix.edits)
+        lines = self._lines(finding, listed) if self.source and not base.steps else ()
+        seen: set[object] = set()
+        for fix in itertools.chain(replayed, named, lines, listed):
+            if (key := fix.edits or fix.steps) not in seen and _are_apart(base.edits, fix.edits):
+                seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
+
+    def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
+        """What the finding's fix names, as new lines of the source: an optimiser may have merged the branches between which it belongs."""
+        assert self.source is not None
+        added = (fix.steps for fix in listed if all(_is_named(step, finding) for step in fix.steps))
+        words = (tuple(dict.fromkeys((step.instruction, step.spelling) for step in steps)) for steps in added)
+        pieces = list(dict.fromkeys(words))[:MOST_PIECES]
+        own = [access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(self.source.file)]
+        for line, piece in itertools.product(between(self.source.text, own), pieces):
+            steps = (FixStep("add", word, "after", "", self.source.file, line, 0, spelled) for word, spelled in piece)
+            yield VerifiedFix(tuple(steps))
 
     @property
     def _spent(self) -> bool:
@@ -126,8 +155,10 @@ class Reruns:
 
     def _left(self, fix: VerifiedFix, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
         """The findings that the changed kernel still has; None if it is no repair. One that leaves none holds in all schedules."""
+        ptx = self._text_with(fix)
+        if not ptx:
+            return None
         self.tried += 1
-        ptx = fixed(self.module.text, [self._for_all(fix)])
         results: set[bytes] = set()
         begin = self._executed
         for seed in range(SCHEDULES):
@@ -138,7 +169,7 @@ class Reruns:
                 return None
             left = frozenset(_name(each) for each in ran.report.findings if each.severity != "note")
             results.add(ran.results)
-            if _name(finding) in left or not left <= found or (left and seed) or len(results) > 1:
+            if _name(finding) in left or not left <= found or (left and (seed or not fix.edits)) or len(results) > 1:
                 return None
             if left:
                 return left
@@ -156,9 +187,20 @@ class Reruns:
         self._executed += ran.executed
         return ran
 
-    def _for_all(self, fix: VerifiedFix) -> VerifiedFix:
-        """With barriers that all threads of the CTA have to pass: one that some do not reach must not pass because they exit."""
-        return replace(fix, edits=own_barriers_in_text(fix.edits, self.module.text, self.block))
+    def _text_with(self, fix: VerifiedFix) -> str:
+        """The PTX of the changed kernel, with barriers that all threads of the CTA have to pass: one that some do not reach must not pass
+        because they exit. Empty if there is none.
+        """
+        text, block = self.module.text, self.block
+        if fix.edits:
+            return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
+        source, barriers = self.source, barriers_for(text, block)
+        steps = (replace(step, instruction=next(barriers), spelling="") if _is_barrier(step) else step for step in fix.steps)
+        changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
+        try:
+            return source.compiled(changed) if source and changed else ""
+        except ConsanError:
+            return ""
 
     def _is_large(self, ptx: str, executed: int) -> bool:
         """Whether one repair in all schedules is more work than is allowed. `executed`: in the fewest schedules."""
@@ -181,6 +223,14 @@ class Reruns:
         for repair in repairs:
             with contextlib.suppress(Impossible):
                 yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
+
+
+def _is_named(step: FixStep, finding: Finding) -> bool:
+    return step.action == "add" and any(word and word in finding.fix for word in (step.instruction, step.spelling))
+
+
+def _is_barrier(step: FixStep) -> bool:
+    return step.instruction == "bar.sync 0"
 
 
 def _are_apart(one: Iterable[Edit], other: Iterable[Edit]) -> bool:

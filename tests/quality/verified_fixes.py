@@ -23,7 +23,8 @@ from oracle_run import oracle  # noqa: E402
 from test_twins_oracle import NOT_SEEN  # noqa: E402
 
 import consan  # noqa: E402
-from consan.reports.patches import fixed, is_patch, patched  # noqa: E402
+from consan.reports.patches import fixed  # noqa: E402
+from consan.reports.source_patches import patched  # noqa: E402
 from consan.session.repairs import Fixes  # noqa: E402
 from consan.session.reruns import Ran, Reruns  # noqa: E402
 
@@ -58,12 +59,12 @@ def _group(report: Any) -> str:
 def _patched(path: Path, spec: twin_file.KernelFile, report: Any) -> str:
     """What the kernel with its fixes does: written into the source where they are whole lines, else into the PTX."""
     fixes = [finding.verified for finding in report.findings]
-    if not all(is_patch(fix, str(path)) for fix in fixes):
+    source = patched(path.read_text(), fixes, str(path))
+    if not source:
         return _edited(path, spec, fixes)
     with tempfile.TemporaryDirectory(dir=path.parent) as folder:
         copy = Path(folder) / path.name
-        text = patched(path.read_text(), fixes).replace('#include "../', '#include "../../')
-        copy.write_text(text)
+        copy.write_text(source.replace('#include "../', '#include "../../'))
         return f"source: {_verdicts(path, consan.Kernel(copy, entry='kernel', arch=spec.arch, defines={'RACY': 1}), spec)}"
 
 

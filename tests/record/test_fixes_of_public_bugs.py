@@ -44,6 +44,14 @@ RUNNING = """extern "C" __global__ void k(const float* x, float* mean, int n) {
     mean[c] = 0.9f * mean[c] + 0.1f * s;
 }
 """
+IN_SOME_WARPS = """extern "C" __global__ void k(const float* x, float* y, int n) {
+    __shared__ float b[64];
+    int t = threadIdx.x;
+    if (t >= 64) return;
+    b[t] = x[t];
+    y[t] = b[63 - t];
+}
+"""
 HELPERS = """__device__ void st(float* a, float v) { *a = v; }
 __device__ float ld(const float* a) { return *a; }
 extern "C" __global__ void k(const float* in, float* out, int n) {
@@ -68,7 +76,10 @@ CASES = {
         PARTIAL, "move the one that only some warps call out of its branch", "with bar.sync moved before", "no fix",
     ),
     "one thread writes, the others read": (
-        ONE_BRANCH, "after the write at k.cu:6 and before the read at k.cu:8", "no fix was verified", "iteration",
+        ONE_BRANCH, "fix: put bar.sync 0 (__syncthreads()) after k.cu:6", "(__syncthreads()) after k.cu:6 nothing is found", "no fix",
+    ),
+    "a line that some warps do not pass": (
+        IN_SOME_WARPS, "after the write at k.cu:5 and before the read at k.cu:6", "no fix was verified", "verified:",
     ),
     "an update that no atomic operation is": (
         RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",
