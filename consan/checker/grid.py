@@ -53,7 +53,9 @@ class _Output(ctypes.Structure):
     )
 
 
-STOPPED = np.dtype([("address", "<u8"), ("value", "<u8"), *((name, "<u4") for name in ("bytes", "site", "kind", "latest"))])
+STOPPED = np.dtype(
+    [*((name, "<u8") for name in ("address", "low", "high")), *((name, "<u4") for name in ("bytes", "site", "kind", "latest"))]
+)
 """How a thread stood that the host has stopped (`Stopped` of types.hpp)."""
 
 

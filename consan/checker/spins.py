@@ -65,5 +65,5 @@ def _polls(stands: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collecte
                 shared, address = bool(int(one["address"]) & _SHARED), int(one["address"])
                 yield Polling(
                     stand, int(one["site"]), (address & _OFFSET) - history.window if shared else address,
-                    int(one["bytes"]), int(one["value"]), shared, bool(one["latest"]),
+                    int(one["bytes"]), int(one["high"]) << 64 | int(one["low"]), shared, bool(one["latest"]),
                 )  # fmt: skip

@@ -4,7 +4,7 @@ The checker has found that no thread of the launch is known to go on: each has e
 left a loop behind a read (consan/checker/spins.py). A loop never ends if only memory can end it (PatientLoops), and nobody is left who
 could write that: the launch runs alone, and the memory still has the value that was read.
 
-Not claimed: polls of launches beside which the host or another launch may write, of vectors, and of loops that read several words.
+Not claimed: polls of launches beside which the host or another launch may write, and of loops with several reads.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from consan.backends.base import DeviceLost
 from consan.session import endings
 from consan.session.device import Device
 from consan.session.sent import Sent, StreamKey
-from consan.session.watch import LEAVING, SessionWatch
+from consan.session.watch import SessionWatch
 
 LOOK_EVERY: Final = 0.25  # seconds between two looks
 
@@ -71,7 +71,7 @@ class Overdue:
         elif sent.stopped_at is None and now > sent.running_since + limit:
             sent.started.stopped, sent.stopped_at = endings.over_time(limit), now
             sent.memory.stop()
-        elif sent.stopped_at is not None and now > sent.stopped_at + max(LEAVING, limit):
+        elif sent.stopped_at is not None and now > sent.stopped_at + self.watch.patience_of(limit):
             self.watch.reasons[f"{sent.entry} did not react to the request to stop; the device was left to it"] = None
             sent.memory.hangs = sent.hangs = self.device.lost = True
             self.left(sent)

@@ -54,6 +54,10 @@ class SessionWatch:
             return self._timeout
         return LONGEST_ONCE if recorded.restore is None else LONGEST
 
+    def patience_of(self, limit: float) -> float:
+        """The seconds that a kernel has to exit, once its time is over: as many again, unless the user has named the limit."""
+        return max(LEAVING, limit) if self._timeout is None else LEAVING
+
     @contextlib.contextmanager
     def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
         """Put a launch that ends early into the report, even if the program continues after the error.
@@ -113,7 +117,7 @@ class SessionWatch:
         assert limit is not None
         if self.recorded is None:
             self.endings["timeout"] = None
-        self._end_running(entry, endings.over_time(limit), limit, threads)
+        self._end_running(entry, endings.over_time(limit), self.patience_of(limit), threads)
 
     def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
         """Stop the launches that still run, and give the report the reason and the places.

@@ -50,6 +50,13 @@ extern "C" __global__ void in_shared_memory(unsigned* out) {
     else { ready = 0; while (ready == 0) __nanosleep(10); }
     ((volatile unsigned*)out)[blockIdx.x] = 1;
 }
+// Two words are read at once.
+extern "C" __global__ void words(unsigned* out) {
+    unsigned x, y;
+    do asm volatile("ld.volatile.global.v2.u32 {%0, %1}, [%2];" : "=r"(x), "=r"(y) : "l"(out + 64));
+    while (y != 1);
+    asm volatile("st.volatile.global.v2.u32 [%0], {%1, %1};" :: "l"(out + 66), "r"(x));
+}
 // Not proven: the loop counts, and would end.
 extern "C" __global__ void tries(unsigned* out) {
     volatile unsigned* flag = out + 64;
@@ -92,7 +99,7 @@ def _launched(entry: str, *, alone: bool = True, **options: Any) -> tuple[consan
     return session.report(), backend.launches
 
 
-@pytest.mark.parametrize("entry", ["flag", "lock", "beside_a_barrier", "in_shared_memory"])
+@pytest.mark.parametrize("entry", ["flag", "lock", "beside_a_barrier", "in_shared_memory", "words"])
 def test_a_poll_that_nobody_ends(entry: str) -> None:
     report, launches = _launched(entry)
     assert (report.verdict, report.incomplete, launches) == ("violations", (), 1)

@@ -83,13 +83,20 @@ class Flags {
         return false;
     }
 
-    // A strong access as a poll; none if it is one of several words.
+    // A strong access of up to 16 bytes as a poll.
     Stopped polled(u32 number) const {
-        const FlagAccess &read = all_[number];
-        if (read.parts != 1 || !read.observes) return {};
-        auto later = [&](const FlagAccess &each) { return each.writes && same_place(each, read) && each.rank > read.rank; };
-        bool latest = !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
-        return {read.address, (u64)read.old, read.bytes, read.site, Stopped::POLLS, latest};
+        const FlagAccess &first = all_[number];
+        u32 bytes = first.parts * first.bytes;
+        if (bytes > sizeof(Value) || !first.observes) return {};
+        Value value = 0;
+        bool latest = true;
+        for (u32 part = 0; part < first.parts; ++part) {
+            const FlagAccess &read = all_[number + part];
+            value |= (Value)read.old << 8 * part * first.bytes;
+            auto later = [&](const FlagAccess &each) { return each.writes && same_place(each, read) && each.rank > read.rank; };
+            latest &= !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
+        }
+        return {first.address, (u64)value, (u64)(value >> 64), bytes, first.site, Stopped::POLLS, latest};
     }
 
   private:

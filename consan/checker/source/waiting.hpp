@@ -25,7 +25,7 @@ class Waiting {
     // A thread waits at an event: the barrier's finding with its counts.
     void at(u32 thread, Record found, bool mbarrier) {
         stand(thread, AT_SITE | found.site);
-        note(thread, {0, 0, 0, found.site, Stopped::WAITS, 0});
+        note(thread, {0, 0, 0, 0, found.site, Stopped::WAITS, 0});
         found.thread = thread;
         found.threads = 1;
         found.lanes = 1u << thread % LANES;
@@ -43,7 +43,7 @@ class Waiting {
     void elsewhere(u32 thread, u32 mark, const Stopped &last) {
         bool left = mark >= LEFT && mark < STOP, polls = left && last.kind == Stopped::POLLS;
         free_ |= !polls;
-        note(thread, polls ? last : Stopped{0, 0, 0, 0, Stopped::FREE, 0});
+        note(thread, polls ? last : Stopped{0, 0, 0, 0, 0, Stopped::FREE, 0});
         if (left) stand(thread, mark - LEFT);
     }
 
