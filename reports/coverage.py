@@ -1,12 +1,10 @@
 """What was checked of each kernel, and what that means for the verdict.
 
 `rows` is the coverage: for each kernel that ran, and each area that may be missing, its state. An area in scope that was checked in no
-launch of a kernel (`NOT_CHECKED`) is a gap: the verdict is `incomplete`. A share of the launches (`SAMPLED`) is no gap, and neither
-is what the user's options leave out.
+launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verdict is `incomplete`. A share of the launches of each shape
+(`SAMPLED`) is no gap, and neither is what the user's options leave out.
 
 `not_checked` words the areas that are missing from `checked`. A sentence begins with the area's name, so that programs can test for it.
-
-Not handled: the shapes of a kernel's launches, of which some may not have been checked.
 """
 
 from __future__ import annotations
@@ -23,11 +21,15 @@ GLOBAL_MEMORY: Final = "global-memory"
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
 EXCLUDED: Final = "excluded by the user"
 NOT_CHECKED: Final = "not checked"
+SHOWN: Final = 3  # shapes in a sentence
 
 
 @dataclass(frozen=True)
 class Coverage:
-    """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all."""
+    """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all.
+
+    `missed`: shapes of launches of which none was checked.
+    """
 
     kernel: str
     area: str
@@ -35,6 +37,7 @@ class Coverage:
     checked: int
     launches: int
     why: tuple[str, ...] = ()
+    missed: tuple[str, ...] = ()
 
 
 def rows(report: Report) -> tuple[Coverage, ...]:
@@ -54,6 +57,11 @@ def gaps(report: Report) -> tuple[str, ...]:
 
 def _gap(row: Coverage) -> Iterator[str]:
     what = f"global memory was not checked in full in {row.kernel}"
+    if row.checked and row.missed:
+        more = f" and {len(row.missed) - SHOWN} more" if len(row.missed) > SHOWN else ""
+        shapes = f"{plural(len(row.missed), 'shape')} ({', '.join(row.missed[:SHOWN])}{more})"
+        yield f"{what}: none of the launches of {shapes} was looked at: {'; '.join(row.why)}".rstrip(": ")
+        return
     yield from (f"{what}: {why}" for why in row.why)
     if not row.why:
         yield f"{what}: called hooks do not look for races there"
@@ -61,7 +69,8 @@ def _gap(row: Coverage) -> Iterator[str]:
 
 def coverage_of(kernel: KernelSummary) -> Coverage:
     """The coverage of one summary."""
-    return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), kernel.global_checked, kernel.launches, kernel.global_gaps)
+    counts = kernel.global_checked, kernel.launches
+    return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed)
 
 
 def _state(kernel: KernelSummary) -> str:
@@ -70,7 +79,7 @@ def _state(kernel: KernelSummary) -> str:
     states = {
         EXCLUDED: GLOBAL_MEMORY in kernel.excluded,
         CHECKED: not any(_writes(kernel)),
-        NOT_CHECKED: not kernel.global_checked,
+        NOT_CHECKED: not kernel.global_checked or bool(kernel.global_missed),
         SAMPLED: kernel.global_checked < kernel.launches or bool(kernel.global_gaps),
         PROVEN: proven,
     }
@@ -84,10 +93,14 @@ def _writes(kernel: KernelSummary) -> tuple[int, int, int]:
 
 def _sum(one: KernelSummary, other: KernelSummary) -> KernelSummary:
     counts = ("launches", "global_checked", "global_accesses", "global_proven")
+    shapes = tuple(dict.fromkeys((*one.global_shapes, *other.global_shapes)))
+    missed = tuple(dict.fromkeys(shape for shape in (*one.global_missed, *other.global_missed) if shape not in shapes))
     return replace(
         one,
         **{name: getattr(one, name) + getattr(other, name) for name in counts},
         global_gaps=tuple(dict.fromkeys((*one.global_gaps, *other.global_gaps))),
+        global_shapes=shapes,
+        global_missed=missed,
         excluded=tuple(area for area in one.excluded if area in other.excluded),
     )
 

@@ -228,7 +228,7 @@ def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any)
 
 def _kernel_from_json(data: Json) -> Any:
     unmodelled = tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"])
-    lists = {name: tuple(data.get(name, ())) for name in ("global_gaps", "excluded", "annotations")}
+    lists = {name: tuple(data.get(name, ())) for name in ("global_gaps", "global_shapes", "global_missed", "excluded", "annotations")}
     return _flat(KernelSummary, data, unmodelled=unmodelled, **lists)
 
 

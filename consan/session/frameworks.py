@@ -116,6 +116,7 @@ class Frameworks:
             form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_outer(form)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
+            self.judge.recording.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:

@@ -31,7 +31,7 @@ if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
 MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
-MOST_LOOKS: Final = 8  # launches of a kernel that take the form with global memory
+MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
 MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
@@ -104,6 +104,7 @@ class GlobalLooks:
             prepared = self._prepared[number]
             if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
                 self.judge.recording.counts_proven(prepared, entry, proven, times)
+                self.judge.recording.shapes.ran(prepared.plain, entry, grid, block, looked=True)
         self._owed.clear()
         self._prepared.clear()
 

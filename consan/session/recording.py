@@ -38,6 +38,7 @@ from consan.reports.merging import Accumulated
 from consan.session.launch_sizes import too_many
 from consan.session.repairs import Fixes
 from consan.session.rewritten import Rewriting
+from consan.session.shapes import LaunchShapes
 from consan.session.started import Started
 
 if TYPE_CHECKING:
@@ -97,6 +98,7 @@ class Recording:
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
     kept: Kept | None = None  # those of the last one, if all are known
     of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
+    shapes: LaunchShapes = field(default_factory=LaunchShapes)
     _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
@@ -203,6 +205,9 @@ class Recording:
         for why in filter(None, (*checked.outer, checked.share)):
             self.lacks_outer(prepared, entry, why)
         self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
+        compared = started.recorded.mode is not Mode.OFF and not checked.outer
+        grid, block = started.launched.grid, started.launched.block
+        self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
         tally.add(checked.tally)
         tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
@@ -328,6 +333,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self.shapes.clear()
         self._looked.clear()
         self._partial.clear()
         self._uncompared.clear()

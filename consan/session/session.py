@@ -260,8 +260,7 @@ class Session:
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)
         handle = prepared.loaded if taken else self.modules.plain(prepared)
-        self._ever_launched = True
-        prepared.launched |= handle is prepared.loaded
+        self._ever_launched, prepared.launched = True, prepared.launched or handle is prepared.loaded
         if how["cooperative"]:
             check_residency(self.backend, handle, entry, grid, block, how["shared"])
         threads = math.prod(grid) * math.prod(block)
@@ -270,8 +269,9 @@ class Session:
             result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self._timeout, **how)
             self.executed += getattr(result, "instructions", 0)
             if recording is not None:
-                recording.alone = self.alone
-                recording.ended(result)
+                recording.ended(result, alone=self.alone)
+            elif taken:
+                self.recording.shapes.ran(prepared.plain, entry, grid, block)
             self.watch.after(prepared, entry, result, threads, alone=self.alone)
         self.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats

@@ -58,8 +58,9 @@ class Started:
         """Whether the kernel records nothing: what it did is known before it runs."""
         return self.memory is not None and self.memory.silent
 
-    def ended(self, result: LaunchStats | None) -> None:
+    def ended(self, result: LaunchStats | None, *, alone: bool) -> None:
         """Take the backend's result, if it has one."""
+        self.alone = alone
         self.ended_early = result is not None and not result.completed
         if result is not None and result.faults:
             fault = result.faults[0]

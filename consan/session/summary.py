@@ -125,6 +125,7 @@ class Summary:
             global_compared=tally.compared,
             global_proven=tally.proven,
             global_checked=self.recording.outer_launches(prepared, name),
+            **self.recording.shapes.of(prepared.plain, name),
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else self.recording.gaps_of_options,
             excluded=(GLOBAL_MEMORY,) if self.recording.left_out else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),

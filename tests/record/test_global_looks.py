@@ -112,7 +112,10 @@ def test_few_launches_of_a_kernel_are_looked_at(monkeypatch: pytest.MonkeyPatch)
     framework.launch("scatters", 1)
     framework.launch("scatters", 1, ctas=3)
     assert framework.exchanged == [True, False]
-    assert "scatters: 1 of 2 launches" in gap(framework.report())
+    report = framework.report()
+    assert "scatters: 1 of 2 launches" in gap(report)
+    assert report.verdict == "incomplete"
+    assert "none of the launches of 1 shape (3x1x1 x 64x1x1) was looked at: 1 of 2 launches" in report.incomplete[0]
 
 
 def test_a_large_launch_is_not_looked_at(monkeypatch: pytest.MonkeyPatch) -> None:

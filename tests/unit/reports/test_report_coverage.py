@@ -82,6 +82,9 @@ WHY = ("why not",)
         ([LOOKED, replace(LOOKED, name="b", global_checked=0)], ["checked", "not checked"], "incomplete"),
         ([LOOKED, replace(LOOKED, engine="inline", launches=7, global_checked=0, global_gaps=WHY)], ["sampled"], "clean"),
         ([LOOKED, replace(LOOKED, launches=0, name="never", global_checked=0)], ["checked"], "clean"),
+        ([replace(LOOKED, launches=5, global_shapes=("a",))], ["sampled"], "clean"),
+        ([replace(LOOKED, launches=5, global_shapes=("a",), global_missed=("b",))], ["not checked"], "incomplete"),
+        ([replace(LOOKED, global_shapes=("a",), global_missed=("b",)), replace(LOOKED, global_shapes=("b",))], ["checked"], "clean"),
     ],
 )
 def test_the_verdict_follows_from_what_was_checked_of_each_kernel(kernels: list[KernelSummary], states: list[str], verdict: str) -> None:
@@ -94,6 +97,14 @@ def test_the_verdict_follows_from_what_was_checked_of_each_kernel(kernels: list[
 def test_a_gap_says_why() -> None:
     made = report(replace(LOOKED, global_checked=0, global_gaps=WHY))
     assert made.incomplete == ("global memory was not checked in full in k: why not",)
+
+
+def test_a_shape_of_which_no_launch_was_looked_at_is_named() -> None:
+    some = replace(LOOKED, launches=9, global_shapes=("a",), global_missed=("b", "c"), global_gaps=WHY)
+    (sentence,) = report(some).incomplete
+    assert sentence == "global memory was not checked in full in k: none of the launches of 2 shapes (b, c) was looked at: why not"
+    (sentence,) = report(replace(some, global_missed=tuple("bcdef"), global_gaps=())).incomplete
+    assert sentence.endswith("none of the launches of 5 shapes (b, c, d and 2 more) was looked at")
 
 
 def test_what_one_of_two_reports_has_looked_at_is_no_gap_of_the_whole() -> None:
