@@ -24,16 +24,17 @@ class ConsequenceRule:
     """When a finding belongs to a root, and its words.
 
     `mutual`: both have one cause, and the one that is shown first is the root. Otherwise the repair of the root is all that is missing.
-    `folds`: that is certain, and the text shows the finding as a line of the root.
+    `certain`: it belongs there in any case. The text shows the finding as a line of the root, and says where that is not certain.
     """
 
     holds: Callable[[Finding, Finding], bool]  # (root, finding)
     message: str
     fix: str
     mutual: bool = False
-    folds: bool = True
+    certain: bool = True
 
 
+_SUFFIXES: Final = ("@update", "@one-store")
 _LEADING: Final = ("narrow-scope", "cluster", "store-scope", "weak-access", "released-before")
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 
@@ -56,7 +57,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
-    shares = finding.situation in _LEADING or finding.situation.endswith("@update")
+    shares = finding.situation in _LEADING or finding.situation.endswith(_SUFFIXES)
     return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None or finding.verified is not None
 
 
@@ -264,6 +265,25 @@ def _one_initialisation(root: Finding, finding: Finding) -> bool:
     return _same_mbarrier(root, finding) and root.accesses[0].site == finding.accesses[0].site
 
 
+def _of_private_bytes(root: Finding, finding: Finding) -> bool:
+    """Another race of a store of which each thread keeps a value of its own: with one element for all there is no right order."""
+    if {root.kind, finding.kind} != {"data-race"} or not root.situation.endswith("@one-store"):
+        return False
+    stores = {access.site for access in root.pair}
+    return any(access.site in stores for access in finding.pair)
+
+
+def _one_variable(root: Finding, finding: Finding) -> bool:
+    """Two stores of values of their own into the same bytes."""
+    return all(each.situation.endswith("@one-store") for each in (root, finding)) and root.buffer == finding.buffer is not None
+
+
+def _lapped_copies(root: Finding, finding: Finding) -> bool:
+    """Two copies in flight to the same bytes, whose mbarrier goes on before anybody has waited for it."""
+    is_lapped = (root.kind, root.situation, finding.kind) == ("barrier-misuse", "phase-lapped", "missing-wait")
+    return is_lapped and _same_mbarrier(root, finding) and len({access.site for access in finding.pair}) == 1
+
+
 _SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
 _MAY_FOLLOW: Final = ("It may follow from {root}", "repair {root} first; if this one stays: {fix}")
 _FOLLOWS: Final = ("It follows from {root}", "repair {root} first")
@@ -272,15 +292,16 @@ RULES: Final = (
     ConsequenceRule(_waits_at_misused, *_FOLLOWS),
     ConsequenceRule(_same_copy_at_exit, *_FOLLOWS),
     ConsequenceRule(_through_narrow_flag, *_FOLLOWS),
-    ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW, folds=False),
-    ConsequenceRule(_written_late, *_MAY_FOLLOW, folds=False),
+    ConsequenceRule(_through_weak_flag, *_MAY_FOLLOW, certain=False),
+    ConsequenceRule(_written_late, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_at_shared_id, *_FOLLOWS),
-    ConsequenceRule(_behind_lost_rounds, *_MAY_FOLLOW, folds=False),
-    ConsequenceRule(
-        _before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too", folds=False
-    ),
+    ConsequenceRule(_behind_lost_rounds, *_MAY_FOLLOW, certain=False),
+    ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
+    ConsequenceRule(_one_variable, *_SAME, mutual=True),
+    ConsequenceRule(_of_private_bytes, *_MAY_FOLLOW, certain=False),
+    ConsequenceRule(_lapped_copies, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),
     ConsequenceRule(_one_verified_repair, *_SAME, mutual=True),
-    ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True, folds=False),
+    ConsequenceRule(_one_initialisation, _SAME[0], "let the barrier that repairs {root} come before {last} too", mutual=True),
 )

@@ -70,7 +70,7 @@ _SAME_UPDATE = Situation(
 _ONE_STORE = {
     f"{name}@one-store": Situation(
         f"one {one} that stores: the ISA does not say which of the values of one instruction remains",
-        f"let the {one} store that has the value that is wanted, or give each {one} bytes of its own",
+        f"give each {one} an element of its own, if its value is its own; if one value is wanted, let only the {one} store that has it",
         f"{several} store different values to the same bytes at {{second_at}}: which value remains is undefined",
     )
     for name, one, several in (("no-warp-sync", "lane", "lanes of one warp"), ("same-site", "thread", "several threads"))

@@ -1,7 +1,7 @@
 """Groups findings with one cause for display: instances of a template share their source lines, consequences have a root.
 
-Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel. What certainly follows from
-another finding, or has its repair (`consequences`), is a line of that one.
+Findings belong together if kind, severity and the source lines of all accesses are equal, whatever the kernel. What follows from another
+finding, or has its repair (`consequences`), is a line of that one; the line says where it only may follow.
 For display only: JSON, counts and the verdict keep one finding for each kernel (`merging.merge_findings`). Findings without source
 lines are not grouped: PTX lines of two kernels are unrelated.
 """
@@ -28,6 +28,7 @@ class Cause:
     finding: Finding
     others: tuple[Finding, ...] = ()
     folded: tuple[Finding, ...] = ()
+    perhaps: tuple[Finding, ...] = ()  # those for which that is not certain
 
     @property
     def tests(self) -> tuple[str, ...]:
@@ -37,11 +38,12 @@ class Cause:
     @property
     def all(self) -> tuple[Finding, ...]:
         """All findings of the cause."""
-        return (self.finding, *self.others, *self.folded)
+        return (self.finding, *self.others, *self.folded, *self.perhaps)
 
     def where(self) -> Iterator[tuple[str, str]]:
         """The other kernels, and the tests: (label, text)."""
         yield from _listed("also", [_line(finding) for finding in self.folded])
+        yield from _listed("may follow", [_line(finding) for finding in self.perhaps])
         yield from _listed("also in", [f"kernel {kernel_name(f.kernel)}, {seen(f)}" for f in self.others])
         yield from _listed("tests", [test or "outside of tests" for test in self.tests])
 
@@ -52,16 +54,16 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, finding in enumerate(found):
         groups.setdefault(key(finding), []).append(index)
-    roots = {index: root for index, (root, rule) in consequences.roots(found).items() if rule.folds}
+    roots = consequences.roots(found)
     home: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # by group: the one that it is shown with, which comes before it
-    folded: dict[tuple[Any, ...], list[Finding]] = {}
+    folded: dict[tuple[tuple[Any, ...], bool], list[Finding]] = {}
     for name, indexes in groups.items():
-        root = key(found[roots[indexes[0]]]) if indexes[0] in roots else name
-        home[name] = home.get(root, name)
-        if home[name] != name:
-            folded.setdefault(home[name], []).extend(found[each] for each in indexes)
+        root, rule = roots.get(indexes[0], (indexes[0], None))
+        home[name] = home.get(key(found[root]), name)
+        if rule and home[name] != name:
+            folded.setdefault((home[name], rule.certain), []).extend(found[each] for each in indexes)
     return [
-        Cause(found[first], tuple(found[each] for each in others), tuple(folded.get(name, ())))
+        Cause(found[first], tuple(found[each] for each in others), *(tuple(folded.get((name, certain), ())) for certain in (True, False)))
         for name, (first, *others) in groups.items()
         if home[name] == name
     ]

@@ -71,6 +71,14 @@ extern "C" __global__ void k(const float* in, float* out, int n) {
     bar.arrive_and_wait();
 }
 """
+PRIVATE = """extern "C" __global__ void k(const float* x, float* y, int n) {
+    __shared__ float sums[4];
+    int t = threadIdx.x;
+    sums[t / 32] = 0;
+    for (int i = 0; i < n; i++) sums[t / 32] += x[t * n + i];
+    y[t] = sums[t / 32];
+}
+"""
 CASES = {
     "a barrier in a branch of some warps": (
         PARTIAL, "move the one that only some warps call out of its branch", "with bar.sync moved before", "no fix",
@@ -83,6 +91,9 @@ CASES = {
     ),
     "an update that no atomic operation is": (
         RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",
+    ),
+    "values of their own in one element": (
+        PRIVATE, "fix: give each lane an element of its own", "may follow: error[data-race] WAW: the write at k.cu:4", "__syncwarp() between",
     ),
     "accesses in helpers": (
         HELPERS, "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6", "verified:", "no fix",

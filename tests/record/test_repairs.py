@@ -167,7 +167,7 @@ EDITS = [
     "mbarrier_inval_in_flight",  # a wait that no loop has
     "mbarrier_no_complete",  # another form of the opcode
     "mbarrier_released_early",  # moved
-    "mbarrier_wrong_parity",  # two steps: another parity, and moved
+    "mbarrier_wrong_parity",  # two steps: another parity, and another count
 ]
 
 

@@ -11,7 +11,7 @@ import pytest
 
 from consan.reports import json_format, render
 from consan.reports.consequences import roots
-from consan.reports.model import CULPRIT, Access, AsyncInfo, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
+from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.verdict import assemble, exit_status
 
 
@@ -68,6 +68,11 @@ WEAK_LOCK = Finding(
 AT_COUNTER = Finding(
     "global-race", "k", situation="no-acquire", fix="a fence", count=9, accesses=(at("write", 7, block=(2, 0, 0)), at("read", 7, **HERE))
 )
+SUMS = Buffer("sums", "shared", 0, 8)
+PRIVATE = Finding("data-race", "k", situation="no-warp-sync@one-store", fix="own", buffer=SUMS, accesses=(at("write", 5), at("write", 5)))
+PRIVATE_TOO = replace(PRIVATE, accesses=(at("write", 6), at("write", 6)))
+CLEARED = Finding("data-race", "k", situation="no-warp-sync", fix="a fence", count=9, accesses=(at("write", 4), at("write", 5)))
+LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, accesses=(COPY, COPY))
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
@@ -86,11 +91,17 @@ FOLLOWING = {
     "an edge by a flag that is released": (STORED, EDGE),
     "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),
 }
-MAY_FOLLOW = {"a counter beside a lock": (WEAK_LOCK, AT_COUNTER), "a write behind its release": (LATE, LATE_TOO)}
+MAY_FOLLOW = {
+    "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
+    "a write behind its release": (LATE, LATE_TOO),
+    "another race of a private value": (PRIVATE, CLEARED),
+    "copies whose mbarrier is lapped": (replace(MISUSE, situation="phase-lapped"), LAPPED),
+}
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
     "updates by threads of one CTA and of several": (UPDATE, UPDATE_TOO, "one repair for error 1 and this one: add it"),
+    "two stores of private values": (PRIVATE, PRIVATE_TOO, "one repair for error 1 and this one: own"),
     "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
 }
 
@@ -112,16 +123,17 @@ def test_what_follows_says_so_after_its_root(root: Finding, finding: Finding) ->
 def test_what_may_follow_comes_after_its_root_with_its_own_repair(root: Finding, finding: Finding) -> None:
     report = run(finding, root)
     assert [each.situation for each in report.findings] == [root.situation, finding.situation]
-    text = render(report, "text")
-    assert "It may follow from error 1." in text
-    assert "repair error 1 first; if this one stays: a fence" in text
+    page, text = render(report, "html"), render(report, "text")
+    assert "It may follow from error 1." in page
+    assert "epair error 1 first; if this one stays: a fence" in page
+    assert f"may follow: error[{finding.kind}]" in re.sub(r"\s+", " ", text)
+    assert "2 errors, which have 1 cause" in text
 
 
 @pytest.mark.parametrize(("root", "finding", "repair"), ONE_CAUSE.values(), ids=ONE_CAUSE)
 def test_findings_with_one_repair_say_so(root: Finding, finding: Finding, repair: str) -> None:
     report = run(finding, root)
-    rules = [rule for _, rule in roots(report.findings).values()]
-    text = render(report, "html" if any(rule.folds for rule in rules) else "text")
+    text = render(report, "html")
     assert "Its cause is that of error 1." in text
     assert repair[1:] in text
 
@@ -144,6 +156,8 @@ OTHERS = {
     "another named barrier": (SHARED_ID, RACE),
     "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
     "a counter beside a flag": (replace(WEAK_LOCK, accesses=(WEAK_LOCK.pair[0], at("read", 5, "ld.volatile.u32", **HERE))), AT_COUNTER),
+    "another variable": (PRIVATE, replace(PRIVATE_TOO, buffer=replace(SUMS, name="other"))),
+    "a race of another store": (PRIVATE, replace(CLEARED, accesses=(at("write", 4), at("write", 7)))),
     "another write": (LATE, replace(LATE_TOO, accesses=(at("write", 5, **THERE), LATE_TOO.pair[1]))),
     "a suppressed root": (replace(MISUSE, suppressed=Suppressed("known", "k.cu")), RACE),
     "a root that counts less": (replace(MISUSE, severity="warning"), RACE),
