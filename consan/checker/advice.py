@@ -12,7 +12,7 @@ Not judged: arrivals, commits, and statements within reach of something that the
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass, replace
 from typing import TypeVar
 
@@ -60,15 +60,19 @@ class Advised:
 
 
 def advise(
-    questions: AskedLaunches, trouble: str, reach: Callable[[str], BarrierReach], registers: Registers = lambda _: True
-) -> list[Advised]:
+    questions: AskedLaunches, functions: Collection[str], trouble: str, reach: Callable[[str], BarrierReach],
+    registers: Registers = lambda _: True,
+) -> list[Advised]:  # fmt: skip
     """All statements that synchronise, in the order of the text. `trouble`: why nothing can be said of the launches.
 
-    `reach`: of a kernel, by its name. `registers`: whether the text with a change uses registers of `wgmma` too early.
+    `functions`: the kernel, and those that it can call. `reach`: of a kernel, by its name. `registers`: whether the text with a change uses
+    registers of `wgmma` too early.
     """
     ran = statements_of(questions)
     advised: dict[Statement, Advised] = {}
     for statement, spots in _listed(questions.places).items():
+        if statement.function not in functions:
+            continue
         if statement not in ran:
             advised[statement] = Advised(questions.places[spots[0]].site, 0, Need.DID_NOT_RUN)
         else:

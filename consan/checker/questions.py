@@ -17,13 +17,14 @@ import numpy.typing as npt
 
 from consan.checker.changes import Change, EventPlaces, applied
 from consan.checker.collected import LaunchedKernel
-from consan.checker.grouping import Grouped
+from consan.checker.grouping import Group, Grouped
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked, check
 from consan.checker.replay import History
 from consan.checker.uniting import Key
-from consan.checker.walks import Walked, passes_of, walk
+from consan.checker.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
+from consan.instrument.record.global_memory import Mode
 
 
 class Remembered:
@@ -99,20 +100,35 @@ class Questions:
         self.launch = self.launch if isinstance(self.launch, Remembered) else Remembered(self.launch)
         self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
 
+    @functools.cached_property
+    def _groups(self) -> tuple[Group, ...]:
+        """The units by history. A launch that is replayed as a whole (grid.py) has no names of histories: each unit is one of its own."""
+        groups = self.launch.grouped(self.limit).groups
+        if self.recorded.mode is not Mode.SYNCED:
+            return groups
+        return tuple(Group((member,), group.name) for group in groups for member in group.members)
+
     def each_history(self) -> list[History]:
         """The distinct histories."""
-        return self.launch.histories([group.members[0] for group in self.launch.grouped(self.limit).groups])
+        return self.launch.histories([group.members[0] for group in self._groups])
+
+    @functools.cached_property
+    def _histories(self) -> list[tuple[History, int]]:
+        """What the logs of the launch hold, and how many units have it. Single units are read all at once."""
+        histories = self.each_history()
+        if self.recorded.mode is Mode.SYNCED:
+            return [(joined(histories), 1)] if histories else []
+        return [(history, len(group.members)) for history, group in zip(histories, self._groups, strict=True)]
 
     @functools.cached_property
     def walked(self) -> Walked:
         """Counts of the events and blocks in the logs."""
-        groups = self.launch.grouped(self.limit).groups
-        return walk(zip(self.each_history(), (len(group.members) for group in groups), strict=True), self.recorded.templates)
+        return walk(self._histories, self.recorded.templates)
 
     @functools.cached_property
     def passes(self) -> list[dict[int, npt.NDArray[np.int64]]]:
         """How often each thread passed each block, of each history."""
-        return [passes_of(history, self.recorded.templates) for history in self.each_history()]
+        return [passes_of(history, self.recorded.templates) for history, _ in self._histories]
 
     @property
     def exhausted(self) -> bool:
@@ -122,6 +138,8 @@ class Questions:
     @functools.cached_property
     def _is_long(self) -> bool:
         """Whether the logs are too long to be read block by block, as those of threads that spin."""
+        if len(self._groups) > self.most_lines:
+            return True
         lines: int = sum(history.log.shape[1] for history in self.each_history())
         return lines > self.most_lines
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator
-from dataclasses import dataclass, field
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -59,6 +59,13 @@ def passes_of(history: History, templates: Iterable[Template]) -> dict[int, npt.
             passes = found.setdefault(int(number), np.zeros(steps.lanes, np.int64))
             passes[lanes[numbers == number]] += 1
     return {number: passes.reshape(history.ctas, -1)[:, : history.threads] for number, passes in found.items()}
+
+
+def joined(histories: Sequence[History]) -> History:
+    """Histories of units of one shape as one, to be counted together."""
+    lines = max(history.log.shape[1] for history in histories)
+    logs = [np.pad(history.log, ((0, 0), (0, lines - history.log.shape[1]), (0, 0))) for history in histories]
+    return replace(histories[0], log=np.concatenate(logs), ctas=sum(history.ctas for history in histories))
 
 
 @dataclass

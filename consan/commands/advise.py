@@ -24,6 +24,7 @@ from consan.commands.deliver import choose_format
 from consan.files import check_writable, write_file
 from consan.reports import advised
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural
+from consan.reports.names import kernel_name
 from consan.reports.patches import edited
 from consan.reports.visible import visible
 
@@ -109,7 +110,7 @@ def _shape(size: tuple[int, int, int]) -> str:
 
 def _text(advice: Advice, report: Report, covered: str) -> list[str]:
     text = [
-        f"{kernel.name}: {kernel.ctas:,} CTAs recorded, {kernel.histories:,} replayed for each question"
+        f"{kernel_name(kernel.name)}: {kernel.ctas:,} CTAs recorded, {kernel.histories:,} replayed for each question"
         for kernel in report.kernels
         if kernel.ctas
     ]

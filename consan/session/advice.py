@@ -72,7 +72,8 @@ class Advice:
 
 
 def _lines(launches: list[Asked]) -> list[AdviceLine]:
-    recorded, module = launches[0].questions.recorded, launches[0].prepared.instrumented.module
+    recorded, prepared = launches[0].questions.recorded, launches[0].prepared
+    module, kernel = prepared.instrumented.module, prepared.entries[launches[0].questions.launched.entry]
     functions = {function.name: function for function in module.functions}
     outer, flags = recorded.mode is not Mode.OFF, recorded.mode is Mode.SYNCED
     questions = AskedLaunches(tuple(each.questions for each in launches))
@@ -86,7 +87,8 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
             return True
         return len(static_findings(parse(text), _REGISTERS)) > len(static_findings(module, _REGISTERS))
 
-    found = advise(questions, trouble, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
+    called = {function.name for function in prepared.instrumented.reachable(kernel)}
+    found = advise(questions, called, trouble, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
     lines = [_line(each, questions.places, module) for each in found]
     return lines if trouble else [*lines, *(_stages(each, questions.places) for each in staged(questions) if each.serve < each.ring.stages)]
 

@@ -87,6 +87,31 @@ def _advise(folder: Path, source: str, *words: str) -> dict[int, Any]:
     return {each["line"]: each for each in lines}
 
 
+LAST = """
+template <typename T> __global__ void total(const T* x, T* y, unsigned* count, T* part) {
+    __shared__ bool last;
+    if (threadIdx.x == 0) { part[blockIdx.x] = x[blockIdx.x]; __threadfence(); last = atomicAdd(count, 1) == gridDim.x - 1; }
+    __syncthreads();
+    if (last && threadIdx.x == 0) {
+        __threadfence();
+        T sum = 0; for (int i = 0; i < gridDim.x; i++) sum += part[i];
+        y[0] = sum;
+    }
+}
+template __global__ void total<float>(const float*, float*, unsigned*, float*);
+__global__ void other() { __syncthreads(); }
+"""
+
+
+def test_what_one_cta_alone_runs_is_counted_and_other_kernels_are_not_listed(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """CTAs that meet at a flag are replayed together, and have no histories that are equal."""
+    sizes = ("f32[4]=arange", "f32[1]=zeros", "u32[1]=zeros", "f32[4]=zeros")
+    words = [word for size in sizes for word in ("--arg", size)]
+    found = _advise(tmp_path, LAST, "--entry", "total<float>", "--grid", "4", "--block", "32", *words)
+    assert {line: each["ran"] for line, each in found.items()} == {4: 4, 5: 128, 7: 1}
+    assert capsys.readouterr().out.startswith("total<float>: 4 CTAs")
+
+
 def test_what_nothing_needs_is_listed_alone_and_together(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     found = _advise(tmp_path, SUPERFLUOUS, "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros")
     assert {line: (each["need"], each["together"]) for line, each in found.items()} == {

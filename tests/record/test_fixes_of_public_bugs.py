@@ -93,7 +93,7 @@ CASES = {
         RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",
     ),
     "values of their own in one element": (
-        PRIVATE, "fix: give each lane an element of its own", "may follow: error[data-race] WAW: the write at k.cu:4", "__syncwarp() between",
+        PRIVATE, "fix: give each lane an element of its own", "may follow: error[data-race] WAW: the write at k.cu:4", "__syncwarp()",
     ),
     "accesses in helpers": (
         HELPERS, "fix: put __syncthreads() after the write at k.cu:5 and before the read at k.cu:6", "verified:", "no fix",

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pytest
 import twin_file
 
@@ -55,6 +56,29 @@ def asked(monkeypatch: pytest.MonkeyPatch) -> Callable[[str, bool, Callable[[Que
         return answers[0]
 
     return ask
+
+
+FOR_THE_LAST = """extern "C" __global__ void k(unsigned* count, unsigned* out) {
+    __shared__ unsigned ticket;
+    if (threadIdx.x == 0) { __threadfence(); ticket = atomicAdd(count, 1); __threadfence(); }
+    __syncthreads();
+    if (ticket == gridDim.x - 1) { __syncthreads(); out[threadIdx.x] = ticket; }
+}"""
+
+
+def test_each_cta_is_counted_where_ctas_meet(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A launch that is replayed as a whole has no histories of which one stands for several CTAs."""
+    found: list[set[tuple[int, ...]]] = []
+
+    def ask(_prepared: Any, started: Any, _checked: Checked) -> None:
+        (passes,) = Questions(started.launch, started.recorded, started.launched).passes
+        found.append({tuple(each.sum(axis=1)) for each in passes.values()})
+
+    monkeypatch.setattr(recording, "ASKERS", [ask])
+    kernel = consan.Kernel(FOR_THE_LAST, entry="k")
+    consan.launch(kernel, 3, 32, [np.zeros(1, np.uint32), np.zeros(32, np.uint32)], device="cpu")
+    assert (32, 32, 32) in found[0]  # the first barrier, by the threads of each CTA
+    assert any(sorted(each) == [0, 0, 32] for each in found[0])  # the second one
 
 
 def _kinds(questions: Questions, change: Any) -> set[int]:
