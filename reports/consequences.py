@@ -232,7 +232,7 @@ def _one_store(root: Finding, finding: Finding) -> bool:
 def _one_verified_repair(root: Finding, finding: Finding) -> bool:
     """Two findings that one change, at one place, was seen to remove: that of several places may be the repairs of several faults."""
     one, other = root.verified, finding.verified
-    if one is None or other is None or one.steps != other.steps:
+    if one is None or other is None or one.steps != other.steps or _lapped_unwaited(finding, root):
         return False
     return len({(step.action, step.where, step.file, step.line or -step.ptx_line) for step in one.steps}) == 1
 
@@ -284,6 +284,13 @@ def _lapped_copies(root: Finding, finding: Finding) -> bool:
     return is_lapped and _same_mbarrier(root, finding) and len({access.site for access in finding.pair}) == 1
 
 
+def _lapped_unwaited(root: Finding, finding: Finding) -> bool:
+    """An mbarrier that goes on unwaited for, and a read of what it announces without that wait: the wait repairs both."""
+    is_unwaited = (root.kind, root.hazard) == ("missing-wait", "RAW") and root.situation in ("not-waited", "signalled")
+    is_lapped = (finding.kind, finding.situation) == ("barrier-misuse", "phase-lapped")
+    return is_unwaited and is_lapped and _same_mbarrier(root, finding)
+
+
 _SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
 _MAY_FOLLOW: Final = ("It may follow from {root}", "repair {root} first; if this one stays: {fix}")
 _FOLLOWS: Final = ("It follows from {root}", "repair {root} first")
@@ -299,6 +306,7 @@ RULES: Final = (
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_variable, *_SAME, mutual=True),
     ConsequenceRule(_of_private_bytes, *_MAY_FOLLOW, certain=False),
+    ConsequenceRule(_lapped_unwaited, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_lapped_copies, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),

@@ -228,13 +228,15 @@ def _reduced(found: re.Match[str]) -> str:
 
 
 def _updates(function: Function, load: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
-    """The change of a loaded value and the store of the result to the same address, if nothing else uses the two."""
+    """The change of a loaded value by another one and the store of the result to the same address, if nothing else uses the two."""
     row = lookup(load.parts)
     if row is None or row.family != "load" or load.predicate is not None or load.parts[1] not in ("shared", "global"):
         return
     value, address = load.operands[0].text, load.operands[1].text
     users = [each for each in function.instructions() if value in read(each)]
     if len(users) != 1 or not _UPDATE.match(users[0].opcode) or users[0].predicate is not None:
+        return
+    if sum(each.text == value for each in users[0].operands[1:]) != 1:  # x + x
         return
     result = users[0].operands[0].text
     stores = [each for each in function.instructions() if result in read(each)]

@@ -9,6 +9,7 @@ import pytest
 import twin_file
 
 import consan
+from consan.__main__ import main
 from consan.reports.model import Report
 from consan.reports.patches import fixed
 from consan.reports.verified import names, order_of
@@ -113,3 +114,11 @@ def test_no_barrier_is_verified_that_some_threads_do_not_pass(body: str) -> None
     fixes = [finding.verified for finding in fixed.findings if finding.verified]
     assert bool(fixes) == (body == PARTLY["in a branch of whole warps"])
     assert all(step.action == "move" and step.line == 8 for fix in fixes for step in fix.steps), str(fixed)  # out of the branch
+
+
+def test_an_element_added_to_itself_is_no_atomic_update(tmp_path: Path) -> None:
+    """No operand of `x + x` is what a reduction could add."""
+    (tmp_path / "k.cu").write_text('extern "C" __global__ void k(float* x) { x[threadIdx.x] += x[threadIdx.x]; }')
+    words = ("--grid", "2", "--block", "32", "--arg", "f32[32]=arange", "--device", "cpu", "--patch", str(tmp_path / "fix.diff"))
+    assert main(["check", str(tmp_path / "k.cu"), *words]) == 66
+    assert not (tmp_path / "fix.diff").exists()

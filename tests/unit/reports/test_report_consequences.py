@@ -73,6 +73,8 @@ PRIVATE = Finding("data-race", "k", situation="no-warp-sync@one-store", fix="own
 PRIVATE_TOO = replace(PRIVATE, accesses=(at("write", 6), at("write", 6)))
 CLEARED = Finding("data-race", "k", situation="no-warp-sync", fix="a fence", count=9, accesses=(at("write", 4), at("write", 5)))
 LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, accesses=(COPY, COPY))
+UNHEARD = replace(UNAWAITED, situation="not-waited", hazard="RAW")
+LAP = replace(MISUSE, situation="phase-lapped", fix="a fence", count=9)
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
@@ -96,6 +98,7 @@ MAY_FOLLOW = {
     "a write behind its release": (LATE, LATE_TOO),
     "another race of a private value": (PRIVATE, CLEARED),
     "copies whose mbarrier is lapped": (replace(MISUSE, situation="phase-lapped"), LAPPED),
+    "a lap of an mbarrier that nobody waits for before a read": (UNHEARD, LAP),
 }
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
@@ -147,7 +150,9 @@ OTHERS = {
     "another kernel": (MISUSE, replace(RACE, kernel="other")),
     "no culprit": (MISUSE, replace(RACE, accesses=RACE.pair)),
     "a misuse that breaks no phase": (replace(MISUSE, situation="waiters-pending"), RACE),
-    "a misuse that a missing wait causes": (replace(MISUSE, situation="phase-lapped"), UNAWAITED),
+    "a misuse that a missing wait may cause": (replace(MISUSE, situation="phase-lapped"), UNAWAITED),
+    "a lap of another mbarrier": (LAP, replace(UNHEARD, barrier={**FULL, "offset": 64})),
+    "a lap where a copy is refilled": (LAP, replace(UNHEARD, situation="refilled")),
     "another phase": (UNAWAITED, replace(AT_EXIT, accesses=(replace(COPY, asynchronous=replace(LOADED, phase=1)),))),
     "another place": (DISAGREE, replace(STUCK, waiters=({"barrier": 2, "ptx_line": 70},))),
     "another repair": (EARLY, replace(FIRST, fix="wait for 0")),
