@@ -124,7 +124,7 @@ def start(
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.mode, recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
+        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
     )  # fmt: skip
     if not launch.silent:
         launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
@@ -183,7 +183,8 @@ def check(
     ctas = checker.collected.unit_ctas
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
-    whole = recorded.mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
+    mode = recorded.modes[launched.entry]
+    whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
     # A cluster whose launch another one has cancelled never runs.
@@ -194,7 +195,7 @@ def check(
     opened = stop.opened if stop is not None else (0, 0)
     unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
-    outer = checker.check_grid(found, recorded.mode, whole=whole, stopped=stopped) if recorded.mode is not Mode.OFF else ()
+    outer = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
     tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
     if more := len(left) - len(unended):

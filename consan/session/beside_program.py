@@ -27,7 +27,6 @@ from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.launch import result_bytes
 from consan.checker.memory import MOST_KEPT
 from consan.checker.receipts import MOST_RESULTS, Receipt
-from consan.instrument.record.global_memory import Mode
 from consan.session.device import Device
 from consan.session.judging import Examined, Judge
 from consan.session.overdue import Overdue
@@ -74,7 +73,7 @@ class BesideProgram:
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
         beyond = entry in recorded.silent or entry in recorded.refused
-        if recorded.mode is not Mode.OFF or not recorded.leaves or recording.asks_all or beyond:
+        if recorded.outer or not recorded.leaves or recording.asks_all or beyond:
             return False
         return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
 

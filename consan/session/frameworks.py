@@ -20,7 +20,6 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.backends.base import Dim3, Handle
-from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
 from consan.session.beside import LaunchShape, Memory
 from consan.session.beside_program import BesideProgram
@@ -155,7 +154,7 @@ class Frameworks:
         chosen, started = form, self.beside.idle(shape) if beside else None
         if started is None:
             chosen, started = judge.start(form, entry, *shape[3:6], None, launch.stream, _args(form, launch, look), beside=beside)
-        if chosen.recorded is not None and chosen.recorded.mode is not Mode.OFF:
+        if chosen.recorded is not None and chosen.recorded.outer:
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
@@ -179,7 +178,7 @@ class Frameworks:
 
 
 def _records_outer(form: Prepared) -> bool:
-    return form.recorded is not None and form.recorded.mode is not Mode.OFF
+    return form.recorded is not None and form.recorded.outer
 
 
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:

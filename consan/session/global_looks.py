@@ -62,14 +62,14 @@ class GlobalLooks:
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
-    _modes: dict[int, Mode] = field(default_factory=dict)  # of the forms with global memory, by the same number
+    _modes: dict[_OfModule, Mode] = field(default_factory=dict)  # of the forms with global memory
     _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
         recording = self.judge.recording
-        if not recording.outer or prepared.recorded is None or prepared.recorded.mode is not Mode.OFF or prepared.doubtful:
+        if not recording.outer or prepared.recorded is None or prepared.recorded.outer or prepared.doubtful:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
@@ -141,9 +141,10 @@ class GlobalLooks:
         ctas, threads = math.prod(launch.grid), math.prod(launch.block)
         if why := too_many_warps(ctas, threads):
             return why
-        if prepared.number not in self._modes:
-            self._modes[prepared.number] = outer_mode(prepared.instrumented.module)
-        if self._modes[prepared.number] is not Mode.SYNCED:
+        kernel = prepared.number, launch.entry
+        if kernel not in self._modes:
+            self._modes[kernel] = outer_mode(prepared.instrumented.module, launch.entry)
+        if self._modes[kernel] is not Mode.SYNCED:
             return ""
         warps = warps_of(ctas, threads)
         long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"

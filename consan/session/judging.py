@@ -20,7 +20,6 @@ from consan.backends.base import Dim3, Handle
 from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.checker.recorder import Checked
-from consan.instrument.record.global_memory import Mode
 from consan.ranges import LaunchExtents
 from consan.reports.found import ModuleSites
 from consan.reports.model import Finding, VerifiedFix
@@ -146,7 +145,7 @@ class Judge:
     ) -> tuple[Prepared, Started | None]:
         """Start a launch whose log has no room: with the form without global memory, or with hooks."""
         assert prepared.recorded is not None
-        if prepared.recorded.mode is not Mode.OFF:
+        if prepared.recorded.outer:
             prepared = self.modules.without_outer(prepared)
             if prepared.recorded is None:  # it is as it is for want of room
                 prepared.refusal = str(error)
@@ -163,7 +162,7 @@ class Judge:
     ) -> tuple[Prepared, Started | None]:
         """Start a kernel that this form does not record: with the form without global memory, or with hooks."""
         assert prepared.recorded is not None
-        if prepared.recorded.mode is Mode.OFF:
+        if not prepared.recorded.outer:
             self.recording.takes_hooks(prepared.name, why)
             return self.recording.refuses(self._with_hooks(prepared, shape[2]), entry, why), None
         chosen, started = self.start(self.modules.without_outer(prepared), entry, *shape, restore, stream)

@@ -15,11 +15,11 @@ MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looke
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
-def too_many(recorded: Recorded, ctas: int, threads: int) -> str:
+def too_many(recorded: Recorded, mode: Mode, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if recorded.mode is Mode.SYNCED and (why := too_many_together(ctas)):
+    if mode is Mode.SYNCED and (why := too_many_together(ctas)):
         return why
-    return too_many_warps(ctas, threads) if recorded.mode is not Mode.OFF and recorded.leaves else ""
+    return too_many_warps(ctas, threads) if mode is not Mode.OFF and recorded.leaves else ""
 
 
 def too_many_together(ctas: int) -> str:

@@ -19,7 +19,6 @@ from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrum
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.passes.lifted import lowered
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
-from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
@@ -130,7 +129,7 @@ class Modules:
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
         prepared = self._instrumented(ptx, name, cluster, recorded=self.records(name))
-        if prepared.assembly is None or prepared.recorded is None or prepared.recorded.mode is Mode.OFF:
+        if prepared.assembly is None or prepared.recorded is None or not prepared.recorded.outer:
             return self.load(prepared)
         prepared.loads = functools.partial(_load, self._device)
         return prepared

@@ -28,7 +28,6 @@ from consan.checker.patience import Patience
 from consan.checker.recorder import Checked, Histories, Tally, start
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded, Refusal
-from consan.instrument.record.global_memory import Mode
 from consan.instrument.runtime import Variant
 from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
@@ -158,7 +157,7 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.number_of(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.required and (why := too_many(prepared.recorded, math.prod(grid), math.prod(block))):
+        if not self.required and (why := too_many(prepared.recorded, prepared.recorded.modes[number], math.prod(grid), math.prod(block))):
             raise Unasked(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
@@ -205,7 +204,7 @@ class Recording:
         for why in filter(None, (*checked.outer, checked.share)):
             self.lacks_outer(prepared, entry, why)
         self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
-        compared = started.recorded.mode is not Mode.OFF and not checked.outer
+        compared = started.recorded.outer and not checked.outer
         grid, block = started.launched.grid, started.launched.block
         self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
@@ -269,7 +268,7 @@ class Recording:
     def outer_launches(self, prepared: Prepared, entry: str) -> int:
         """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
         tally = self.tally(prepared, entry)
-        whole = prepared.recorded is not None and prepared.recorded.mode is not Mode.OFF
+        whole = prepared.recorded is not None and prepared.recorded.outer
         return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
 
     @property
@@ -299,7 +298,7 @@ class Recording:
             return (prepared.recorded.outer_refusal, *of_launches)
         tally = self.tally(prepared, entry)
         missed = tally.launches - tally.apart
-        if prepared.recorded.mode is Mode.OFF and missed:
+        if not prepared.recorded.outer and missed:
             whole = tally.launches + self._looked.get((prepared.number, entry), 0)
             return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
         return of_launches

@@ -21,7 +21,6 @@ from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
 from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
-from consan.instrument.record.global_memory import Mode
 from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.decode import decode
@@ -60,7 +59,7 @@ class Fixes:
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
-            return depends(prepared.instrumented.module, lines, outer=recorded.mode is not Mode.OFF)
+            return depends(prepared.instrumented.module, lines, outer=recorded.outer)
 
         texts = {finding.fix for finding in decode(*checked.tables(), {prepared.number: places})}
 

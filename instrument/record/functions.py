@@ -17,27 +17,27 @@ from consan.instrument.passes.flow import graph_of
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import mbarriers
-from consan.instrument.record.global_memory import Mode, is_unseen, touches, waits_for_grids
+from consan.instrument.record.global_memory import is_unseen, touches, waits_for_grids
 from consan.instrument.record.sides import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
 BY_ADDRESS = ""  # among the names of called functions
 
 
-def recorded_functions(plans: Plans, reads: bool, writes: bool, mode: Mode) -> frozenset[str]:
-    """The device functions that have events, end threads, or call such functions. `reads`, `writes`: sides.py; `mode`: global_memory.py."""
-    found = {name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, mode)}
+def recorded_functions(plans: Plans, reads: bool, writes: bool, *, outer: bool) -> frozenset[str]:
+    """The device functions that have events, end threads, or call such functions. `reads`, `writes`: sides.py; `outer`: global memory."""
+    found = {name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, outer=outer)}
     while more := {name for name, plan in plans.items() if not plan.is_entry and name not in found and _reaches(plan, found)}:
         found |= more
     return frozenset(found)
 
 
-def _has_events(plan: FunctionPlan, reads: bool, writes: bool, mode: Mode) -> bool:
-    return any(_is_event(each, reads, writes, mode) for each in plan.function.instructions()) or bool(plan.work)
+def _has_events(plan: FunctionPlan, reads: bool, writes: bool, *, outer: bool) -> bool:
+    return any(_is_event(each, reads, writes, outer=outer) for each in plan.function.instructions()) or bool(plan.work)
 
 
-def _is_event(instruction: Instruction, reads: bool, writes: bool, mode: Mode) -> bool:
-    if mode is not Mode.OFF and (touches(instruction) is not None or waits_for_grids(instruction) or is_unseen(instruction)):
+def _is_event(instruction: Instruction, reads: bool, writes: bool, *, outer: bool) -> bool:
+    if outer and (touches(instruction) is not None or waits_for_grids(instruction) or is_unseen(instruction)):
         return True
     if flow_of(instruction) == "exit" or members_of(instruction) is not None:
         return True

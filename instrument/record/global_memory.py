@@ -27,6 +27,7 @@ from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shar
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record import text
 from consan.instrument.record.accesses import element_bytes
+from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.data import loads_of_data
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
@@ -58,8 +59,9 @@ class Mode(enum.IntEnum):
 
 
 def mode_of(plans: dict[str, FunctionPlan], *, shared: bool) -> Mode:
-    """The mode that a module needs. `shared`: threads may synchronise through shared memory, or wait there."""
-    return Mode.SYNCED if shared or _meet(_strong(plans, _OUTER)) else Mode.ALONE
+    """The mode that kernels need. `shared`: threads may synchronise through shared memory, or wait there."""
+    waits = shared or _meet(_strong(plans, _OUTER)) or any(awaits_store(plan.function) for plan in plans.values())
+    return Mode.SYNCED if waits else Mode.ALONE
 
 
 def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:

@@ -13,7 +13,7 @@ from typing import Any
 from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
-from consan.instrument.passes.context import Context
+from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
@@ -25,7 +25,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded, Refusal
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.takes import Plans, mode_of, reached, recorded_sides, refusals
+from consan.instrument.record.takes import Plans, mode_of, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -59,9 +59,10 @@ def record(
     return replace(done, expand=expand)
 
 
-def outer_mode(module: Module) -> Mode:
-    """How `record` would record the global memory of a module."""
-    return mode_of(plan_functions(module, recorded=True), outer=True)[0]
+def outer_mode(module: Module, kernel: str) -> Mode:
+    """How `record` would record the global memory of a kernel."""
+    plans = plan_functions(module, recorded=True)
+    return modes_of(plans, outer=True)[kernel][0] if kernel in plans else mode_of(plans, outer=True)[0]
 
 
 @dataclass(frozen=True)
@@ -80,13 +81,14 @@ class Pass:
         taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
         if refused and not taken:
             raise Refusal(next(iter(refused.values())))
-        mode, shared = mode_of(taken, outer=self.outer)
+        modes = modes_of(taken, outer=self.outer)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
-        kernels = self._kernels(context, taken, mode, manner, known)
+        kernels = self._kernels(context, taken, {name: mode for name, (mode, _) in modes.items()}, manner, known)
         for kernel in kernels if self.outer else ():
+            mode, shared = modes[kernel.plan.function.name]
             kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
         try:
             words = max((kernel.rewrite() for kernel in kernels), default=1)
@@ -94,22 +96,28 @@ class Pass:
             raise Refusal(str(error)) from None
         for kernel in kernels:
             kernel.cut(words)
-        return self._recorded(context, kernels, refused, mode, words), kernels
+        return self._recorded(context, kernels, refused, {name: mode for name, (mode, _) in modes.items()}, words), kernels
 
-    def _kernels(self, context: Context, plans: Plans, mode: Mode, manner: Manner, known: dict[int, Computed]) -> list[KernelRewrite]:
-        """The kernels and the device functions that are recorded. `plans`: of the kernels that are, and of what they call."""
+    def _kernels(
+        self, context: Context, plans: Plans, modes: dict[str, Mode], manner: Manner, known: dict[int, Computed]
+    ) -> list[KernelRewrite]:
+        """The kernels and the device functions that are recorded. `plans`, `modes`: of the kernels that are, and of what they call."""
         templates = list[Template]()
         reads, writes = recorded_sides(plans)
-        called = functions.recorded_functions(plans, reads, writes, mode)
+        called = functions.recorded_functions(plans, reads, writes, outer=self.outer)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
-        how["hashing"] = mode is not Mode.SYNCED
-        how["fences"] = mode is Mode.SYNCED or clusters.relaxes(plans.values())
+        relaxes = clusters.relaxes(plans.values())
         how["apart"] = functions.may_part(plans, called)
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
+
+        def rewrite(plan: FunctionPlan, number: int, **more: Any) -> KernelRewrite:
+            synced = modes[plan.function.name] is Mode.SYNCED
+            return KernelRewrite(context, plan, number, templates, **how, hashing=not synced, fences=synced or relaxes, **more)
+
         taken = ((n, plan) for n, plan in enumerate(context.entries()) if plan.function.name in plans)
-        kernels = [KernelRewrite(context, plan, n, templates, **how, computed=known.get(n)) for n, plan in taken]
+        kernels = [rewrite(plan, n, computed=known.get(n)) for n, plan in taken]
         looped, recorded = functions.called_in_loops(plans), ((name, plan) for name, plan in plans.items() if name in called)
-        return kernels + [KernelRewrite(context, plan, -1, templates, **how, looped=name in looped) for name, plan in recorded]
+        return kernels + [rewrite(plan, -1, looped=name in looped) for name, plan in recorded]
 
     @functools.cached_property
     def _hazards(self) -> tuple[StaticFinding, ...]:
@@ -122,7 +130,9 @@ class Pass:
         """The kernels that are not recorded without global memory."""
         return refusals(plan_functions(self.module, recorded=True), isa=self.isa)
 
-    def _recorded(self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], mode: Mode, words: int) -> Recorded:
+    def _recorded(
+        self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], modes: dict[str, Mode], words: int
+    ) -> Recorded:
         manner = kernels[0].manner if kernels else Manner.FULL
         plans, more = context.plans, expansion.variable() if manner.on_host else ""
         calls = any(not kernel.plan.is_entry for kernel in kernels)
@@ -131,6 +141,7 @@ class Pass:
         by_entry = [taken.get(name) for name in entries]
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
+        polling = {kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes}
         return Recorded(
             target=target,
             ptx=expansion.without_clusters(text) if manner.on_host else text,
@@ -146,12 +157,12 @@ class Pass:
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
             hazards=self._hazards,
             debug=is_debug(self.module),
-            mode=mode,
-            prunes=mode is not Mode.OFF and not manner.on_host and any(each not in self._refused_alone for each in entries),
+            modes=tuple(modes.get(name, Mode.ALONE if self.outer else Mode.OFF) for name in entries),
+            prunes=self.outer and not manner.on_host and any(each not in self._refused_alone for each in entries),
             refused=refused,
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
-            polls=frozenset(kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes),
+            polls=frozenset(name for name in entries if not polling.isdisjoint(reached(plans, name))),
             compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
         )

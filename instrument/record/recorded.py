@@ -57,11 +57,11 @@ class Recorded:
     external: tuple[str, ...]
     hazards: tuple[StaticFinding, ...] = ()
     debug: bool = False  # a debug build: its registers were not checked
-    mode: Mode = Mode.OFF  # how its global memory is recorded
+    modes: tuple[Mode, ...] = ()  # how the global memory of each kernel is recorded
     isa: bool = False  # checked by the strict reading of the ISA
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
-    polls: frozenset[str] = frozenset()  # functions with loops in which a thread may wait for another one's store
+    polls: frozenset[str] = frozenset()  # kernels with loops in which a thread may wait for another one's store
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
@@ -69,6 +69,11 @@ class Recorded:
     prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart
     refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged, and they need another form
     outer_refusal: str = ""  # why that is not, though it was asked for
+
+    @property
+    def outer(self) -> bool:
+        """Whether global memory is recorded."""
+        return any(mode is not Mode.OFF for mode in self.modes)
 
     @functools.cached_property
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:

@@ -67,6 +67,17 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
     return global_memory.mode_of(plans, shared=shared), shared
 
 
+def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
+    """The same of each function, for the kernels that reach it. Kernels that share a device function are recorded alike."""
+    groups: list[Plans] = []
+    for kernel in (name for name, plan in plans.items() if plan.is_entry):
+        own = reached(plans, kernel)
+        joined = [group for group in groups if any(name in group for name in own)]
+        groups = [group for group in groups if group not in joined]
+        groups.append({name: plan for group in (*joined, own) for name, plan in group.items()})
+    return {name: mode for group in groups for mode in [mode_of(group, outer=outer)] for name in group}
+
+
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
     if mode is Mode.OFF and any(annotated.orders(plan.function) for plan in plans.values()):
         yield "consan_release and consan_acquire need global memory to be checked (--global)"

@@ -123,7 +123,7 @@ def compared(work: Work) -> str:
     groups = whole.grouped()
     if groups.by_unit().tolist() != small.grouped().by_unit().tolist():
         return "groups"
-    for unit in range(UNITS) if full.mode is Mode.SYNCED else [group.members[0] for group in groups.groups][:UNITS]:
+    for unit in range(UNITS) if full.modes[0] is Mode.SYNCED else [group.members[0] for group in groups.groups][:UNITS]:
         for lane, (one, other) in enumerate(zip(lanes(whole, unit, full), lanes(small, unit, compact), strict=True)):
             if one != other:
                 return f"unit {unit}, lane {lane}"

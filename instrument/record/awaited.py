@@ -1,0 +1,74 @@
+"""Loops in which a thread waits for a store that the kernel itself may never make strongly: a forgotten one, or that of another launch.
+
+A strong load of one address, in a loop that touches no other memory and meets no other thread, waits for the word to change. The rounds of
+such a loop leave nothing in the log only where strong accesses are in it (polls.py), so its kernel is recorded that way.
+"""
+
+from __future__ import annotations
+
+from consan.instrument.isa import lookup
+from consan.instrument.isa.roles import names
+from consan.instrument.passes.flow import Graph, PathStep, graph_of, key_of, written
+from consan.instrument.ptx import Function, Instruction
+
+_OUTER = ("global", "generic")
+_SILENT = frozenset({"arithmetic", "address", "fence", "special"})
+
+
+def awaits_store(function: Function) -> bool:
+    """Whether a function has such a loop."""
+    graph: Graph = graph_of(function)
+    found = [(number, step) for number, node in enumerate(graph.nodes) for step in node.steps if _reads(step.instruction)]
+    return any(_waits(graph, number, step) for number, step in found if graph.repeats(number))
+
+
+def _waits(graph: Graph, number: int, load: PathStep) -> bool:
+    body = _round(graph, number, load)
+    changed = {key for node in body for step in graph.nodes[node].steps for key in written(step.instruction)}
+    row = lookup(load.instruction.parts)
+    assert row is not None
+    address = row.event(load.instruction).first.address
+    return bool(body) and address is not None and changed.isdisjoint(key_of(load.instruction.scope, name) for name in names(address))
+
+
+def _round(graph: Graph, number: int, load: PathStep) -> set[int]:
+    """The nodes on silent ways from a load back to it."""
+    silent = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_silent(step.instruction) for step in node.steps)}
+    ahead, behind = (_reaching(edges, number, silent) for edges in (_successors(graph), _predecessors(graph)))
+    return ahead & behind if number in silent else set()
+
+
+def _successors(graph: Graph) -> list[tuple[int, ...]]:
+    return [node.successors for node in graph.nodes]
+
+
+def _predecessors(graph: Graph) -> list[tuple[int, ...]]:
+    before: list[list[int]] = [[] for _ in graph.nodes]
+    for number, node in enumerate(graph.nodes):
+        for each in node.successors:
+            before[each].append(number)
+    return [tuple(each) for each in before]
+
+
+def _reaching(edges: list[tuple[int, ...]], start: int, within: set[int]) -> set[int]:
+    """The nodes that one or more edges lead to."""
+    pending, seen = list(edges[start]), set[int]()
+    while pending:
+        node = pending.pop()
+        if node in within and node not in seen:
+            seen.add(node)
+            pending += edges[node]
+    return seen if start in seen else set()
+
+
+def _reads(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    if row is None or row.family != "load" or not row.touches:
+        return False
+    access = row.event(instruction).first
+    return access.is_strong and access.space in _OUTER
+
+
+def _is_silent(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and (row.flow == "branch" or row.action == "sleep" or row.family in _SILENT)
