@@ -100,11 +100,15 @@ class Questions:
         self.launch = self.launch if isinstance(self.launch, Remembered) else Remembered(self.launch)
         self.places = EventPlaces(self.recorded.templates, self.recorded.sites)
 
+    @property
+    def _whole(self) -> bool:
+        return self.recorded.modes[self.launched.entry] is Mode.SYNCED
+
     @functools.cached_property
     def _groups(self) -> tuple[Group, ...]:
         """The units by history. A launch that is replayed as a whole (grid.py) has no names of histories: each unit is one of its own."""
         groups = self.launch.grouped(self.limit).groups
-        if self.recorded.mode is not Mode.SYNCED:
+        if not self._whole:
             return groups
         return tuple(Group((member,), group.name) for group in groups for member in group.members)
 
@@ -116,7 +120,7 @@ class Questions:
     def _histories(self) -> list[tuple[History, int]]:
         """What the logs of the launch hold, and how many units have it. Single units are read all at once."""
         histories = self.each_history()
-        if self.recorded.mode is Mode.SYNCED:
+        if self._whole:
             return [(joined(histories), 1)] if histories else []
         return [(history, len(group.members)) for history, group in zip(histories, self._groups, strict=True)]
 

@@ -9,7 +9,7 @@ The CTAs of a cluster are replayed together. They and single CTAs are units (lau
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
@@ -21,11 +21,9 @@ from consan.checker.beside import Kept
 from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.cores import replayed
 from consan.checker.earlier import Earlier
-from consan.checker.expand import VirtualExpander
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.grouping import Group, Grouped
-from consan.checker.launch import Launch
-from consan.checker.memory import SMALLER, LogMemory
+from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
@@ -37,7 +35,6 @@ from consan.instrument.abi.events import Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
-from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
@@ -111,29 +108,6 @@ class Checked:
         return list(map(key, self.found))
 
 
-def start(
-    memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, beside: bool = False, machine: Callable[[], Any] | None = None,
-) -> Launch:  # fmt: skip
-    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
-
-    `beside`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
-    """
-    backend, number = memory.backend, launched.entry
-    compact = recorded.compact[number] if recorded.compact else None
-    expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
-    launch = Launch(
-        memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
-    )  # fmt: skip
-    if not launch.silent:
-        launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
-        launch.switch = launch.told[0] + SWITCH
-        for _, address, data in () if beside else launch.variables():
-            backend.write(address, data)
-    return launch
-
-
 @dataclass(frozen=True)
 class Known:
     """The findings of the replay of one history."""
@@ -165,13 +139,15 @@ def check(
     patience: Patience | None = None,
     earlier: Earlier | None = None,
     keep: bool = False,
+    together: int = 0,
 ) -> Checked:
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
     are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
     ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
-    `keep`: the result has the accesses to global memory, if all are known.
+    `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
+    replayed CTA by CTA (0: none).
     """
     found = launch.grouped(limit)
     if len(histories) > _MOST_KNOWN:
@@ -184,6 +160,8 @@ def check(
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
     mode = recorded.modes[launched.entry]
+    if mode is Mode.SYNCED and recorded.entries[launched.entry] in recorded.unordered and 0 < together < found.units * ctas:
+        mode = checker.one_by_one(found.units * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
@@ -238,6 +216,12 @@ class _Checker:
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
+
+    def one_by_one(self, ctas: int) -> Mode:
+        """Check so many CTAs each for itself: their logs have no hashes. What follows from the order of flags is missing."""
+        self.exhaustive = True
+        self.share = f"{ctas:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for"
+        return Mode.ALONE
 
     def check_all(self, groups: Sequence[Group]) -> None:
         """Check each history, new ones first."""
@@ -363,7 +347,7 @@ class _Checker:
         if len(known) < grouped.units:
             each = self.collected.unit_ctas
             compared = f"{len(known) * each:,} of the {grouped.units * each:,} CTAs of a launch were compared"
-            self.share = f"{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
+            self.share += f"{'; ' * bool(self.share)}{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)

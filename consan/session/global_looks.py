@@ -17,11 +17,10 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
-from consan.instrument.record import outer_mode
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record import waits_together
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
-from consan.session.launch_sizes import too_many_together, too_many_warps, warps_of
+from consan.session.launch_sizes import MOST_WARPS_TOGETHER, too_many_together, too_many_warps, warps_of
 from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
@@ -30,7 +29,6 @@ from consan.session.recording import FIRST_ONLY
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch
 
-MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch that is looked at and whose CTAs are replayed together
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
@@ -62,7 +60,7 @@ class GlobalLooks:
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
-    _modes: dict[_OfModule, Mode] = field(default_factory=dict)  # of the forms with global memory
+    _together: dict[_OfModule, bool] = field(default_factory=dict)  # whether the CTAs of a kernel are checked together only
     _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
@@ -142,9 +140,9 @@ class GlobalLooks:
         if why := too_many_warps(ctas, threads):
             return why
         kernel = prepared.number, launch.entry
-        if kernel not in self._modes:
-            self._modes[kernel] = outer_mode(prepared.instrumented.module, launch.entry)
-        if self._modes[kernel] is not Mode.SYNCED:
+        if kernel not in self._together:
+            self._together[kernel] = waits_together(prepared.instrumented.module, launch.entry)
+        if not self._together[kernel]:
             return ""
         warps = warps_of(ctas, threads)
         long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"

@@ -12,12 +12,14 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
+MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch of a program whose CTAs are replayed together
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 
-def too_many(recorded: Recorded, mode: Mode, ctas: int, threads: int) -> str:
+def too_many(recorded: Recorded, kernel: int, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if mode is Mode.SYNCED and (why := too_many_together(ctas)):
+    mode, apart = recorded.modes[kernel], recorded.entries[kernel] in recorded.unordered
+    if mode is Mode.SYNCED and not apart and (why := too_many_together(ctas)):
         return why
     return too_many_warps(ctas, threads) if mode is not Mode.OFF and recorded.leaves else ""
 
@@ -26,6 +28,11 @@ def too_many_together(ctas: int) -> str:
     """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
     why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
     return why if ctas > MOST_TOGETHER else ""
+
+
+def most_together(threads: int, *, once: bool) -> int:
+    """CTAs that are replayed together where nothing orders them. `threads`: of a CTA; `once`: of a launch that cannot be repeated."""
+    return min(MOST_TOGETHER, max(1, MOST_WARPS_TOGETHER // warps_of(1, threads))) if once else MOST_TOGETHER
 
 
 def too_many_warps(ctas: int, threads: int) -> str:

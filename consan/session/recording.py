@@ -25,7 +25,8 @@ from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
-from consan.checker.recorder import Checked, Histories, Tally, start
+from consan.checker.recorder import Checked, Histories, Tally
+from consan.checker.starting import start
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded, Refusal
 from consan.instrument.runtime import Variant
@@ -34,7 +35,7 @@ from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.merging import Accumulated
-from consan.session.launch_sizes import too_many
+from consan.session.launch_sizes import most_together, too_many
 from consan.session.repairs import Fixes
 from consan.session.rewritten import Rewriting
 from consan.session.shapes import LaunchShapes
@@ -157,7 +158,7 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.number_of(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.required and (why := too_many(prepared.recorded, prepared.recorded.modes[number], math.prod(grid), math.prod(block))):
+        if not self.required and (why := too_many(prepared.recorded, number, math.prod(grid), math.prod(block))):
             raise Unasked(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
@@ -172,6 +173,7 @@ class Recording:
         patience = Patience(seconds, hurried)
         started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, patience, memory=launch)
         started.earlier, started.keep = self._earlier_of(prepared), self.keeps
+        started.together = 0 if self.required else most_together(math.prod(block), once=once and not launch.backend.allocates_zeros)
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:

@@ -51,6 +51,7 @@ class Started:
     earlier: Earlier | None = None  # what earlier processes have replayed of the module
     keep: bool = False  # its accesses to global memory are wanted
     proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
+    together: int = 0  # CTAs that are replayed together where nothing orders them; 0: all
     alone: bool = False  # nothing runs beside it: no host code or other launch writes what it reads
 
     @property
@@ -83,6 +84,7 @@ class Started:
             patience=self.patience,
             earlier=self.earlier,
             keep=self.keep,
+            together=self.together,
         )
 
     def free(self) -> None:

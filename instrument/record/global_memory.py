@@ -67,8 +67,13 @@ def mode_of(plans: dict[str, FunctionPlan], *, shared: bool) -> Mode:
 def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
     """Whether a release pattern can meet an acquire pattern in these spaces (ISA "Release and Acquire Patterns")."""
     accesses = list(_strong(plans, spaces))
+    return orders(plans, spaces) and _meet(accesses)
+
+
+def orders(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
+    """Whether a release or an acquire pattern can be in the text: a fence, or a strong access with an order."""
     fences = any(family_of(instruction) == "fence" for plan in plans.values() for instruction in plan.function.instructions())
-    return (fences or any(event.orders for event, _ in accesses)) and _meet(accesses)
+    return fences or any(event.orders for event, _ in _strong(plans, spaces))
 
 
 def _meet(accesses: Iterable[tuple[InstructionEvent, bool]]) -> bool:

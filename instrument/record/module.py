@@ -25,7 +25,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded, Refusal
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.takes import Plans, mode_of, modes_of, reached, recorded_sides, refusals
+from consan.instrument.record.takes import Plans, is_unordered, mode_of, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -59,10 +59,11 @@ def record(
     return replace(done, expand=expand)
 
 
-def outer_mode(module: Module, kernel: str) -> Mode:
-    """How `record` would record the global memory of a kernel."""
+def waits_together(module: Module, kernel: str) -> bool:
+    """Whether the CTAs of a kernel can be checked together only, once `record` has recorded its global memory."""
     plans = plan_functions(module, recorded=True)
-    return modes_of(plans, outer=True)[kernel][0] if kernel in plans else mode_of(plans, outer=True)[0]
+    mode = modes_of(plans, outer=True)[kernel][0] if kernel in plans else mode_of(plans, outer=True)[0]
+    return mode is Mode.SYNCED and not is_unordered(reached(plans, kernel))
 
 
 @dataclass(frozen=True)
@@ -164,5 +165,6 @@ class Pass:
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
             polls=frozenset(name for name in entries if not polling.isdisjoint(reached(plans, name))),
+            unordered=frozenset(name for name in entries if is_unordered(reached(plans, name))),
             compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
         )

@@ -62,6 +62,7 @@ class Recorded:
     leaves: bool = False  # threads leave when the host stops the launch (leaving.py)
     silent: frozenset[str] = frozenset()  # kernels that record nothing, and that nobody needs to stop
     polls: frozenset[str] = frozenset()  # kernels with loops in which a thread may wait for another one's store
+    unordered: frozenset[str] = frozenset()  # kernels whose threads nothing orders through memory (takes.py)
     compact: tuple[Compact, ...] = ()  # of each kernel, where logs have only what the host cannot compute
     expand: Callable[[], Recorded] | None = None  # then: the text that computes full logs of them
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed

@@ -78,6 +78,14 @@ def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
     return {name: mode for group in groups for mode in [mode_of(group, outer=outer)] for name in group}
 
 
+def is_unordered(plans: Plans) -> bool:
+    """Whether nothing that the kernel does through memory orders its threads: no release, no acquire, and no wait for a store."""
+    named = any(annotated.orders(plan.function) for plan in plans.values())
+    looped = called_in_loops(plans)
+    waits = any(True for plan in plans.values() for _ in _polls(plan, (True, True), looped=plan.function.name in looped))
+    return not (named or waits or global_memory.orders(plans, _MEMORIES))
+
+
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
     if mode is Mode.OFF and any(annotated.orders(plan.function) for plan in plans.values()):
         yield "consan_release and consan_acquire need global memory to be checked (--global)"

@@ -23,7 +23,7 @@ from consan.backends.virtual import VirtualBackend
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
-from consan.checker.recorder import start
+from consan.checker.starting import start
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded, text
 from consan.instrument.record.computed import SLOT

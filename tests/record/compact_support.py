@@ -19,7 +19,7 @@ from consan.backends.virtual import VirtualBackend
 from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
-from consan.checker.recorder import start
+from consan.checker.starting import start
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, LANES, Event, tables

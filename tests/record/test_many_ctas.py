@@ -1,0 +1,84 @@
+"""Launches of more CTAs than are replayed together: those that nothing orders are checked one by one. How each kernel is recorded."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import consan
+from consan.instrument.record import record
+from consan.instrument.record.global_memory import Mode
+from consan.session import launch_sizes
+
+SOURCE = """
+// A counter hands out places: with `racy`, some of them twice.
+extern "C" __global__ void compacts(unsigned* out, unsigned* count, const unsigned* in, int racy) {
+    __shared__ unsigned values[32];
+    unsigned i = blockIdx.x * 32 + threadIdx.x;
+    values[threadIdx.x] = in[i];
+    __syncthreads();
+    unsigned value = values[31 - threadIdx.x];
+    if (value % 3 == 0) out[racy ? atomicAdd(count, 1) / 2 : atomicAdd(count, 1)] = value;
+}
+// The last CTA adds up what the others have stored.
+extern "C" __global__ void last_block(unsigned* out, unsigned* count, const unsigned* in, int) {
+    if (threadIdx.x != 0) return;
+    out[1 + blockIdx.x] = in[blockIdx.x];
+    __threadfence();
+    if (atomicAdd(count, 1) + 1 != gridDim.x) return;
+    __threadfence();
+    for (unsigned i = 0; i < gridDim.x; ++i) out[0] += out[1 + i];
+}
+// It waits for a flag.
+extern "C" __global__ void polls(unsigned* out, unsigned* count, const unsigned* in, int) {
+    if (blockIdx.x == 0) while (atomicAdd(count, 0) == 0);
+    else atomicExch(count, 1);
+}
+"""
+
+
+def _report(entry: str, racy: int = 0, ctas: int = 8, **options: object) -> consan.Report:
+    args = [np.zeros(512, np.uint32), np.zeros(1, np.uint32), np.arange(512, dtype=np.uint32), racy]
+    return consan.launch(consan.Kernel(SOURCE, entry), ctas, 32, args, device="cpu", **options)
+
+
+@pytest.fixture(autouse=True)
+def _few(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch_sizes, "MOST_TOGETHER", 4)
+
+
+@pytest.mark.parametrize("racy", [0, 1])
+def test_what_nothing_orders_is_checked_one_by_one(racy: int) -> None:
+    report = _report("compacts", racy)
+    assert report.verdict == ("violations" if racy else "clean")
+    assert {finding.kind for finding in report.findings} == ({"global-race", "data-race"} if racy else set())
+    (area,) = (area for area in report.not_checked if area.startswith("global-memory"))
+    assert "8 CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for" in area
+    assert _report("compacts", racy, ctas=4).not_checked == ()
+
+
+def test_with_global_on_all_are_replayed_together() -> None:
+    assert _report("compacts", global_memory="on").not_checked == ()
+
+
+@pytest.mark.parametrize("entry", ["last_block", "polls"])
+def test_what_may_be_ordered_is_not(entry: str) -> None:
+    report = _report(entry)
+    assert (report.verdict, report.findings) == ("incomplete", ())
+    assert "8 CTAs that may synchronise through memory are too many" in report.incomplete[0]
+    assert _report(entry, ctas=4).verdict == "clean"
+
+
+def test_each_kernel_is_recorded_as_it_needs() -> None:
+    plain = 'extern "C" __global__ void plain(unsigned* out) { out[threadIdx.x] = 1; }\n'
+    recorded = record(consan.Kernel(plain + SOURCE, "plain").ptx, outer=True)
+    modes = dict(zip(recorded.entries, recorded.modes, strict=True))
+    assert modes == {"plain": Mode.ALONE, "compacts": Mode.SYNCED, "last_block": Mode.SYNCED, "polls": Mode.SYNCED}
+    assert recorded.unordered == {"plain", "compacts"}
+
+
+def test_kernels_that_share_a_function_are_recorded_alike() -> None:
+    shared = "__device__ __noinline__ void stores(unsigned* out) { out[threadIdx.x] = 1; }\n"
+    kernels = 'extern "C" __global__ void {0}(unsigned* out) {{ stores(out); {1} }}\n'
+    source = shared + kernels.format("plain", "") + kernels.format("flag", "while (atomicExch(out, 1));")
+    assert set(record(consan.Kernel(source, "plain").ptx, outer=True).modes) == {Mode.SYNCED}
