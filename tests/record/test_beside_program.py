@@ -18,7 +18,7 @@ from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
 from consan.instrument.record import module
 from consan.process import program
-from consan.session import overdue, watch
+from consan.session import overdue, watch, watch
 from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.session import Session
@@ -271,7 +271,7 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
 
 def test_a_kernel_that_does_not_leave_is_read_while_it_hangs(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
-    monkeypatch.setattr(overdue, "LEAVING", 0.1)
+    monkeypatch.setattr(watch, "LEAVING", 0.1)
     monkeypatch.setattr(watch, "LONGEST_ONCE", 0.1)
     monkeypatch.setattr(backend, "poke", lambda address, data: None)
     framework = Framework(backend)
