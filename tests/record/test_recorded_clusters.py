@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+import twin_file
 from record_support import KERNELS
 
 import consan
@@ -84,3 +85,12 @@ def test_a_kept_history_has_all_ctas_of_its_cluster(tmp_path: Path, monkeypatch:
     again, _ = replay(Session(device="cpu", engine="record", private=True, global_memory="off"), file.name, file.read_bytes())
     assert [str(finding.message) for finding in again.findings] == [str(finding.message) for finding in report.findings]
     assert again.kernels[0].ctas == 2 * CLUSTERS
+
+
+def test_a_race_of_several_ctas_speaks_for_those_within_one() -> None:
+    """A barrier of the CTA would repair one of three pairs."""
+    spec = twin_file.read(KERNELS / "twins" / "cluster_slots_cleared.cu")
+    values = spec.parameters(spec.fresh_args())
+    (finding,) = consan.launch(twin_file.kernel(spec.path, True), spec.grid, spec.block, values, device="cpu").findings
+    assert (finding.situation, finding.count) == ("cluster", 3)
+    assert len({access.block for access in finding.pair}) == 2

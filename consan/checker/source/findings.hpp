@@ -2,6 +2,7 @@
 #pragma once
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 #include <vector>
 
@@ -9,7 +10,8 @@
 
 class Findings {
   public:
-    Findings(Record *records, u32 capacity) : records_(records), capacity_(capacity) {}
+    // `threads`: the numbers of threads that each CTA takes, where a finding can be of several CTAs.
+    Findings(Record *records, u32 capacity, u32 threads = ~0u) : records_(records), capacity_(capacity), threads_(threads) {}
 
     void add(Record found, u32 times = 1) {
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
@@ -28,6 +30,10 @@ class Findings {
             return;
         }
         Record &kept = records_[known->second];
+        if (found.kind == DATA_RACE && between_ctas(found) && !between_ctas(kept)) {  // what orders CTAs orders the threads of each, too
+            std::swap(kept, found);
+            std::tie(kept.count, kept.low, kept.high) = std::tie(found.count, found.low, found.high);
+        }
         kept.count = (u32)std::min<u64>((u64)kept.count + times, ~0u);
         kept.flags &= found.flags | ~UNORDERED;
         kept.low = std::min(kept.low, found.offset);
@@ -50,8 +56,10 @@ class Findings {
     bool overflow() const { return overflow_; }
 
   private:
+    bool between_ctas(const Record &of) const { return of.thread / threads_ != of.other_thread / threads_; }
+
     Record *records_;
-    u32 capacity_, count_ = 0;
+    u32 capacity_, threads_, count_ = 0;
     bool overflow_ = false;
     std::unordered_map<u64, u32> places_;
 };
