@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from consan.instrument.isa import family_of, flow_of, lookup
 from consan.instrument.isa.families import BARRIERS, COPIES
-from consan.instrument.passes.flow import BasicBlock, Graph, graph_of
+from consan.instrument.passes.flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
 _MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "wmma"})
@@ -53,12 +53,16 @@ class Point:
 
 @dataclass
 class Join:
-    """A place, before or after an instruction, from which a lane can no longer reach some points."""
+    """A place, before or after an instruction, from which a lane can no longer reach some points.
+
+    `called`: the number of a function instead, whose call is over (call_joins.py).
+    """
 
     instruction: Instruction
     after: bool
     shown: Instruction  # the instruction that a report names: the first access or wait there
     passes: int = 0  # bit n - 1: points whose join number is n
+    called: int = 0
 
 
 def members_of(instruction: Instruction) -> Members | None:
@@ -86,6 +90,14 @@ def find_points(function: Function) -> tuple[list[Point], list[Join]]:
     return [point for _, _, point in found], list(joins.found.values()) if joins else []
 
 
+def may_be_bypassed(function: Function) -> bool:
+    """Whether a thread can run a function and not come to one of its points."""
+    graph = graph_of(function)
+    found = [(number, point) for number, node in enumerate(graph.nodes) for _, point in _points(node)]
+    always = _post_dominators(graph)[graph.entries[0]] if found else 0
+    return any(point.instruction.predicate is not None or not always >> number & 1 for number, point in found)
+
+
 def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
     """The points of a run of instructions, without those after an unguarded point of the whole warp: there the lanes are still together."""
     together = False
@@ -111,7 +123,7 @@ class _Joins:
         self.after = _post_dominators(graph)
         self.cycle = _cycles(graph)
         self.sizes = Counter(self.cycle)
-        self.effects, self.works = _leading_to(graph, _has_effect), _leading_to(graph, _works)
+        self.effects, self.works = _leading_to(graph, _has_effect), leading_to_work(graph)
         self.always = self.after[graph.entries[0]]
 
     def join(self, node: int, index: int, point: Point) -> None:
@@ -132,7 +144,7 @@ class _Joins:
         """The join at a place."""
         steps = self.graph.nodes[node].steps
         first = steps[min(position, len(steps) - 1)].instruction
-        shown = next((s.instruction for s in steps[position:] if _is_shown(s.instruction)), first)
+        shown = shown_from(steps[position:]) if position < len(steps) else first
         made = Join(steps[max(position - 1, 0)].instruction, position > 0, shown)
         return self.found.setdefault((node, position), made)
 
@@ -180,7 +192,7 @@ def _has_effect(instruction: Instruction) -> bool:
     return family_of(instruction) in _EFFECTS
 
 
-def _works(instruction: Instruction) -> bool:
+def works(instruction: Instruction) -> bool:
     """Whether an instruction has an effect, or computes with other lanes."""
     row = lookup(instruction.parts)
     return row is not None and (row.family in _EFFECTS or row.family in _MATRIX or row.collective)
@@ -189,6 +201,16 @@ def _works(instruction: Instruction) -> bool:
 def _is_shown(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     return row is not None and instruction.loc is not None and (bool(row.touches) or _has_effect(instruction))
+
+
+def shown_from(steps: Sequence[PathStep]) -> Instruction:
+    """The instruction that a report names for a place: the first access or wait from there on, or else the first instruction."""
+    return next((step.instruction for step in steps if _is_shown(step.instruction)), steps[0].instruction)
+
+
+def leading_to_work(graph: Graph) -> list[bool]:
+    """For each node, whether it or something that it leads to has an effect, or computes with other lanes."""
+    return _leading_to(graph, works)
 
 
 def _leading_to(graph: Graph, wanted: Callable[[Instruction], bool]) -> list[bool]:

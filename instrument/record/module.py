@@ -13,6 +13,7 @@ from typing import Any
 from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
+from consan.instrument.passes.call_joins import numbers_of
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.registers import is_debug
@@ -108,6 +109,7 @@ class Pass:
         called = functions.recorded_functions(plans, reads, writes, outer=self.outer)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
         relaxes = clusters.relaxes(plans.values())
+        how["numbers"] = numbers_of(plans)
         how["apart"] = functions.may_part(plans, called)
         how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
 

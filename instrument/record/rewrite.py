@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 
 from consan.instrument.isa import family_of, flow_of, has_action
 from consan.instrument.passes.annotated import ignored
+from consan.instrument.passes.call_joins import points_of
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
-from consan.instrument.passes.points import Join, Point, find_points
+from consan.instrument.passes.points import Join, Point
 from consan.instrument.passes.ways import check_ends
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
@@ -87,6 +88,7 @@ class KernelRewrite:
     fences: bool = False  # fences are recorded
     hashing: bool = True  # histories are compared; not where all CTAs are replayed together
     called: frozenset[str] = frozenset()  # the device functions that are recorded
+    numbers: dict[str, int] = field(default_factory=dict)  # those of them in which lanes may bypass a point
     looped: bool = False  # a function that a thread may execute more than once for one call site
     apart: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
@@ -227,7 +229,7 @@ class KernelRewrite:
             self.writes &= not self.seals
 
     def _find_points(self) -> None:
-        points, joins = find_points(self.plan.function)
+        points, joins = points_of(self.plan, self.numbers)
         any_open = any(point.open for point in points)
         self.plan.stats.open_points = sum(point.open for point in points)
         alone = self.apart or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
@@ -377,7 +379,7 @@ class KernelRewrite:
         block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
 
     def _join(self, join: Join) -> None:
-        self.open_block().add(TemplateEvent(Event.JOIN, site=self.site_of(join.shown), a=join.passes))
+        self.open_block().add(TemplateEvent(Event.JOIN, site=self.site_of(join.shown), offset=join.called, a=join.passes))
 
     def guard(self, block: Words, instruction: Instruction) -> int:
         """The word that says whether an instruction executes."""

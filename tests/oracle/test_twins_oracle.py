@@ -28,6 +28,7 @@ NOT_SEEN = {
     "cp_async_at_exit": "copies in flight at the end",
     "discarded_by_another_cta": "its trace has loads, stores and atomics, and no discard",
     "global_flag_no_proxy_fence": "policy isa",
+    "divergent_syncwarp_in_function": "joins behind calls",
     "loads_of_no_use": "values that nobody uses (D26)",
     "mbarrier_result_ignored": "the result of a wait is a register",
     "syncthreads_in_two_branches": "it knows barriers by their numbers, as the ISA does, and not by their calls",

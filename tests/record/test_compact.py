@@ -27,7 +27,7 @@ from consan.instrument.record.computed import Certainty, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
 TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
-FULL = ("barrier_in_function", "generic_pointer")  # they call recorded functions
+FULL = ("barrier_in_function", "divergent_syncwarp_in_function", "generic_pointer")  # they call recorded functions
 FULL += ("tensormap_built_on_device", "tensormap_changed_in_flight", "tensormap_not_acquired", "tensormap_reused")  # they make their maps
 FULL += ("tensormap_stored_not_fenced",)
 BY_TEXT = ("reduction_last_levels",)  # with its fault it stores what the schedule says, and schedules count instructions

@@ -40,6 +40,7 @@ RECORDED_ONLY = {
     "cluster_arrived_twice": "arrivals at the cluster's barrier are not counted for each thread",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
     "mbarrier_test_ignored": "a wait orders whether its result is used or not",
+    "divergent_syncwarp_in_function": "joins behind calls",
     "syncthreads_in_two_branches": "calls of __syncthreads() are not told apart",
     "syncthreads_in_two_branches_of_a_loop": "calls of __syncthreads() are not told apart",
     "syncthreads_out_of_step": "calls of __syncthreads() are not told apart",

@@ -40,6 +40,8 @@ RULES = {
     "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
     "divergence: lanes that go on": ("divergence.hpp", "return point.passable() && (odd || gone);", "return false;", "divergent_shfl_then_syncwarp", True),
     "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
+    "divergence: calls": ("divergence.hpp", "return over && ", "return false && over && ", "divergent_syncwarp_in_function", True),
+    "divergence: of which call": ("divergence.hpp", "[function].size();", "[function].size(), point.call -= point.call > 0;", "divergent_syncwarp_in_function", False),
     "copies: in flight": ("copies.hpp", "findings_.add(refills(item, access, cell) ? overtaken(item, access) : found);", "", "cp_async_no_wait", True),
     "copies: refills": ("copies.hpp", "refills(item, access, cell) ? overtaken(item, access) : found", "found", "cp_async_refill_too_early", True),
     "races: the value before": ("races.hpp", "overwrites(found);\n        return", "{}\n        return", "mbarrier_mailbox", True),

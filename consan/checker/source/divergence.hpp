@@ -1,16 +1,21 @@
 // R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are processed
 // together: a point is done once each member has reached it or has exited. Lanes that remain are stuck, and a divergence is proven if
 //   - two lanes are stuck at different points, and each is a member of the other's;
-//   - a member has passed a join of the point (instrument/passes/points.py) without having come to it;
+//   - a member has passed a join of the point (instrument/passes/points.py) without having come to it: for a point in a device function, the
+//     end of the call in which the other lane waits, as both have counted the calls (instrument/passes/call_joins.py);
 //   - the point needs the whole warp, and a member has exited.
 #pragma once
 
+#include <map>
+#include <set>
+#include <tuple>
 #include <vector>
 
 #include "findings.hpp"
 #include "log.hpp"
 #include "shape.hpp"
 
+constexpr u32 CALLED = 6;  // of instrument/passes/call_joins.py
 enum How : u32 { ELSEWHERE = 0, PAST = 1, EXITED = 2 };  // Parted of instrument/abi/events.py
 
 class Divergence {
@@ -36,6 +41,8 @@ class Divergence {
     struct Point {
         u32 site, members, key, join;
         i32 flags;
+        size_t call = 0;  // of its function, that this thread had come back from before
+        u32 function() const { return join >> CALLED; }
         bool same(const Point &other) const {
             if ((flags & MASKED) != (other.flags & MASKED)) return false;
             return flags & MASKED ? key == other.key && members == other.members : site == other.site;
@@ -49,6 +56,8 @@ class Divergence {
     struct Lane {
         std::vector<Point> points;
         std::vector<Join> joins;
+        std::map<u32, std::vector<u32>> calls;  // by function: the sites of the joins
+        std::set<std::tuple<u32, size_t, u32>> came;  // to a point, in a call
         size_t at = 0;
         bool ended = false, passes = false, cut = false;
         const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
@@ -71,10 +80,19 @@ class Divergence {
         LaneLog::State state;
         while ((state = log.next()) == LaneLog::EVENT) {
             const Event &event = log.event();
-            if (event.kind == POINT) lane.points.push_back({(u32)event.site, log.a(), (u32)event.b, (u32)event.offset, event.flags});
-            if (event.kind == JOIN) lane.joins.push_back({(u32)event.site, (u32)event.a});
+            if (event.kind == POINT) come(lane, {(u32)event.site, log.a(), (u32)event.b, (u32)event.offset, event.flags});
+            if (event.kind == JOIN && event.offset) lane.calls[(u32)event.offset].push_back((u32)event.site);
+            else if (event.kind == JOIN) lane.joins.push_back({(u32)event.site, (u32)event.a});
         }
         lane.ended = state == LaneLog::FINISHED, lane.cut = state == LaneLog::CUT;
+    }
+
+    void come(Lane &lane, Point point) {
+        if (u32 function = point.function()) {
+            point.call = lane.calls[function].size();
+            lane.came.insert({function, point.call, point.site});
+        }
+        lane.points.push_back(point);
     }
 
     bool is_member(const Point &point, u32 lane) const { return point.members >> lane & 1; }
@@ -83,6 +101,11 @@ class Divergence {
 
     // The site of the first join of the point that the lane has passed; 0 if there is none.
     u32 past(u32 lane, const Point &point) const {
+        if (u32 function = point.function()) {
+            auto calls = lanes_[lane].calls.find(function);
+            bool over = calls != lanes_[lane].calls.end() && point.call < calls->second.size();
+            return over && !lanes_[lane].came.count({function, point.call, point.site}) ? calls->second[point.call] : 0;
+        }
         for (const Join &join : lanes_[lane].joins)
             if (point.join && join.passes >> (point.join - 1) & 1) return join.site;
         return 0;
