@@ -217,8 +217,8 @@ extern "C" __global__ void poll(int* x) {
 def test_a_command_ends_where_a_kernel_on_a_gpu_does_not() -> None:
     """The hardware may hold the threads at a barrier, so that they do not leave when the host stops the launch."""
     Path("n.cu").write_text(NAMED)
-    for entry, status in {"named": 66, "signal": 66, "poll": 67}.items():
+    for entry in ("named", "signal", "poll"):
         words = [sys.executable, "-m", "consan", "check", "n.cu", "--device", "gpu", "--entry", entry, "--grid", "2", "--block", "128"]
         line = [*words, "--arg", "i32[256]=zeros", "--timeout", "3"]
         done = subprocess.run(line, check=False, timeout=150, capture_output=True, text=True)  # the first fills the cache
-        assert done.returncode == status, done.stdout + done.stderr
+        assert done.returncode == 66, done.stdout + done.stderr
