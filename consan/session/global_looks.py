@@ -161,7 +161,7 @@ class GlobalLooks:
             return f"called hooks do not look for them ({whole.refusal})"
         if why := whole.recorded.refused.get(launch.entry):
             return why
-        if whole.instrumented.communicates:  # no CTA may wait for one that has no place
+        if launch.entry in whole.recorded.polls:  # no CTA may wait for one that has no place
             ctas, threads = math.prod(launch.grid), math.prod(launch.block)
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:

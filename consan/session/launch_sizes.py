@@ -12,7 +12,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
-MOST_WARPS_TOGETHER: Final = 1 << 10  # of a launch of a program whose CTAs are replayed together
+MOST_WARPS_TOGETHER: Final = 1 << 12  # of a launch of a program whose CTAs are replayed together
 MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
 
 

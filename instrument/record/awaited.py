@@ -12,13 +12,14 @@ from consan.instrument.passes.flow import Graph, PathStep, graph_of, key_of, wri
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
+_PAST_CACHE = frozenset({"cg", "cv"})
 _SILENT = frozenset({"arithmetic", "address", "fence", "special"})
 
 
-def awaits_store(function: Function) -> bool:
-    """Whether a function has such a loop."""
+def awaits_store(function: Function, *, weak: bool = False) -> bool:
+    """Whether a function has such a loop. `weak`: or one with any load that does not read the first-level cache, as `ld.cg`."""
     graph: Graph = graph_of(function)
-    found = [(number, step) for number, node in enumerate(graph.nodes) for step in node.steps if _reads(step.instruction)]
+    found = [(number, step) for number, node in enumerate(graph.nodes) for step in node.steps if _reads(step.instruction, weak=weak)]
     return any(_waits(graph, number, step) for number, step in found if graph.repeats(number))
 
 
@@ -61,12 +62,13 @@ def _reaching(edges: list[tuple[int, ...]], start: int, within: set[int]) -> set
     return seen if start in seen else set()
 
 
-def _reads(instruction: Instruction) -> bool:
+def _reads(instruction: Instruction, *, weak: bool) -> bool:
     row = lookup(instruction.parts)
     if row is None or row.family != "load" or not row.touches:
         return False
     access = row.event(instruction).first
-    return access.is_strong and access.space in _OUTER
+    past = weak and not _PAST_CACHE.isdisjoint(instruction.parts)
+    return (access.is_strong or past) and access.space in _OUTER
 
 
 def _is_silent(instruction: Instruction) -> bool:

@@ -21,6 +21,7 @@ from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
 from consan.instrument.record import bulk, clusters, expansion, functions, global_memory
+from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
@@ -145,6 +146,7 @@ class Pass:
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
         polling = {kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes}
+        polling |= {name for name, plan in plans.items() if self.outer and awaits_store(plan.function, weak=True)}
         return Recorded(
             target=target,
             ptx=expansion.without_clusters(text) if manner.on_host else text,

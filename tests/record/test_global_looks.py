@@ -207,3 +207,28 @@ def test_launches_of_different_streams_are_not_compared(streams: tuple[int, int]
     framework.session.take()
     framework.launch(stream=streams[0])
     assert "global-memory" in framework.report().checked
+
+
+RESIDENT = """
+extern "C" __global__ void adds(unsigned* out, unsigned* from, int) {
+    asm volatile("{ .reg .u32 r; atom.global.gpu.acq_rel.add.u32 r, [%0], 1; }" :: "l"(out + from[threadIdx.x]) : "memory");
+}
+extern "C" __global__ void weak_poll(unsigned* out, unsigned* from, int) {
+    for (unsigned seen = 0; blockIdx.x == 0 && !seen;) asm volatile("ld.global.cg.u32 %0, [%1];" : "=r"(seen) : "l"(out));
+    if (blockIdx.x == 1) out[from[threadIdx.x]] = 1;
+}
+extern "C" __global__ void polls(unsigned* out, unsigned* from, int) {
+    if (blockIdx.x == 0) while (atomicAdd(out, 0) == 0);
+    else atomicExch(out + from[threadIdx.x], 1);
+}
+"""
+
+
+@pytest.mark.parametrize(("entry", "looked"), [("adds", True), ("weak_poll", False), ("polls", False)])
+def test_only_ctas_that_wait_for_others_need_a_place(entry: str, looked: bool) -> None:
+    framework = Framework(RESIDENT)
+    framework.backend.resident_ctas = lambda *_: 1  # type: ignore[method-assign]
+    framework.launch(entry)
+    report = framework.report()
+    assert framework.exchanged == [looked]
+    assert ("2 CTAs that may wait for each other have no place" in gap(report)) is not looked, gap(report)
