@@ -26,7 +26,8 @@ OPERATION_RACES: Final = {
     "loads-overlap": Situation(
         "a wait for the phase of (1), and the release of the bytes by their consumers, before (2)",
         "give each copy bytes of its own; or wait for the phase of {first_at}, and for the stage's empty mbarrier, before {second_at}",
-        "the bulk loads at {first_at} and {second_at} can be in flight together and write the same bytes, in either order",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} can be in flight together and write the same bytes, in either"
+        " order",
     ),
     "operation-unordered/RAW": Situation(
         "a barrier between (1) and the thread that issues (2), and fence.proxy.async before that barrier",
@@ -147,6 +148,7 @@ _RESULT_WAITS = {
     ),
 }
 _TOLD = "in the thread that issued the copy, before anything tells the other CTA that the result is there"
+_COPIED = "in the thread that issued the copy"
 _RESULT_WAITS |= {
     "outer-read-wait-only:bulk store": Situation(
         "a cp.async.bulk.wait_group without .read that covers {group}: .read tells only that shared memory has been read",
@@ -171,6 +173,14 @@ _SOURCE_WAITS = {
         "the {second_role} at {second_at} overwrites global memory that the {operation} at {first_at} may still be reading",
     ),
 }
+_SOURCE_WAITS |= {
+    f"outer-source-overwritten:{operation}": Situation(
+        "a wait for the {operation} at {first_at} before the CTA of {second_at} is told that the source is free",
+        f"wait with {{wait}} ({{wait_cpp}}) {_COPIED}, or in a thread of its CTA before a release that {{second_at}} comes behind",
+        "the {second_role} at {second_at} of another CTA overwrites global memory that the {operation} at {first_at} may still be reading",
+    )
+    for operation in ("bulk load", "cp.async")
+}
 _MAP_CHANGED = "the {second_role} at {second_at} changes a tensor map that the {operation} at {first_at} may still be reading"
 _MAP_WAITS = {
     "global-map-changed:bulk load": Situation(
@@ -184,6 +194,7 @@ _MAP_WAITS = {
         _MAP_CHANGED,
     ),
 }
+_MAP_WAITS |= {name.replace("global", "outer"): row for name, row in _MAP_WAITS.items()}
 _ALL_WARPS = (
     "let all four warps arrive after {wait} ({wait_cpp}), on the stage's empty mbarrier (its count includes them) or at a barrier"
     " of the warpgroup ({named_barrier}), before {second_at}"

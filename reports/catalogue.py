@@ -271,6 +271,15 @@ _SCOPE = CatalogueEntry(
             " acquired only from threads of its own CTA",
             severity="warning",
         ),
+        "completion-scope": Situation(
+            "an acquire at .cluster scope of the phase of (1): complete_tx releases at .cluster scope, for an operation of another CTA"
+            " (policy isa, D5: shipped libraries wait with .cta)",
+            "write .acquire.cluster on the wait (mbarrier.try_wait.acquire.cluster)",
+            "the {first_role} at {first_at} is issued by another CTA, and the waits for its completion before the {second_role} at"
+            " {second_at} acquire only from threads of their own CTA",
+            "warning",
+            "isa",
+        ),
         "store-scope": Situation(
             "a release at .cluster scope at {first_at}: the present one has .cta scope",
             "write .cluster in place of .cta at {first_at}",

@@ -135,7 +135,7 @@ def _requests(finding: Finding) -> int:
     return sum(access.asynchronous is not None and access.asynchronous.kind == "try_cancel" for access in finding.accesses)
 
 
-_STRONG: Final = frozenset(("atom", "red", "relaxed", "acquire", "release", "acq_rel", "volatile"))
+_STRONG: Final = frozenset(("atom", "red", "reduce", "relaxed", "acquire", "release", "acq_rel", "volatile"))
 # Tried in order if the decoder gives no situation. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (

@@ -27,7 +27,7 @@ PROXY_FENCES: Final = {
         "a proxy fence for global memory between (1), in the generic proxy (ordinary accesses), and (2), in the async proxy (bulk copies)",
         "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after"
         " {first_at} and before the barrier that orders {second_at}",
-        "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
+        "the {second_role} at {second_at} accesses global memory through the async proxy and may miss what the {first_role} at {first_at}"
         " stored through the generic proxy: their threads are ordered, but no proxy fence for global memory lies between",
     ),
     "outer-no-proxy-fence": Situation(
@@ -35,7 +35,7 @@ PROXY_FENCES: Final = {
         " of another CTA",
         "execute fence.proxy.async.global or fence.proxy.async ({global_proxy_fence}) in every thread that writes, after {first_at} and"
         " before the release; or behind the acquire, in the thread that issues {second_at}",
-        "the {second_role} at {second_at} reads global memory through the async proxy and may miss what the {first_role} at {first_at}"
+        "the {second_role} at {second_at} accesses global memory through the async proxy and may miss what the {first_role} at {first_at}"
         " of another CTA stored through the generic proxy: the CTAs are ordered, but no proxy fence for global memory lies between",
     ),
     "global-poll-no-fence": Situation(
@@ -77,6 +77,15 @@ PROXY_FENCES: Final = {
         "warning",
         "isa",
     ),
+    "across-ctas": Situation(
+        "a proxy fence between the completion of (1) and (2): two operations of different CTAs through the async proxy (policy isa, D4: the"
+        " ISA keeps their order within a CTA only; shipped libraries leave the fence out)",
+        "execute fence.proxy.async ({global_proxy_fence}) after the wait for {first_at} and before {second_at}",
+        "the {first_role} at {first_at} and the {second_role} at {second_at} use the same bytes through the async proxy; they are of two"
+        " CTAs, and no proxy fence lies between",
+        "warning",
+        "isa",
+    ),
     "copy-no-fence": Situation(
         "a proxy fence between the copy, which writes through the generic proxy, and the matrix product, which reads through the async"
         " proxy (policy isa: shipped libraries leave it out)",
@@ -87,3 +96,6 @@ PROXY_FENCES: Final = {
         "isa",
     ),
 }
+PROXY_FENCES |= {f"{space}-across-ctas": PROXY_FENCES["across-ctas"] for space in ("global", "outer")}
+_MAPS = ("map-not-acquired", "map-not-released")
+PROXY_FENCES |= {f"outer-{name}": PROXY_FENCES[f"global-{name}"] for name in _MAPS}

@@ -129,6 +129,8 @@ class Reason(enum.IntEnum):
     NO_FENCE_BEHIND_COMMIT = 89  # --policy isa: a generic write of operand bytes behind the wait for the commit (T13)
     FENCE_OF_OWN_CTA = 90  # --policy isa: fence.proxy.async.shared::cta for a product of the peer (T14)
     PHASE_NOT_WAITED = 95  # --policy isa: an arrival while nobody has waited for the phase that is over (D11)
+    ACROSS_CTAS = 117  # --policy isa: operations of two CTAs through the async proxy, no fence between them (D4)
+    COMPLETION_SCOPE = 118  # --policy isa: a wait of .cta scope for an operation of another CTA (D5)
     WEAKER_FENCES = 94  # --policy isa: an order that needs fence.sc on both sides, and has weaker fences or acquires (D17)
     WORDS_APART = 91  # alloc of a pair with two destinations (T22), a note
     POLL_NO_FENCE = 40  # --policy isa: a bulk load after a strong load of a flag in global memory (D14)

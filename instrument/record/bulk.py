@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 FAMILIES = frozenset({"bulk", "tensor", "proxy-fence"})
 _COPIES = ("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
 _GROUPS = {"cp.async.bulk.commit_group": Event.BULK_COMMIT, "cp.async.bulk.wait_group": Event.BULK_WAIT}
-_ELEMENTS = {"s32": 4, "u32": 4, "b32": 4, "s64": 8, "u64": 8, "b64": 8}  # bytes, of reductions into shared memory
+_ELEMENTS = {"f16": 2, "bf16": 2, "f32": 4, "s32": 4, "u32": 4, "b32": 4, "f64": 8, "s64": 8, "u64": 8, "b64": 8}  # bytes, of reductions
 _SHARED, _GLOBAL = 1, 2  # memories of a proxy fence
 _FENCES = {
     ("async",): _SHARED | _GLOBAL,
@@ -97,6 +97,7 @@ def _add_copy(kernel: KernelRewrite, work: Work) -> None:
         kind = Event.BULK_LOAD if loads else Event.BULK_STORE
         fields["a"], fields["a_word"] = kernel.number_of(block, instruction, operand_of(work, "size"))
         fields["value_word"] = _outer_address(kernel, work, outer.address)
+        fields["bytes"] = _ELEMENTS[work.words[-1]] if outer.access == "rmw" else 0
         if (chosen := operand_of(work, "byte-mask")) is not None:
             flags |= Flag.MASKED
             fields["c"], fields["c_word"] = kernel.number_of(block, instruction, chosen)

@@ -277,7 +277,7 @@ class Cluster(Pairs):
                 more = {}
                 if write and (element := event.data["element"]):  # a reduction: relaxed operations on its elements
                     start = np.concatenate([np.arange(*bounds, element) for bounds in zip(start, end, strict=True)])
-                    end, many, more = start + element, len(start), {"strong": True, "element": element}
+                    end, many, more = start + element, len(start), {"strong": True, "rmw": True, "element": element}
                 self._issue(event, np.repeat(threads, many), start, end, np.full(many, operation), BULK, write=write, **more)
         if event.data["unit"] is not None:
             waited = self.open["bulk", int(threads[0])]  # completes on its mbarrier, not in a group
@@ -293,7 +293,7 @@ class Cluster(Pairs):
         operations = self.clocks.new_actors(len(threads))
         self._signalling(event, threads, operations.tolist())
         self._uses_peers(event, threads, places, data["nbytes"], at_once=False)
-        more = {"strong": data["strong"], "element": data["nbytes"]}
+        more = {"strong": data["strong"], "rmw": data["strong"], "element": data["nbytes"]}
         self._issue(event, threads, places, places + data["nbytes"], operations, STORE, write=True, **more)
 
     def _signalling(self, event: Event, threads: Array, operations: list[int]) -> None:

@@ -150,7 +150,7 @@ class GlobalRows:
     def _morally_strong(self, new: Accesses, index: Array, row: Array) -> Array:
         """8.7: both strong, of the same bytes, through one proxy, each of a scope that includes the other thread."""
         same = (self["start"][row] == new.start[index]) & (self["end"][row] == new.end[index])
-        same &= (self["who"][row] == new.who) | self.lenient
+        same &= (self["who"][row] == new.who) | (self.lenient & (self["rmw"][row] > 0) & new.rmw)
         return np.asarray(same & self._reach(new, index, row))
 
     def _reach(self, new: Accesses, index: Array, row: Array) -> Array:

@@ -206,7 +206,7 @@ class Grid(Cluster):
             (store,) = self.clocks.new_actors(1).tolist()
             self.stores[operation] = store
             reduces = event.opcode.startswith("cp.reduce")  # each element by a relaxed operation of scope .gpu (9.7.9.25.4.2)
-            more = {"strong": True, "level": DEVICE, "element": event.data["element"]} if reduces else {}
+            more = {"strong": True, "level": DEVICE, "element": event.data["element"], "rmw": True} if reduces else {}
             self._copied(event, thread, store, event.data["global_writes"], write=True, who=BULK, **more)
 
     def _on_wait(self, event: Event, threads: Array) -> None:

@@ -27,8 +27,8 @@ RULES = {
     "asynchronous: receivers": ("asynchronous.hpp", "if (log.c() >> cta & 1)", "if (cta == shape_.home(thread))", "cluster_gemm_2x1", False),
     "asynchronous: pairs": ("asynchronous.hpp", "flags & PAIR ? (cta & ~1u) | odd : cta", "odd == 2 ? 0 : cta", "cluster_pair_multicast", False),
     "asynchronous: sources": ("asynchronous.hpp", "operations_.issue(source, thread, Tensor::chunks_of(from, bytes));", "{}", "cluster_push_source_overwritten", True),
-    "operations: reductions": ("operations.hpp", "if (!old.strong || !now.strong ||", "if (true ||", "cluster_red_async", False),
-    "operations: stores": ("operations.hpp", "keep(heads_[made.offset / CHUNK], number, ((1u << made.bytes) - 1) << at);", "(void)at, (void)number;", "cluster_st_async_not_waited", True),
+    "operations: reductions": ("operations.hpp", "return both_strong(old, now) && old.element == now.element;", "return false;", "cluster_red_async", False),
+    "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_red_async", False),
     "accesses: st.bulk": ("replay.cpp", "        case WRITE:\n        case FILL:\n", "        case WRITE:\n", "st_bulk_no_barrier", True),
 }  # fmt: skip

@@ -12,14 +12,22 @@ from record_support import KERNELS, found, twin_file
 import consan
 from consan.checker import build, grid, replay
 
-WARNINGS = ("same_value_flag", "written_after_constant_load", "relaxed_message_no_acquire", "crossed_stores_no_fence")
+ISA = ("bulk_result_loaded_by_peer", "cluster_pushed_then_stored", "cluster_completion_cta_scope")
+WARNINGS = (
+    "same_value_flag",
+    "written_after_constant_load",
+    "relaxed_message_no_acquire",
+    "crossed_stores_no_fence",
+    *ISA,
+    "bulk_reductions_of_two_sizes",
+)
 QUICK = ("G2: the release side",)
 
 
 def _launch(name: str, racy: bool) -> Any:
     path = next(each for folder in ("global", "global/clean", "twins") if (each := KERNELS / folder / f"{name}.cu").is_file())
     spec = twin_file.read(path)
-    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on"}
+    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on", "policy": spec.policy}
     return consan.launch(twin_file.kernel(path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)
 
 

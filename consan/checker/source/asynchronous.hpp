@@ -5,8 +5,8 @@
 #include "completions.hpp"
 #include "launch_control.hpp"
 #include "lifetimes.hpp"
-#include "map_uses.hpp"
 #include "matrix.hpp"
+#include "operations.hpp"
 #include "tensors.hpp"
 
 constexpr u32 RESPONSE_BYTES = 16;  // ISA "clusterlaunchcontrol.try_cancel"
@@ -16,9 +16,7 @@ class Asynchronous {
     Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks, scopes),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
-          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), map_uses_(clocks, groups_, mbarriers, findings), completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {
-        if (enabled) map_uses_.keep_stores();
-    }
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {}
 
     static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
 
@@ -39,12 +37,16 @@ class Asynchronous {
         if (kind == COPY) return {{Completion::COPY_GROUP, 0, thread, copies_.group(thread), copies_.next(thread)}};
         if (kind == BULK_STORE || kind == TENSOR_STORE) return {{Completion::RESULTS, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}};
         std::vector<Completion> parts;
-        for (const Receiver &each : receivers(thread, log)) {
-            Completion made{Completion::NEVER, BULK_LOAD_OPERATION, thread};
-            if (mbarriers_.current(each.mbarrier, made.phase)) made.how = Completion::PHASE;
-            parts.push_back(made);
-        }
+        for (const Receiver &each : receivers(thread, log)) parts.push_back(phase_of(thread, each));
         return parts;
+    }
+    // By what a tensor copy is known to have read its map: of a load, the part of the own CTA; it may know of no other.
+    Completion end_of_map(u32 thread, const LaneLog &log) const {
+        if (log.event().kind == TENSOR_STORE) return {Completion::SOURCES, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits};
+        std::vector<Receiver> to = receivers(thread, log);
+        auto own = [&](const Receiver &each) { return shape_.owner(each.mbarrier) == shape_.home(thread); };
+        auto found = std::find_if(to.begin(), to.end(), own);
+        return found == to.end() ? Completion{} : phase_of(thread, *found);
     }
 
     // For repeats.hpp: of modules in which products are the only operations.
@@ -96,7 +98,7 @@ class Asynchronous {
         case PRODUCT_WAIT: groups_.wait_for_products(thread, log.a()); break;
         case PRODUCT: product(thread, log); break;
         case BULK_LOAD: respond(thread, log, log.a(), BULK_LOAD_OPERATION, released); break;
-        case TENSOR_LOAD: return tensor_load(thread, log, released) * BY_ADDRESS;
+        case TENSOR_LOAD: respond(thread, log, Tensor(log).bytes(), BULK_LOAD_OPERATION, released); break;
         case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); break;
         case TENSOR_STORE: return tensor_store(thread, log);
         case STORE_ASYNC: store_async(thread, log, released); break;
@@ -107,21 +109,6 @@ class Asynchronous {
         default: break;
         }
         return 0;
-    }
-
-    // The same for an access to global memory.
-    bool global_access(u32 thread, const LaneLog &log) {
-        const Event &event = log.event();
-        Access access{};
-        access.thread = thread;
-        access.site = (u32)event.site;
-        access.bytes = (u32)event.bytes;
-        return event.kind == GLOBAL_WRITE && map_uses_.write(access, log.wide_value(), event.flags & RELEASES);
-    }
-
-    void fence_map(u32 thread, const LaneLog &log) {
-        if (log.event().flags & ACQUIRES) map_uses_.fences().acquire(thread, log.wide_value());
-        else map_uses_.fences().release(thread);
     }
 
   private:
@@ -169,8 +156,8 @@ class Asynchronous {
         const Event &event = log.event();
         Receiver to = receivers(thread, log).front();
         Operation made = signalled(STORE_ASYNC_OPERATION, thread, log, to, (u32)event.bytes);
-        made.offset = to.place, made.bytes = (u32)event.bytes, made.element = (u32)event.a, made.strong = event.flags & STRONG;
-        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, made.bytes)) operations_.store(made);
+        made.element = (u32)event.a, made.strong = event.flags & STRONG, made.chosen = ((1u << event.bytes) - 1) << to.place % CHUNK;
+        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, (u32)event.bytes)) operations_.issue(made, thread, {to.place / CHUNK});
         mbarriers_.transact(thread, made.site, to.mbarrier, -event.bytes, released);
     }
 
@@ -191,24 +178,18 @@ class Asynchronous {
         return found;
     }
 
+    Completion phase_of(u32 thread, const Receiver &to) const {
+        Completion made{Completion::NEVER, BULK_LOAD_OPERATION, thread};
+        if (mbarriers_.current(to.mbarrier, made.phase)) made.how = Completion::PHASE;
+        return made;
+    }
+
     Operation signalled(u32 kind, u32 thread, const LaneLog &log, const Receiver &to, u32 bytes) {
         Operation made{kind, (u32)log.event().site, thread};
         made.target = shape_.owner(to.place), made.signal = shape_.owner(to.mbarrier);
         lifetimes_.start(thread, made.site, to.place, bytes);
         lifetimes_.start(thread, made.site, to.mbarrier, 8);
         return made;
-    }
-
-    bool tensor_load(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        Tensor tensor(log);
-        bool any = false;
-        for (const Receiver &each : receivers(thread, log)) {
-            Operation made{BULK_LOAD_OPERATION, (u32)log.event().site, thread};
-            bool own = shape_.owner(each.mbarrier) == shape_.home(thread);  // of a multicast, other CTAs know their parts
-            if (tensor.map() && own && mbarriers_.current(each.mbarrier, made.phase)) any |= map_uses_.use(made, tensor.map());
-        }
-        respond(thread, log, tensor.bytes(), BULK_LOAD_OPERATION, released);
-        return any;
     }
 
     Operation stored(u32 thread, const LaneLog &log) const {
@@ -226,9 +207,8 @@ class Asynchronous {
     // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
     u32 tensor_store(u32 thread, const LaneLog &log) {
         Tensor tensor(log);
-        bool any = tensor.map() && map_uses_.use(stored(thread, log), tensor.map());
         store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
-        return (tensor.whole() ? 0 : BY_CLIP) | any * BY_ADDRESS;
+        return tensor.whole() ? 0 : BY_CLIP;
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together. A quarter of the rows is a quarter
@@ -258,7 +238,6 @@ class Asynchronous {
     Groups groups_;
     Proxies proxies_;
     Operations operations_;
-    MapUses map_uses_;
     Completions completions_;
     const Copies &copies_;
     LaunchControl launches_;

@@ -84,7 +84,7 @@ class Clocks {
     // Whether a moment is behind a proxy fence for what a thread does next to a memory.
     bool fenced(u32 other, u32 time, u32 thread, u32 memory) const {
         if (other == thread && fenced_[memories_ * thread + memory] >= time) return true;
-        return (*seen_[thread])[other * stride_ + 1 + memory] >= time;  // of its own accesses too: another thread's fence may cover them
+        return known_fenced(thread, other, memory) >= time;  // of its own accesses too: another thread's fence may cover them
     }
     // Whether a thread has executed a proxy fence since a moment of its own.
     bool fenced_own(u32 thread, u32 time, u32 memory) const { return fenced_[memories_ * thread + memory] >= time; }

@@ -6,7 +6,7 @@
 #include "groups.hpp"
 
 struct Completion {
-    enum How : u8 { NEVER, PHASE, RESULTS, COPY_GROUP } how = NEVER;
+    enum How : u8 { NEVER, PHASE, RESULTS, SOURCES, COPY_GROUP } how = NEVER;
     u32 kind = 0, thread = 0, group = 0, number = 0;  // kind: an OperationKind, 0 of cp.async; number: of a cp.async among those of its thread
     Mbarriers::Phase phase{};
 };
@@ -20,6 +20,7 @@ class Completions {
         switch (of.how) {
         case Completion::PHASE: return f(mbarriers_.actor(of.phase), of.phase.phase + 1);
         case Completion::RESULTS: return groups_.bulk(of.thread).results != NOTHING && f(groups_.bulk(of.thread).results, of.group + 1);
+        case Completion::SOURCES: return groups_.bulk(of.thread).sources != NOTHING && f(groups_.bulk(of.thread).sources, of.group + 1);
         case Completion::COPY_GROUP: return copies_.any_end(of.thread, of.group, of.number, f);
         default: return false;
         }
@@ -35,6 +36,7 @@ class Completions {
             return;
         }
         found.reason = SOURCE_OVERWRITTEN;
+        if (of.how == Completion::SOURCES) found.group = of.group, found.commits = groups_.bulk(of.thread).commits, found.retired = groups_.bulk(of.thread).read;
         if (of.how == Completion::PHASE) mbarriers_.describe(found, of.phase);
         if (of.how == Completion::COPY_GROUP) copies_.describe(found, of.thread, of.group, of.number);
     }

@@ -2,10 +2,12 @@
 #pragma once
 
 #include "kept.hpp"
+#include "asynchronous.hpp"
 #include "sides.hpp"
 
 struct Grid {
-    Grid(const GridInput &given) : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), outer(given.one.ctas * given.one.cta_threads, given.most, views, edges, footprints, findings, kept) {}
+    Grid(const GridInput &given) : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), map_fences(views),
+          outer(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, kept) {}
 
     const GridInput &input;
     Views views;
@@ -14,6 +16,7 @@ struct Grid {
     Footprints footprints;
     Findings findings;
     Kept kept;
+    MapFences map_fences;
     Outer outer;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
@@ -92,11 +95,18 @@ class Part {
         grid_->outer.add(made);
     }
 
-    // An asynchronous operation is issued. `parts`: the completions of its parts.
-    template <typename Parts> void copy(u32 thread, const LaneLog &log, const Completions &completions, Parts parts) {
+    // An asynchronous operation is issued.
+    void copy(u32 thread, const LaneLog &log, const Asynchronous &asynchronous) {
         if (!grid_ || !(sides::reads(log.event()) || sides::writes(log.event()))) return;
-        grid_->outer.begin(unit_, completions);
-        sides::add(grid_->outer, unit_, thread, log, parts());
+        grid_->outer.begin(unit_, asynchronous.completions());
+        sides::add(grid_->outer, unit_, thread, log, asynchronous.ends(thread, log));
+        if (sides::map_of(log)) sides::add_map(grid_->outer, unit_, thread, log, asynchronous.end_of_map(thread, log));
+    }
+
+    void fence_map(u32 thread, const LaneLog &log) {
+        if (!grid_) return;
+        if (log.event().flags & ACQUIRES) grid_->map_fences.acquire(unit_, thread, log.wide_value());
+        else grid_->map_fences.release(unit_, thread);
     }
 
     // The strong read behind which a thread's log ends, if it does.

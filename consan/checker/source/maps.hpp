@@ -1,37 +1,35 @@
 // Fences for tensor maps in global memory (ISA "fence.proxy.tensormap"). A copy reads its map through a proxy of its own: between a write of the
-// map and its use lie a release fence, and an acquire fence for this map, each ordered with both. tensormap.cp_fenceproxy is a release itself.
+// map and its use lie a release fence, and an acquire fence for this map, each ordered with both. tensormap.cp_fenceproxy ends with a release.
 #pragma once
 
-#include <unordered_map>
-#include <vector>
+#include "views.hpp"
 
-#include "clocks.hpp"
+constexpr u32 MAP_BYTES = 128;  // ISA "tensormap.replace"
 
 class MapFences {
   public:
-    explicit MapFences(Clocks &clocks) : clocks_(clocks) {}
+    explicit MapFences(Views &views) : views_(views) {}
 
-    void release(u32 thread) { releases_.push_back(clocks_.release(thread)); }
-    void acquire(u32 thread, u64 map) { acquires_[map].push_back(clocks_.release(thread)); }
+    void release(u32 unit, u32 thread) { releases_.push_back({unit, views_.clocks(unit).release(thread)}); }
+    void acquire(u32 unit, u32 thread, u64 map) { acquires_[map].push_back({unit, views_.clocks(unit).release(thread)}); }
 
-    bool released(u32 writer, u32 time, u32 user) const { return between(releases_, writer, time, user); }
-    bool acquired(u64 map, u32 writer, u32 time, u32 user) const {
-        auto found = acquires_.find(map);
-        return found != acquires_.end() && between(found->second, writer, time, user);
+    // The fence that lacks between a write, at a thread's time, and a use of the map by a thread.
+    Reason lacking(u64 map, u32 unit, u32 writer, u32 time, u32 user_unit, u32 user) {
+        auto between = [&](const Fence &fence) {
+            return views_.before(fence.unit, fence.past.thread, fence.past.time, user_unit, user) && views_.knew(fence.unit, fence.past, unit, writer, time);
+        };
+        auto any = [&](const std::vector<Fence> &fences) { return std::any_of(fences.rbegin(), fences.rend(), between); };  // later ones fit more often
+        if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;
+        return any(releases_) ? NO_REASON : MAP_NOT_RELEASED;
     }
 
   private:
-    // Whether a fence is ordered behind a write, and before what a thread does next. Later fences fit more often.
-    bool between(const std::vector<Past> &fences, u32 writer, u32 time, u32 user) const {
-        for (size_t i = fences.size(); i--;) {
-            const Past &fence = fences[i];
-            bool behind = fence.thread == writer ? fence.time >= time : clocks_.in(fence.seen, writer) >= time;
-            if (behind && clocks_.before(fence.thread, fence.time, user)) return true;
-        }
-        return false;
-    }
+    struct Fence {
+        u32 unit;
+        Past past;
+    };
 
-    Clocks &clocks_;
-    std::vector<Past> releases_;
-    std::unordered_map<u64, std::vector<Past>> acquires_;  // by map
+    Views &views_;
+    std::vector<Fence> releases_;
+    std::unordered_map<u64, std::vector<Fence>> acquires_;  // by map
 };

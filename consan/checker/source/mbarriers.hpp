@@ -34,7 +34,7 @@ class Mbarriers {
         low_ = std::min(low_, place), high_ = std::max(high_, place + 8);
         Object made;
         made.live = true;
-        made.actor = clocks_.new_actor();
+        made.actor = scopes_.new_actor();
         made.place = place;
         made.pending = made.expected = count;
         made.site = made.last_site = site;
@@ -137,7 +137,8 @@ class Mbarriers {
         u32 phase = clocks_.executed(thread, object->actor);
         if (((phase - 1) & 1) == (parity & 1)) {
             overtaken_ |= ((object->phase - 1) & 1) != (parity & 1);
-            if (clocks_.known(thread, object->actor) < phase) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait had seen it
+            bool new_order = clocks_.known(thread, object->actor) < phase || (isa_ && !(flags & NARROW));
+            if (new_order) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait, or a narrow one, had seen it
             return true;
         }
         if (object->phase > phase) {
@@ -193,6 +194,8 @@ class Mbarriers {
     u32 phases_known(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor); }
     bool fenced(u32 thread, const Phase &phase, u32 memory) const { return clocks_.known_fenced(thread, objects_[phase.object].actor, memory) > phase.phase; }
     u32 actor(const Phase &phase) const { return objects_[phase.object].actor; }
+    // The same by acquires of .cluster scope (D5).
+    bool knows_widely(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor + 1) > phase.phase; }
     bool knows(u32 thread, const Phase &phase) const { return clocks_.known(thread, objects_[phase.object].actor) > phase.phase; }
     // The phase that a thread waits for. Returns whether it waits.
     bool awaited(Record &record, u32 place, u32 thread) const {

@@ -19,9 +19,9 @@ struct Operation {
     Mbarriers::Phase phase{};
     Ticket ticket{};
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
-    u32 offset = 0, bytes = 0, element = 0;  // of an asynchronous store, for the next; element: of a bulk reduction too
-    bool strong = false;                     // it is a reduction
-    u32 chosen = WHOLE_CHUNK;                // of a bulk store: the bytes of each chunk that its mask chooses
+    u32 element = 0;           // bytes, of a reduction or an asynchronous store
+    bool strong = false;       // it is a reduction
+    u32 chosen = WHOLE_CHUNK;  // the bytes of each chunk that it accesses
     Vector seen{};                           // of a load in a cluster: what its thread knew
     u32 reader = NOTHING;                    // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
@@ -42,8 +42,8 @@ class Operations {
     // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
     void issue(Operation made, u32 issuer, const std::vector<u32> &chunks) {
         made.issued = clocks_.time(issuer);
-        if (!chunks.empty()) made.low = *std::min_element(chunks.begin(), chunks.end()) * CHUNK;
-        if (!chunks.empty()) made.high = (*std::max_element(chunks.begin(), chunks.end()) + 1) * CHUNK;
+        if (!chunks.empty()) made.low = *std::min_element(chunks.begin(), chunks.end()) * CHUNK + (u32)__builtin_ctz(made.chosen);
+        if (!chunks.empty()) made.high = *std::max_element(chunks.begin(), chunks.end()) * CHUNK + LANES - (u32)__builtin_clz(made.chosen);
         if (made.loads() && shape_.ctas() > 1) made.seen = clocks_.seen(issuer);
         if (made.by_phase()) made.informed = mbarriers_.phases_known(issuer, made.phase) >= made.phase.phase;
         u32 number = (u32)operations_.size();
@@ -51,9 +51,8 @@ class Operations {
         operations_.push_back(made);
         Access use{};
         use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
-        use.bytes = use.element = made.chosen == WHOLE_CHUNK ? CHUNK : 1;
-        use.reads = !(use.writes = made.writes());
-        if (made.strong) use.strong = true, use.bytes = use.element = (u8)made.element;
+        use.bytes = use.element = (u8)(made.element ? made.element : made.chosen == WHOLE_CHUNK ? CHUNK : 1);
+        use.reads = !(use.writes = made.writes()) || made.strong, use.strong = made.strong;
         for (u32 chunk : chunks) {
             for (u32 at = 0; at < CHUNK; at += use.bytes) {
                 use.offset = chunk * CHUNK + at;
@@ -63,20 +62,6 @@ class Operations {
         }
     }
 
-    // A thread issues an asynchronous store of some bytes of one chunk.
-    void store(Operation made) {
-        made.issued = clocks_.time(made.thread);
-        u32 number = (u32)operations_.size(), at = made.offset % CHUNK;
-        made.low = made.offset, made.high = made.offset + made.bytes;
-        operations_.push_back(made);
-        Access use{};
-        use.thread = made.thread, use.site = made.site, use.operation = (u8)made.kind;
-        use.offset = made.offset, use.bytes = made.bytes, use.element = (u8)made.element;
-        use.writes = true, use.strong = made.strong;
-        start(made, use);
-        keep(heads_[made.offset / CHUNK], number, ((1u << made.bytes) - 1) << at);
-    }
-
     // An access, or a chunk of an operation, meets operations whose completion its thread does not know.
     void meet(const Access &access) {
         for (u32 chunk = access.offset / CHUNK; chunk * CHUNK < access.offset + access.bytes; ++chunk)
@@ -84,7 +69,9 @@ class Operations {
                 const Operation &other = operations_[nodes_[at].operation];
                 if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
                 if (isa_ && other.by_commit() && !access.operation && issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset)))) findings_.add(unbridged(other, access));
-                if (observed(other, access.thread) || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
+                bool known = observed(other, access.thread);
+                if (known && isa_ && crosses(other, access.thread)) findings_.add(narrow(other, access));
+                if (known || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
                 findings_.add(conflict(other, access));
             }
     }
@@ -141,6 +128,16 @@ class Operations {
         return found;
     }
 
+    // D5: complete_tx is a release at .cluster scope, of the issuer in another CTA, and all acquires that bring it are of .cta scope.
+    bool crosses(const Operation &of, u32 thread) const {
+        return of.by_phase() && shape_.home(of.thread) != shape_.home(thread) && !mbarriers_.knows_widely(thread, of.phase);
+    }
+    Record narrow(const Operation &other, const Access &access) const {
+        Record found = conflict(other, access);
+        found.kind = SCOPE, found.reason = COMPLETION_SCOPE;
+        return found;
+    }
+
     struct Node {
         u32 next, operation, mask;  // mask: bytes of the chunk
         std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
@@ -151,11 +148,10 @@ class Operations {
         return (1u << high) - (1u << low);
     }
 
-    // Two reductions, or a reduction and an atomic, of the same bytes. A bulk reduction is one of each of its elements (D24).
-    bool morally_strong(const Operation &old, const Access &now) const {
-        if (!old.strong || !now.strong || (now.narrow && shape_.home(old.thread) != shape_.home(now.thread))) return false;
-        bool same = old.bytes ? old.offset == now.offset && old.bytes == now.bytes : now.offset % old.element == 0 && now.bytes == old.element;
-        return same && old.element == now.element;
+    // Two reductions, or a reduction and an atomic, of the same elements (D24).
+    bool morally_strong(const Operation &old, const Access &now) const { return both_strong(old, now) && old.element == now.element; }
+    bool both_strong(const Operation &old, const Access &now) const {
+        return old.strong && now.strong && !(now.narrow && shape_.home(old.thread) != shape_.home(now.thread));
     }
 
     // An operation meets what came before it.
@@ -167,9 +163,9 @@ class Operations {
             name(found, made, old.thread, time);
             return !replaced(made, use, old, time);
         });
-        if (made.generic()) proxies_.store(use, made.phase);
-        else proxies_.meet(use);
+        if (!made.generic()) proxies_.meet(use);
         if (made.loads()) proxies_.load(use, made.phase);
+        if (made.by_phase() && made.writes()) proxies_.store(use, made.phase, !made.generic());
         initialised_.add(use);
     }
 
@@ -256,15 +252,20 @@ class Operations {
         describe(found, load, reader);
     }
 
+    // An access, or another operation, that the issue of an operation does not come before either races with it; of a read it is the wait that
+    // lacks, since that would order the two.
     Record conflict(const Operation &other, const Access &access) const {
-        bool known = clocks_.before(other.thread, other.issued, access.thread) && other.thread != access.thread;
+        bool own = other.thread == access.thread, known = !own && clocks_.before(other.thread, other.issued, access.thread);
         bool requests = other.kind == LAUNCH_REQUEST_OPERATION && access.operation == LAUNCH_REQUEST_OPERATION;  // R-C9
-        bool race = requests || (!known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread)));
+        bool early = !known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread));
+        bool mixed = both_strong(other, access) && access.reads && access.writes;
+        bool apart = !known && !own && access.writes && (other.by_phase() || other.kind == BULK_STORE_OPERATION);
+        bool race = requests || early || mixed || apart;
         Record found{};
         found.kind = race ? DATA_RACE : MISSING_WAIT;
-        found.reason = race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
-        found.hazard = (race && !requests) || !other.writes() ? WAR : access.writes ? WAW : RAW;
-        found.flags = OTHER_ASYNC | (known || other.thread == access.thread ? 0 : UNORDERED);
+        found.reason = mixed ? MIXED_ATOMICS : race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
+        found.hazard = early || !other.writes() ? WAR : access.writes ? WAW : RAW;
+        found.flags = OTHER_ASYNC | (known || own ? 0 : UNORDERED);
         found.site = access.site, found.other_site = other.site;
         found.thread = access.thread, found.other_thread = other.thread;
         found.operation = other.kind, found.own_operation = access.operation;

@@ -13,6 +13,9 @@
 #include "findings.hpp"
 #include "footprints.hpp"
 #include "kept.hpp"
+#include "maps.hpp"
+
+enum Proxy : u8 { GENERIC_PROXY = 0, ASYNC_PROXY, TENSORMAP_PROXY };
 
 struct OuterAccess {
     u64 address;
@@ -21,13 +24,14 @@ struct OuterAccess {
     u8 element, scope, order;
     bool reads, writes, strong, constant, has_value;
     bool reduces;   // a bulk reduction
-    bool fetches;   // a bulk copy reads it, through the async proxy
+    u8 proxy;       // a Proxy
     u32 operation;  // the number of an asynchronous operation, from 1 on; else 0
 };
 
 class Outer {
   public:
-    Outer(u32 threads, u32 most, Views &views, Edges &edges, Footprints &footprints, Findings &findings, Kept &kept) : threads_(threads), most_(most), views_(views), edges_(edges), footprints_(footprints), findings_(findings), kept_(kept) {
+    Outer(u32 threads, u32 most, bool isa, Views &views, Edges &edges, Footprints &footprints, MapFences &map_fences, Findings &findings, Kept &kept)
+        : threads_(threads), most_(most), isa_(isa), views_(views), edges_(edges), footprints_(footprints), map_fences_(map_fences), findings_(findings), kept_(kept) {
         items_.emplace_back();
     }
 
@@ -107,9 +111,9 @@ class Outer {
     };
 
     static KeptAccess kept(const OuterAccess &access) {
-        u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * (access.strong || access.reduces);
+        u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * access.strong;
         flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
-        return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.reduces ? (u32)GPU_SCOPE : access.scope, flags};
+        return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.scope, flags};
     }
 
     // Whether a thread is behind an access, of an asynchronous operation: behind its issue.
@@ -134,7 +138,7 @@ class Outer {
     void add_to(Cell &cell, u8 mask, const OuterAccess &access) {
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
-        if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope;
+        if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope && access.reduces == items_[cell.strong].access.reduces;
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
         keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
         if (++cell.size == LONG) long_.push_back(&cell);
@@ -144,21 +148,15 @@ class Outer {
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
-            if (single(item.access, access)) continue;
+            if (item.access.operation && item.access.operation == access.operation) continue;  // an operation does not meet itself
             bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
             bool before = ordered(item, access);
             if (before && !constant) {
-                if (access.fetches && !item.access.operation && !views_.fenced(item.access.unit, item.access.thread, item.time, access.unit, access.thread)) lacks_fence(item, access);
+                if (Reason reason = unbridged(item, access)) lacks_fence(item, access, reason);
                 continue;
             }
             report(item, access, !constant ? NO_REASON : before && item.access.constant ? WRITTEN_LATER : NOT_COHERENT);
         }
-    }
-
-    // Reductions are single operations, with each other and with atomics (D24). An operation does not meet itself.
-    static bool single(const OuterAccess &old, const OuterAccess &now) {
-        bool updates = (old.reduces || (old.strong && old.writes)) && (now.reduces || (now.strong && now.writes));
-        return (updates && (old.reduces || now.reduces)) || (old.operation && old.operation == now.operation);
     }
 
     bool ordered(const Item &item, const OuterAccess &now) {
@@ -170,7 +168,11 @@ class Outer {
     // A vector is as many scalar accesses (G10). They are aligned, so two of one size that meet are of the same bytes.
     static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.element == now.element; }
 
-    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const { return both_strong(old, now) && same_bytes(old, now); }
+    // A reduction is through another proxy than what is not one (D24): it goes with updates only.
+    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const {
+        bool updates = old.reads && old.writes && now.reads && now.writes;
+        return both_strong(old, now) && same_bytes(old, now) && (updates || !(old.reduces || now.reduces));
+    }
 
     bool both_strong(const OuterAccess &old, const OuterAccess &now) const {
         bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
@@ -193,7 +195,7 @@ class Outer {
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         if (constant) found.reason = constant;
         else if (old.operation && before(item, now)) in_flight(old, now, found);
-        else if (apart && old.strong && now.strong && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        else if (apart && old.strong && now.strong && !both_strong(old, now) && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
         else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
@@ -203,12 +205,28 @@ class Outer {
         findings_.add(found, 1 + item.more);
     }
 
-    // R-PX, R-GM12: a bulk copy reads what a thread, perhaps of another CTA, has written through the generic proxy, and no proxy fence lies between.
-    void lacks_fence(const Item &item, const OuterAccess &now) {
+    // R-PX, R-GM12, R-B7: an access comes behind a write through another proxy, perhaps of another CTA. The fence that lacks between them.
+    Reason unbridged(const Item &item, const OuterAccess &now) {
+        const OuterAccess &old = item.access;
+        if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return crosses(old, now) ? ACROSS_CTAS : NO_REASON;
+        if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes || morally_strong(old, now)) return NO_REASON;
+        if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.unit, old.thread, item.time, now.unit, now.thread);
+        return views_.fenced(old.unit, old.thread, item.time, now.unit, now.thread) ? NO_REASON : NO_PROXY_FENCE;
+    }
+
+    // D4: two operations of the async proxy, by threads of two CTAs, and no proxy fence behind the completion of the first.
+    bool crosses(const OuterAccess &old, const OuterAccess &now) {
+        auto known = completions_.find(old.unit);
+        if (views_.together(old.unit, old.thread, now.unit, now.thread) || morally_strong(old, now) || known == completions_.end()) return false;
+        auto fenced = [&](u32 actor, u32 number) { return views_.fenced(old.unit, actor, number, now.unit, now.thread); };
+        return !known->second->any_end(operations_[old.operation], fenced);
+    }
+
+    void lacks_fence(const Item &item, const OuterAccess &now, Reason reason) {
         Record found = between(item.access, now);
-        found.kind = MISSING_PROXY_FENCE, found.reason = NO_PROXY_FENCE, found.hazard = RAW;
+        found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = !item.access.writes ? WAR : now.reads ? RAW : WAW;
         found.flags = GLOBAL | GRID * !views_.together(item.access.unit, item.access.thread, now.unit, now.thread);
-        found.own_operation = BULK_LOAD_OPERATION;
+        found.own_operation = operations_[now.operation].kind;
         findings_.add(found, 1 + item.more);
     }
 
@@ -268,6 +286,7 @@ class Outer {
         if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
         found.own_operation = now.operation ? operations_[now.operation].kind : 0;
         completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
+        if (old.proxy == TENSORMAP_PROXY) found.reason = MAP_CHANGED;
     }
 
     // Whether the reader knows the value before this one: the write comes too early, not the read.
@@ -322,8 +341,9 @@ class Outer {
     void explain_unrelated(const Item &item, const OuterAccess &now, Record &found) {
         const OuterAccess &old = item.access;
         Views::Published last = views_.last_of(old.unit, old.thread, now.unit, now.thread);
-        if (old.strong && now.strong) return (void)(found.reason = MIXED_SIZES);
-        if (old.strong != now.strong && (!last.made || signals(old.strong ? old : now))) return (void)(found.reason = WEAK_ACCESS);
+        bool copies = old.operation || now.operation;  // their strength is not what lacks
+        if (!copies && old.strong && now.strong) return (void)(found.reason = MIXED_SIZES);
+        if (!copies && old.strong != now.strong && (!last.made || signals(old.strong ? old : now))) return (void)(found.reason = WEAK_ACCESS);
         if (old.unit == now.unit) found.reason = NO_CLUSTER_BARRIER;
         if (!last.made) return;
         bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.unit).before(last.thread, last.time, old.thread));
@@ -411,9 +431,11 @@ class Outer {
     }
 
     u32 threads_, most_;
+    bool isa_;
     Views &views_;
     Edges &edges_;
     Footprints &footprints_;
+    MapFences &map_fences_;
     Findings &findings_;
     Kept &kept_;
     std::unordered_map<u64, Cell> cells_;

@@ -47,12 +47,12 @@ class Proxies {
         }
     }
 
-    // A store that completes with a phase.
-    void store(const Access &access, const Mbarriers::Phase &phase) {
-        if (heads_.empty()) return;
+    // A store that completes with a phase. `own`: through the async proxy; then the text asks for a fence between two CTAs only (D4).
+    void store(const Access &access, const Mbarriers::Phase &phase, bool own = false) {
+        if (heads_.empty() || (own && !(isa_ && shape_.ctas() > 1))) return;
         Item made{};
         made.thread = access.thread, made.site = access.site;
-        made.store = true, made.phase = phase;
+        made.store = true, made.own = own, made.phase = phase;
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             made.mask = Races::mask_of(access, cell), made.cell = cell;
             keep(heads_[cell], made);
@@ -111,7 +111,7 @@ class Proxies {
     struct Item {
         u32 next, cell, thread, site, time, warp_time, group, number;
         u8 mask;
-        bool copy, store, read;
+        bool copy, store, read, own;
         Mbarriers::Phase phase;  // of a store
         std::vector<Later> after;
     };
@@ -143,6 +143,7 @@ class Proxies {
     // fence that is not the writer's own (D2), matter to the strict reading only.
     Reason lacking(const Item &item, const Access &use, bool product) const {
         bool passed = fenced(item, use.thread);
+        if (item.own) return !passed && shape_.home(item.thread) != shape_.home(use.thread) ? ACROSS_CTAS : NO_REASON;
         if (item.read) return use.writes && !passed ? READ_NO_FENCE : NO_REASON;
         if (item.copy && product) return isa_ && !passed ? COPY_NO_FENCE : NO_REASON;
         if (!passed) return NO_PROXY_FENCE;

@@ -23,7 +23,7 @@ class Replay {
     // `grid`: the replay is part of that of a whole launch, as one of its units.
     Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 unit = 0)
         : input_(input), output_(output), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
-          clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, clocks_),
+          clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, input.isa != 0, clocks_),
           races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, input.isa != 0),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
@@ -233,7 +233,7 @@ class Replay {
         case FILL:
         case ATOMIC: access(thread, log); return true;
         case COPY:
-            part_.copy(thread, log, asynchronous_.completions(), [&] { return asynchronous_.ends(thread, log); });
+            part_.copy(thread, log, asynchronous_);
             copy(thread, log);
             return true;
         case COPY_COMMIT: copies_.commit(thread); return true;
@@ -247,14 +247,14 @@ class Replay {
             return part_.publish(thread);
         case GRID_WAIT: return part_.grid_wait(thread);
         case UNSEEN: return true;
-        case MAP_FENCE: asynchronous_.fence_map(thread, log); return true;
+        case MAP_FENCE: part_.fence_map(thread, log); return true;
         case GLOBAL_WRITE:
             if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
             [[fallthrough]];
         case GLOBAL_READ:
             if (event.flags & IGNORED) return true;
-            output_.by_address |= asynchronous_.global_access(thread, log);
             part_.access(thread, log);
+            if (event.flags & RELEASES) part_.fence_map(thread, log);
             return true;
         case BULK_LOAD:
         case TENSOR_LOAD:
@@ -274,7 +274,7 @@ class Replay {
         case PRODUCT_COMMIT:
         case PRODUCT_WAIT:
             barriers(thread).touch(thread);
-            part_.copy(thread, log, asynchronous_.completions(), [&] { return asynchronous_.ends(thread, log); });
+            part_.copy(thread, log, asynchronous_);
             output_.by_address |= asynchronous_.handle(thread, log, released);
             if (event.kind == PRODUCT_COMMIT) release_parked(released);
             return true;

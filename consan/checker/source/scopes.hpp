@@ -25,8 +25,16 @@ struct Progress {
 
 class Scopes {
   public:
-    Scopes(const Shape &shape, u32 level, Clocks &clocks)
-        : shape_(shape), level_(level), clocks_(clocks), fences_(shape.threads()), pending_(shape.threads()), progress_(shape.threads()) {}
+    // `isa`: what acquires of .cluster scope have brought is kept apart (D5).
+    Scopes(const Shape &shape, u32 level, bool isa, Clocks &clocks)
+        : shape_(shape), level_(level), isa_(isa), clocks_(clocks), fences_(shape.threads()), pending_(shape.threads()), progress_(shape.threads()) {}
+
+    // The actor of an mbarrier. The next one is what acquires of .cluster scope know of it.
+    u32 new_actor() {
+        u32 made = clocks_.new_actor();
+        if (isa_) clocks_.new_actor();
+        return made;
+    }
 
     // What the releases of a thread signal from now on, besides its clock.
     void signals(u32 thread, Progress progress) { progress_[thread] = progress; }
@@ -113,6 +121,7 @@ class Scopes {
         const Deposit &deposit = reached(from, shape_.home(thread), wide);
         if (!deposit.seen && actor == NOTHING) return;
         clocks_.take(thread, deposit.seen, actor, number);
+        if (isa_ && wide && actor != NOTHING) clocks_.take(thread, nullptr, actor + 1, number);
         clocks_.take_warp(thread, deposit.warps);
     }
 
@@ -127,6 +136,7 @@ class Scopes {
 
     const Shape &shape_;
     u32 level_;
+    bool isa_;
     Clocks &clocks_;
     std::vector<Fences> fences_;              // by thread
     std::vector<std::vector<Seen>> pending_;  // by thread: what a fence would acquire

@@ -10,6 +10,9 @@ namespace sides {
 inline bool writes(const Event &event) { return event.kind == BULK_STORE || event.kind == TENSOR_STORE; }
 inline bool reads(const Event &event) { return event.kind == COPY || event.kind == BULK_LOAD || event.kind == TENSOR_LOAD; }
 
+// The bytes of an element of a reduction.
+inline u32 element(const LaneLog &log) { return log.event().kind == TENSOR_STORE ? Tensor(log).element() : (u32)log.event().bytes; }
+
 // The bytes that a mask chooses of each chunk: f(address, bytes) for each run of them.
 template <typename F> void each_chosen(const LaneLog &log, F f) {
     u64 mask = log.c() & ((1u << CHUNK) - 1);
@@ -31,14 +34,34 @@ template <typename F> bool each_row(const LaneLog &log, F f) {
     return !regions.empty();
 }
 
+// The tensor map of a copy, if it may be in global memory; else 0.
+inline u64 map_of(const LaneLog &log) {
+    bool tensor = log.event().kind == TENSOR_LOAD || log.event().kind == TENSOR_STORE;
+    return tensor ? Tensor(log).map() : 0;
+}
+
+inline OuterAccess access_of(u32 unit, u32 thread, const LaneLog &log) {
+    OuterAccess made{};
+    made.unit = unit, made.thread = thread, made.site = (u32)log.event().site, made.flag = -1;
+    return made;
+}
+
+// A tensor copy reads its map, through a proxy of its own (R-B7).
+inline void add_map(Outer &outer, u32 unit, u32 thread, const LaneLog &log, const Completion &end) {
+    OuterAccess made = access_of(unit, thread, log);
+    made.address = map_of(log), made.bytes = MAP_BYTES, made.proxy = TENSORMAP_PROXY, made.reads = true;
+    made.operation = outer.issue(end);
+    outer.add(made);
+}
+
 // Compare a copy, part by part: those of a multicast are over one by one.
 inline void add(Outer &outer, u32 unit, u32 thread, const LaneLog &log, const std::vector<Completion> &parts) {
     const Event &event = log.event();
-    OuterAccess made{};
-    made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.flag = -1;
-    made.writes = writes(event), made.reads = !made.writes;
-    made.reduces = made.writes && event.flags & ADDS;
-    made.fetches = made.reads && event.kind != COPY;
+    OuterAccess made = access_of(unit, thread, log);
+    made.writes = writes(event), made.reduces = made.strong = made.writes && event.flags & ADDS;
+    made.reads = !made.writes || made.reduces;
+    made.proxy = event.kind == COPY ? GENERIC_PROXY : ASYNC_PROXY;
+    if (made.reduces) made.element = (u8)element(log), made.scope = GPU_SCOPE;
     for (const Completion &part : parts) {
         made.operation = outer.issue(part);
         bool known = each_row(log, [&](u64 address, u32 bytes) {

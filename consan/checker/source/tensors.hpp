@@ -36,6 +36,9 @@ class Tensor {
         return (four_ ? ROWS : 1) * count << shift();
     }
 
+    // The bytes of an element; 0 if the type is not known.
+    u32 element() const { return shift() == UNKNOWN ? 0 : 1u << shift(); }
+
     // The chunks of shared memory that a store reads: what lies inside the tensor. `place`: the box's offset.
     std::vector<u32> inside(u32 place, const Shape &shape) const {
         u32 inner = shift() == UNKNOWN ? 0 : (counts_[0] << shift()) / 16, rows = 1, seen[5] = {}, lines = (1u << (head_ >> 13 & 3)) - 1;

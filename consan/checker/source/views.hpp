@@ -98,6 +98,15 @@ class Views {
         return actor == thread || clocks(unit).known(thread, actor) >= number;
     }
 
+    // Whether a thread knew of another one's time when it published.
+    bool knew(u32 unit, const Past &past, u32 other_unit, u32 other, u32 time) const {
+        if (other_unit == unit) return other == past.thread ? past.time >= time : entry_of(unit, past, other, 0) >= time;
+        auto known_chains = units_[unit].by_owner.find(other_unit);
+        if (known_chains == units_[unit].by_owner.end()) return false;
+        auto covered = [&](const Known &each) { return !each.loose && covers({each.chain, entry_of(unit, past, each.actor, 0)}, other, time); };
+        return std::any_of(known_chains->second.begin(), known_chains->second.end(), covered);
+    }
+
     // Whether a moment of a thread is behind a proxy fence for global memory, for what a thread does now: the fence is on the way.
     bool fenced(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
         if (other_unit == unit && clocks(unit).fenced(other, time, thread, clocks(unit).global_memory())) return true;

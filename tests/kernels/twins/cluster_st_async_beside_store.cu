@@ -1,0 +1,30 @@
+// The owner of the bytes stores to them beside the st.async of its peer: nothing orders the two.
+// launch: grid=2 block=64 arch=sm_90
+// arg: out u32[64]=zeros
+// expect: data-race WAW @async @store severity=error
+// result: out = np.arange(64) + 3
+#include "../mbarrier.cuh"
+#include "../cluster.cuh"
+extern "C" __global__ void __cluster_dims__(2) kernel(u32* out) {
+    __shared__ __align__(128) u32 box[64], from[64];
+    __shared__ u64 full;
+    u32 t = threadIdx.x, rank = cluster_rank();
+    box[t] = 5, from[t] = t;
+    if (t == 0) {
+        INIT(&full, 1);
+        FENCE_INIT();
+        if (rank == 1) ARRIVE_EXPECT(&full, 256);
+    }
+    FENCE_PROXY();
+    CLUSTER_SYNC();
+    if (rank == 0) {
+        PUT_ASYNC(peer(box + t, 1), t + 3, peer(&full, 1));  /*@async*/
+    } else {
+#ifdef RACY
+        box[t] = 1;  /*@store*/
+#endif
+        WAIT_CLUSTER(&full, 0);
+        out[t] = box[t];
+    }
+    CLUSTER_SYNC();
+}
