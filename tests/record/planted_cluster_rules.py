@@ -29,6 +29,6 @@ RULES = {
     "asynchronous: sources": ("asynchronous.hpp", "operations_.issue(source, thread, Tensor::chunks_of(from, bytes));", "{}", "cluster_push_source_overwritten", True),
     "operations: reductions": ("operations.hpp", "return both_strong(old, now) && old.element == now.element;", "return false;", "cluster_red_async", False),
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
-    "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_red_async", False),
+    "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
     "accesses: st.bulk": ("replay.cpp", "        case WRITE:\n        case FILL:\n", "        case WRITE:\n", "st_bulk_no_barrier", True),
 }  # fmt: skip

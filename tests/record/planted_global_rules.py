@@ -182,7 +182,7 @@ RULES = {
         False,
     ),
     "G11: reductions and stores": ("outer.hpp", "(updates || !(old.reduces || now.reduces))", "true", "bulk_reduction_beside_store", True),
-    "G11: scope of reductions": ("sides.hpp", "made.scope = GPU_SCOPE", "made.scope = CTA_SCOPE", "bulk_reductions_of_ctas", False),
+    "G11: scope of reductions": ("sides.hpp", "made.scope = GPU_SCOPE", "made.scope = CTA_SCOPE", "bulk_reductions_of_chosen_rows", False),
     "G11: sizes of reductions": ("sides.hpp", "made.element = (u8)element(log)", "made.element = 4", "bulk_reductions_of_two_sizes", True),
     "G12: writes through the async proxy": (
         "outer.hpp",
@@ -205,6 +205,24 @@ RULES = {
         "tensormap_changed_by_other_cta",
         True,
     ),
+    "B7: fences": ("maps.hpp", "if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;", "", "tensormap_not_acquired", True),
+    "B7: releases": ("maps.hpp", "any(releases_) ? NO_REASON", "true ? NO_REASON", "tensormap_stored_not_fenced", True),
+    "B7: copies by a warp are releases": (
+        "replay.cpp",
+        "if (event.flags & RELEASES) part_.fence_map(thread, log);",
+        "",
+        "tensormap_reused",
+        False,
+    ),
+    "B7: fences of others": ("views.hpp", "entry_of(unit, past, other, 0) >= time", "false", "tensormap_reused", False),
+    "B7: fences are ordered": (
+        "maps.hpp",
+        "return views_.before(fence.unit,",
+        "return false && views_.before(fence.unit,",
+        "tensormap_reused",
+        False,
+    ),
+    "B7: uses": ("grid.hpp", "if (sides::map_of(log)) sides::add_map(", "if (false) sides::add_map(", "tensormap_changed_in_flight", True),
     "D4: two CTAs": (
         "outer.hpp",
         "return crosses(old, now) ? ACROSS_CTAS : NO_REASON;",

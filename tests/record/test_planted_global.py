@@ -25,7 +25,7 @@ QUICK = ("G2: the release side",)
 
 
 def _launch(name: str, racy: bool) -> Any:
-    path = next(each for folder in ("global", "global/clean", "twins") if (each := KERNELS / folder / f"{name}.cu").is_file())
+    path = next(each for folder in ("global", "global/clean", "twins", "clean") if (each := KERNELS / folder / f"{name}.cu").is_file())
     spec = twin_file.read(path)
     options = {"smem": spec.smem, "device": "cpu", "global_memory": "on", "policy": spec.policy}
     return consan.launch(twin_file.kernel(path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)

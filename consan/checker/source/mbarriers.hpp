@@ -137,7 +137,7 @@ class Mbarriers {
         u32 phase = clocks_.executed(thread, object->actor);
         if (((phase - 1) & 1) == (parity & 1)) {
             overtaken_ |= ((object->phase - 1) & 1) != (parity & 1);
-            bool new_order = clocks_.known(thread, object->actor) < phase || (isa_ && !(flags & NARROW));
+            bool new_order = clocks_.known(thread, object->actor) < phase || (isa_ && phase && !(flags & NARROW));
             if (new_order) observe(*object, {thread, phase - 1, flags});  // so far only a relaxed wait, or a narrow one, had seen it
             return true;
         }
