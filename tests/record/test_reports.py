@@ -27,8 +27,17 @@ SAID = (
     ("bulk_store_wait_no_barrier", "missing-wait", "WAR", "nothing orders that wait before (2); the __syncthreads()"),
     ("cp_async_not_waited_bulk_store", "missing-wait", "RAW", "touches bytes that the cp.async"),
     ("cp_async_wait_no_barrier", "missing-wait", "RAW", "was waited for by its own thread only"),
+    ("flag_handshake", "data-race", "RAW", "nothing publishes the write before the flag is written"),
+    ("flag_handshake_fences", "data-race", "RAW", "no fence or acquire follows the read of the flag"),
     ("divergent_stmatrix", "barrier-misuse", None, "went past it"),
 )
+
+
+def test_a_lock_in_shared_memory_lacks_a_fence_and_no_atomic_update() -> None:
+    report, _ = launch("lock_of_warps_no_release", True, "record", global_memory="auto")
+    first = report.findings[0]
+    assert (first.kind, first.situation) == ("data-race", "no-release")
+    assert "before the flag is written at lock_of_warps_no_release.cu:26" in first.fix
 
 
 @pytest.mark.parametrize(("name", "kind", "hazard", "words"), SAID, ids=[row[0] for row in SAID])

@@ -109,6 +109,12 @@ class Part {
         else grid_->map_fences.release(unit_, thread);
     }
 
+    // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
+    void explain(Record &found, u32 time) {
+        if (!synced() || found.reason != NO_BARRIER || shape_.home(found.thread) != shape_.home(found.other_thread)) return;
+        if (explained_[(u64)found.other_site << 32 | found.site]++ < WALK) Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
+    }
+
     // The strong read behind which a thread's log ends, if it does.
     Stopped polled(u32 thread, const Event &last) const {
         if (!synced() || last.kind != PUBLISH || !(last.flags & READS)) return {};
@@ -141,7 +147,10 @@ class Part {
         return number < grid_->flags.size() && grid_->flags[number].address == address && grid_->flags[number].thread == thread ? (i32)number : -1;
     }
 
+    static constexpr u32 WALK = 64;
+
     Grid *grid_;
+    std::unordered_map<u64, u32> explained_;  // by pair of sites
     u32 unit_, forced_ = NOTHING;
     const Shape &shape_;
     std::vector<u32> next_, current_, waiting_;  // the numbers of each thread's next strong access, and of the one it is at

@@ -80,6 +80,15 @@ class Outer {
         completions_.clear();
     }
 
+    // A race of two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
+    static void tell_side(const Deficit &deficit, Record &found) {
+        bool released = deficit.lack == Lack::ACQUIRE;
+        found.reason = NO_BARRIER;
+        if (!deficit.handed_over || !(released || deficit.lack == Lack::RELEASE)) return;
+        found.reason = released ? NO_ACQUIRE : NO_RELEASE;
+        tell_flag(deficit, found);
+    }
+
     // A copy whose bytes are not known.
     void skip() { unknown_ = true; }
     bool unknown() const { return unknown_; }
@@ -326,14 +335,9 @@ class Outer {
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
     }
 
-    // Between two threads of a CTA: a side of a flag, where they hand over through one; else a barrier.
+    // Between two threads of a CTA.
     void explain_within(const Item &item, const OuterAccess &now, Record &found) {
-        const Deficit &deficit = told(item, now, false).deficit;
-        bool released = deficit.lack == Lack::ACQUIRE;
-        found.reason = NO_BARRIER;
-        if (!deficit.handed_over || !(released || deficit.lack == Lack::RELEASE)) return;
-        found.reason = released ? NO_ACQUIRE : NO_RELEASE;
-        tell_flag(deficit, found);
+        tell_side(told(item, now, false).deficit, found);
     }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not

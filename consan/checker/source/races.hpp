@@ -5,6 +5,7 @@
 // access between the two in the replay was compared with the earlier one.
 #pragma once
 
+#include <functional>
 #include <vector>
 
 #include "clocks.hpp"
@@ -20,7 +21,8 @@ struct Access {
 
 class Races {
   public:
-    Races(const Shape &shape, Clocks &clocks, Findings &findings) : shape_(shape), clocks_(clocks), findings_(findings), cells_((shape.bytes() + 3) / 4) {
+    // `explain(found, time)` may give a race between warps a better reason; `time`: of the earlier access.
+    Races(const Shape &shape, Clocks &clocks, Findings &findings, std::function<void(Record &, u32)> explain) : shape_(shape), clocks_(clocks), findings_(findings), explain_(std::move(explain)), cells_((shape.bytes() + 3) / 4) {
         items_.reserve(1 << 12);
         items_.emplace_back();
     }
@@ -129,6 +131,7 @@ class Races {
         found.offset = now.offset;
         found.bytes = now.bytes;
         if (found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread)) overwrites(found);
+        else explain_(found, item.time);
         return found;
     }
 
@@ -176,6 +179,7 @@ class Races {
     const Shape &shape_;
     Clocks &clocks_;
     Findings &findings_;
+    std::function<void(Record &, u32)> explain_;
     std::vector<Cell> cells_;
     std::vector<Item> items_;
     u32 generation_ = 1;

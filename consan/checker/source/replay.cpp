@@ -24,7 +24,7 @@ class Replay {
     Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 unit = 0)
         : input_(input), output_(output), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
           clocks_(shape_, memories(), input.isa != 0 || input.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; }), part_.fences()), scopes_(shape_, input.level, input.isa != 0, clocks_),
-          races_(shape_, clocks_, findings_), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
+          races_(shape_, clocks_, findings_, [this](Record &found, u32 time) { part_.explain(found, time); }), initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, input.isa != 0),
           issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, input.isa != 0, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
