@@ -106,9 +106,14 @@ def _is_between(text: str, step: FixStep) -> bool:
     return first < step.line < last or (own and first < last and step.line == (last if step.where == "before" else first))
 
 
+def own_words(finding: Finding) -> str:
+    """The fix of a finding in the words of the catalogue."""
+    return (finding.verified.instead_of if finding.verified else "") or finding.fix
+
+
 def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
     """A finding with a verified fix, which its own fix then names too; or without one, in the words of the catalogue."""
-    text = (finding.verified.instead_of if finding.verified else "") or finding.fix
+    text = own_words(finding)
     if fix is None:
         return replace(finding, verified=None, fix=text)
     named = names(text, fix)

@@ -11,7 +11,7 @@ wider scopes are tried: a run of the kernel is one of the kernel with them, too.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -21,12 +21,13 @@ from consan.checker.questions import Answer, Questions
 from consan.checker.recorder import Checked
 from consan.checker.repairs import Repairs
 from consan.checker.uniting import Key
-from consan.checker.whole_barriers import are_whole, own_barriers
+from consan.checker.whole_barriers import are_whole, for_some_warps, own_barriers
 from consan.instrument.abi.events import FindingFlags, Kind
 from consan.instrument.sites import Site
 
 MOST_TRIES = 320  # of a finding
 MORE_TRIES = 40  # once a repair removes the finding and leaves others
+MOST_PARTIAL = 8  # of them with barriers of some warps
 MOST_PAIRS = 8  # findings that repairs are sought for, of a launch
 MOST_EVENTS = 1 << 22  # lane events, of a launch
 MOST_SECONDS = 1.5  # of processor time
@@ -118,9 +119,8 @@ class _Search:
         if self._questions.exhausted:
             return False
         tries, base = MOST_TRIES, self._base
-        repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, self._questions.places))
-        for number, each in enumerate(sorted(itertools.islice(repairs, tries), key=self._comes_later)):
-            if self._questions.exhausted or number >= tries:
+        for number, each in enumerate(self._candidates(record)):
+            if self._questions.exhausted or number >= tries + MOST_PARTIAL:
                 break
             repair = base + each if base else each
             if repair is None or not are_whole(repair.change, self._questions.places, self._questions.passes):
@@ -132,6 +132,14 @@ class _Search:
                     break
                 tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
         return any(self._removes(name, answer) for _, answer in self._good)
+
+    def _candidates(self, record: Any) -> Iterator[Repair]:
+        """What the report names first; last, barriers of those warps only that pass there."""
+        places, passes = self._questions.places, self._questions.passes
+        repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, places))
+        listed = sorted(itertools.islice(repairs, MOST_TRIES), key=self._comes_later)
+        partly = (for_some_warps(each, places, passes) for each in listed if not are_whole(each.change, places, passes))
+        return itertools.chain(listed, itertools.islice(filter(None, partly), MOST_PARTIAL))
 
     def _comes_later(self, repair: Repair) -> bool:
         return not self._named(repair)

@@ -73,7 +73,7 @@ _POLL = "again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 complet
 
 
 _TEXTS: Final[dict[int, Callable[[TemplateEvent], str]]] = {
-    Event.BARRIER: lambda event: f"bar.sync {event.a};",
+    Event.BARRIER: lambda event: f"bar.sync {event.a};" if event.b == ALL_THREADS else f"bar.sync {event.a}, {event.b};",
     Event.WARP_BARRIER: lambda event: f"bar.warp.sync {event.a:#x};",
     Event.CLUSTER_ARRIVE: lambda event: "barrier.cluster.arrive;",
     Event.CLUSTER_WAIT: lambda event: "barrier.cluster.wait;",

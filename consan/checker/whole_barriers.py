@@ -18,7 +18,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.changes import Change, EventPlaces
-from consan.checker.pieces import ALL_THREADS
+from consan.checker.forms import Repair
+from consan.checker.pieces import ALL_THREADS, words_of
 from consan.instrument.record.templates import LANES, NO_WORD, Event, Flag, TemplateEvent
 
 _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
@@ -41,6 +42,28 @@ def are_whole(change: Change, places: EventPlaces, passes: Iterable[Mapping[int,
         for number in of_ctas | of_warps
         if number in each
     )
+
+
+def for_some_warps(repair: Repair, places: EventPlaces, passes: Iterable[Mapping[int, npt.NDArray[np.int64]]]) -> Repair | None:
+    """A repair that adds a barrier at one place, with the count of the warps that pass there; None if that is another one in some CTA."""
+    added = {spot[0]: event for spot, events in repair.change.items() for event in events if not event.site}
+    counts = {count for each in passes for number in added.keys() & each.keys() for count in _passing(each[number])}
+    used = [event for template in places.templates.values() for event in template.events if event.kind == Event.BARRIER]
+    numbers = set(range(1, _BARRIERS)) - {event.a for event in used}
+    is_one = len(repair.steps) == 1 and all(map(_is_of_all, added.values())) and all(event.a_word == NO_WORD for event in used)
+    if not (added and is_one and numbers) or len(counts) != 1 or 0 in counts:
+        return None
+    barrier = replace(next(iter(added.values())), a=min(numbers), b=counts.pop())
+    change = {spot: tuple(event if event.site else barrier for event in events) for spot, events in repair.change.items()}
+    return Repair((replace(repair.steps[0], instruction=words_of(barrier)),), change)
+
+
+def _passing(passes: npt.NDArray[np.int64]) -> Iterator[int]:
+    """The threads of each CTA that pass at all; 0 if they are not whole warps, or do not pass equally often."""
+    for row in passes[passes.any(axis=1)]:
+        warps = row.reshape(-1, LANES) if not row.size % LANES else row[None]
+        inside = warps[warps.any(axis=1)]
+        yield inside.size if (inside == inside[0, 0]).all() and not inside.size % LANES else 0
 
 
 def _are_equal(passes: npt.NDArray[np.int64], size: int) -> bool:

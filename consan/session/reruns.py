@@ -16,6 +16,7 @@ import contextlib
 import itertools
 import math
 import os
+import re
 import time
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -37,7 +38,7 @@ from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
 from consan.reports.source_patches import between, patched
-from consan.reports.verified import is_beside, names, with_fix
+from consan.reports.verified import is_beside, names, own_words, with_fix
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
@@ -52,6 +53,8 @@ LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the re
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
+
+_OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
 
 _Name = tuple[Any, ...]
 
@@ -130,10 +133,11 @@ class Reruns:
         replayed = (finding.verified,) if finding.verified and finding.verified.edits and not is_beside(finding.verified, finding) else ()
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
         listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
-        named = [fix for fix in listed if names(finding.fix, fix)]
+        named = [fix for fix in listed if names(own_words(finding), fix)]
         lines = self._lines(finding, listed) if self.source and not base.steps else ()
         seen: set[object] = set()
-        for fix in itertools.chain(replayed, named, lines, listed):
+        whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
+        for fix in itertools.chain(whole, named, lines, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_apart(base.edits, fix.edits):
                 seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
@@ -226,7 +230,7 @@ class Reruns:
 
 
 def _is_named(step: FixStep, finding: Finding) -> bool:
-    return step.action == "add" and any(word and word in finding.fix for word in (step.instruction, step.spelling))
+    return step.action == "add" and any(word and word in own_words(finding) for word in (step.instruction, step.spelling))
 
 
 def _is_barrier(step: FixStep) -> bool:

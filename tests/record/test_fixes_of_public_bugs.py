@@ -52,6 +52,13 @@ IN_SOME_WARPS = """extern "C" __global__ void k(const float* x, float* y, int n)
     y[t] = b[63 - t];
 }
 """
+MERGED = """extern "C" __global__ void k(const float* x, float* y, int n) {
+    __shared__ float b[64];
+    int t = threadIdx.x;
+    if (t < 64) b[t] = x[t];
+    if (t < 64) y[t] = b[63 - t];
+}
+"""
 HELPERS = """__device__ void st(float* a, float v) { *a = v; }
 __device__ float ld(const float* a) { return *a; }
 extern "C" __global__ void k(const float* in, float* out, int n) {
@@ -87,7 +94,10 @@ CASES = {
         ONE_BRANCH, "fix: put bar.sync 0 (__syncthreads()) after k.cu:6", "(__syncthreads()) after k.cu:6 nothing is found", "no fix",
     ),
     "a line that some warps do not pass": (
-        IN_SOME_WARPS, "after the write at k.cu:5 and before the read at k.cu:6", "no fix was verified", "verified:",
+        IN_SOME_WARPS, "fix: put bar.sync 1, 64 before k.cu:6", "bar.sync 1, 64 before k.cu:6 nothing is found", "__syncthreads() after",
+    ),
+    "two branches of some warps that a compiler merges": (
+        MERGED, "fix: put __syncthreads() after the write at k.cu:4", "(__syncthreads()) after k.cu:4 nothing is found", "bar.sync 1",
     ),
     "an update that no atomic operation is": (
         RUNNING, "fix: let one thread do the update at k.cu:6", "the update by the first thread only", "atomicAdd",

@@ -1,0 +1,50 @@
+"""A barrier for the warps that pass a place: which, and where there is none."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from consan.checker.changes import EventPlaces
+from consan.checker.forms import Repair, RepairStep
+from consan.checker.pieces import ALL_THREADS, BARRIER, words_of
+from consan.checker.whole_barriers import for_some_warps
+from consan.instrument.record.templates import Event, Template, TemplateEvent
+
+WRITE = TemplateEvent(Event.WRITE, site=1)
+OWN = TemplateEvent(Event.BARRIER, BARRIER[0].flags, site=2, a=1, b=64)
+PLACES = EventPlaces([Template(1, 1, [WRITE]), Template(2, 1, [OWN])], [])
+STEP = RepairStep("add", "bar.sync 0", "after", 1)
+REPAIR = Repair((STEP,), {(1, 0): (WRITE, *BARRIER)})
+
+WARPS = np.repeat([[3, 0, 3, 0]], 32, axis=1).reshape(1, 128)
+OTHERS = np.repeat([[3, 0, 0, 0]], 32, axis=1).reshape(1, 128)
+NOBODY = np.zeros((1, 128), np.int64)
+PARTS = {
+    "some lanes of a warp": np.arange(128)[None] < 48,
+    "warps that pass more often": np.repeat([[3, 1, 0, 0]], 32, axis=1).reshape(1, 128),
+    "another number in another CTA": np.concatenate([WARPS, OTHERS]),
+    "nobody": NOBODY,
+}
+
+
+def test_a_barrier_counts_the_warps_that_pass_and_has_a_free_number() -> None:
+    found = for_some_warps(REPAIR, PLACES, [{1: np.concatenate([WARPS, NOBODY])}, {2: OTHERS}])
+    assert found is not None
+    assert found.steps[0].instruction == "bar.sync 2, 64"
+    (events,) = found.change.values()
+    assert events[0] == WRITE
+    assert (events[1].a, events[1].b) == (2, 64)
+    assert words_of(BARRIER[0]) == "bar.sync 0"
+    assert BARRIER[0].b == ALL_THREADS
+
+
+@pytest.mark.parametrize("passes", PARTS.values(), ids=PARTS)
+def test_there_is_none_for(passes: np.ndarray) -> None:
+    assert for_some_warps(REPAIR, PLACES, [{1: passes.astype(np.int64)}]) is None
+
+
+def test_there_is_none_at_two_places_or_beside_barriers_whose_number_is_computed() -> None:
+    assert for_some_warps(Repair((STEP, STEP), REPAIR.change), PLACES, [{1: WARPS}]) is None
+    computed = EventPlaces([Template(2, 1, [TemplateEvent(Event.BARRIER, site=2, a_word=1)])], [])
+    assert for_some_warps(REPAIR, computed, [{1: WARPS}]) is None
