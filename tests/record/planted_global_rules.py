@@ -178,7 +178,7 @@ RULES = {
         "outer.hpp",
         "(updates || !(old.reduces || now.reduces))",
         "!(old.reduces || now.reduces)",
-        "bulk_reductions_of_ctas",
+        "bulk_reductions_of_chosen_rows",
         False,
     ),
     "G11: reductions and stores": ("outer.hpp", "(updates || !(old.reduces || now.reduces))", "true", "bulk_reduction_beside_store", True),
