@@ -174,10 +174,15 @@ def _is_exchanged(found: Found, module: ModuleSites) -> bool:
 
 
 def _hazard(found: Found, hazard: Hazard, module: ModuleSites) -> str | None:
-    """As observed. For a stage refilled too early the device says WAR also if the last fill was overwritten."""
-    site = module.site(int(found.event["site"]))
-    refilled = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and operation_numbers(found)[0]
-    overwritten = refilled and site is not None and site.access != "read"
+    """As observed. For a stage refilled too early the device says WAR also if the last fill was overwritten.
+
+    A race with the issue of an operation is shown with the operation last: of one that reads, the value may be missed.
+    """
+    site, operation = module.site(int(found.event["site"])), operation_numbers(found)[0]
+    unordered = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and operation
+    if unordered and not operation & 1:
+        return "RAW"
+    overwritten = unordered and site is not None and site.access != "read"
     return "WAW" if overwritten else None if hazard is Hazard.NONE else hazard.name
 
 
