@@ -18,7 +18,7 @@ from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
 from consan.instrument.isa import flow_of
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Key, definitions, key_of, read, written
+from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
 from consan.instrument.record.templates import Event
 from consan.instrument.sites import Site
@@ -142,7 +142,8 @@ class PathForms:
                 end = instruction.start + (guard.end() if guard else 0)
                 yield self._repair("leave-out", "condition", (function, instruction), (instruction.start, end, ""))
             for branch in reversed(_branches_around(function, instruction)):
-                yield self._repair("leave-out", "condition", (function, branch), (branch.start, branch.end, ""))
+                if not _cuts_off(function, branch):
+                    yield self._repair("leave-out", "condition", (function, branch), (branch.start, branch.end, ""))
 
     def _around_branches(self) -> Iterator[TextRepair]:
         """A barrier where the branch around an access begins, or where it ends."""
@@ -237,6 +238,27 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
         if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
             found.append(each)
     return found
+
+
+def _cuts_off(function: Function, branch: Instruction) -> bool:
+    """Whether code that threads can reach now is dead without a branch: the other arm of a condition is no part of a repair."""
+    graph = graph_of(function)
+    ends = {node.steps[-1].instruction.start: number for number, node in enumerate(graph.nodes) if node.steps}
+    follows = [node.successors for node in graph.nodes]
+    before, at = _reached(follows), ends[branch.start]
+    follows[at] = (at + 1,) if at + 1 < len(follows) else ()
+    return not before <= _reached(follows)
+
+
+def _reached(follows: list[tuple[int, ...]]) -> set[int]:
+    """The nodes of a function that can be reached, by those that follow each."""
+    pending, seen = [0], set[int]()
+    while pending:
+        number = pending.pop()
+        if number not in seen:
+            seen.add(number)
+            pending += follows[number]
+    return seen
 
 
 def _behind(function: Function, branch: Instruction) -> Instruction | None:
