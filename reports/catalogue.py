@@ -17,8 +17,9 @@ from consan.reports.asynchronous import (
     OPERATIONS_AT_EXIT,
 )
 from consan.reports.barrier_rows import BARRIER_MISUSE
-from consan.reports.global_races import GLOBAL_KINDS, SCOPES
+from consan.reports.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
+from consan.reports.order_rows import MISSING_ORDER
 from consan.reports.proxy_rows import PROXY_FENCES
 from consan.reports.races import DATA_RACE
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
@@ -358,6 +359,7 @@ KINDS: Final[dict[str, CatalogueEntry]] = {
         _REGISTER_HAZARD,
         _OUT_OF_BOUNDS,
         _FAULT,
-        *GLOBAL_KINDS,
+        GLOBAL_RACE,
+        MISSING_ORDER,
     )
 }

@@ -166,7 +166,8 @@ def _is_unused(found: Found, module: ModuleSites) -> bool:
 
 def _is_exchanged(found: Found, module: ModuleSites) -> bool:
     """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read (R-W1)."""
-    if found.kind is not Kind.DATA_RACE or situation_of(found) != Reason.NO_WARP_SYNC.situation or module.relations is None:
+    of_lanes = found.kind in (Kind.DATA_RACE, Kind.MISSING_ORDER) and situation_of(found) == Reason.NO_WARP_SYNC.situation
+    if not of_lanes or module.relations is None:
         return False
     one, other = (module.site(int(found.event[name])) for name in ("site", "other_site"))
     within = bool(int(found.event["flags"]) & FindingFlags.SAME_WARP)

@@ -60,7 +60,8 @@ def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
-    by_flag = int(found.event["flags"]) & FindingFlags.GRID or reason_of(found) in (Reason.NO_RELEASE, Reason.NO_ACQUIRE)
+    of_flags = reason_of(found) in (Reason.NO_RELEASE, Reason.NO_ACQUIRE) or found.kind is Kind.MISSING_ORDER
+    by_flag = int(found.event["flags"]) & FindingFlags.GRID or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and done is not None:
         for name, field in _GRID_PLACES.items():
             site = module.site(int(done[field]))

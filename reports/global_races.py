@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from typing import Final
 
 from consan.reports.situations import GENERAL, CatalogueEntry, Situation
@@ -258,28 +257,3 @@ SCOPES: Final = {
         " between them does not include both",
     ),
 }
-
-_OLD_VALUE: Final = ". Strong accesses are no race, but the read may still give the old value"
-MISSING_ORDER: Final = CatalogueEntry(
-    "missing-order",
-    "missing order of strong accesses",
-    "warning",
-    "a thread reads a flag at {flag_read_at} that was written after the {first_role} at {first_at}, and nothing orders that before the"
-    " {second_role} at {second_at}" + _OLD_VALUE,
-    {
-        NO_SIDE: replace(GLOBAL_RACE.situations[NO_SIDE], message=_NO_SIDE + _OLD_VALUE),
-        "no-release": replace(GLOBAL_RACE.situations["no-release"], message=_NOT_PUBLISHED + _OLD_VALUE),
-        "no-acquire": replace(GLOBAL_RACE.situations["no-acquire"], message=_NOT_ACQUIRED + _OLD_VALUE),
-        "release-scope": replace(SCOPES["release-scope"], message=SCOPES["release-scope"].message + _OLD_VALUE),
-        "acquire-scope": replace(SCOPES["acquire-scope"], message=SCOPES["acquire-scope"].message + _OLD_VALUE),
-        "crossed-stores": Situation(
-            "a fence.sc between the store and the load, in both threads: a release and an acquire order no store before a later load",
-            "put fence.sc ({gpu_fence}) between the store of the thread's own flag and the load of the other's, in both threads",
-            "two threads each store a flag of their own and then load the other's, at {first_at} and {second_at}, and not both have a"
-            " fence.sc in between: both loads may give the old value",
-        ),
-        GENERAL: GLOBAL_RACE.situations[GENERAL],
-    },
-)
-
-GLOBAL_KINDS: Final = (GLOBAL_RACE, MISSING_ORDER)

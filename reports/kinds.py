@@ -16,8 +16,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.reports import frameworks
 from consan.reports.catalogue import KINDS
+from consan.reports.global_races import FLAG_SIDES
 from consan.reports.model import Access, AsyncInfo, Finding, Frame
 from consan.reports.names import DIRECTLY
+from consan.reports.order_rows import OF_ONE_CTA
 from consan.reports.places import located
 from consan.reports.situations import COMMITS, GENERAL, SIGNALLED, SIGNALLED_COPY, WAITS, CatalogueEntry, Situation
 
@@ -66,6 +68,8 @@ def refined(finding: Finding, situation: str | None) -> str:
         return "peer-not-waited"
     if situation == "not-committed" and finding.barrier:
         return SIGNALLED_COPY
+    if finding.kind == "missing-order" and situation in FLAG_SIDES and len({access.block for access in finding.accesses}) == 1:
+        return f"{OF_ONE_CTA}-{situation}"
     between_operations = len(finding.accesses) > 1 and all(access.asynchronous for access in finding.accesses)
     if situation in (None, "no-barrier") or (situation == "no-warp-sync" and between_operations):
         return infer(finding)
@@ -151,6 +155,11 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
         ("same-site", lambda f: _first(f).statement == _last(f).statement),
+        ("no-barrier", lambda f: True),
+    ),
+    "missing-order": (
+        ("cluster", lambda f: _first(f).block != _last(f).block),
+        ("no-warp-sync", _same_warp),
         ("no-barrier", lambda f: True),
     ),
     "missing-wait": (

@@ -25,20 +25,21 @@ OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what anoth
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
-_RACES: Final = ("data-race", "global-race")
+_RACES: Final = ("data-race", "global-race", "missing-order")
+_WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:
     """The finding with (1) before (2), the two sites, and their position to each other. A flag tells the order by itself."""
     first, second = pair
-    if situation in FLAG_SIDES:
+    if situation in FLAG_SIDES or (finding.kind == "missing-order" and situation not in _WITHIN):
         return finding, pair, ""
     if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
     if relations and _is_update(first, second, relations):
         return *_turned(finding, pair, swap=first.access != "read" and second.access == "read"), UPDATE
-    if finding.kind != "data-race":
+    if finding.kind == "global-race":
         return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
     finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)

@@ -10,7 +10,7 @@ from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, narrow_guard, word
 from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
-from consan.instrument.record import clusters
+from consan.instrument.record import clusters, data
 from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.record.words import Words
@@ -41,7 +41,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     for piece in pieces(kernel.plan, work, access, nbytes):
         site = kernel.context.site(kernel.plan, work, access.access, access.space, piece.size, unused=piece.unused)
         flags = Flag.STRONG * access.is_strong | Flag.UNUSED * piece.unused | clusters.flags_of(work, access)
-        flags |= Flag.CONSTANT * _is_constant(kernel, work)
+        flags |= Flag.CONSTANT * _is_constant(kernel, work) | data.flags_of(kernel.plan.function).get(instruction.start, Flag(0))
         lanes = work.row.address_lanes(instruction.parts)
         offset = fields.get("offset", 0) + piece.offset
         of_piece: dict[str, Any] = fields | {"offset": offset, "a": element_bytes(work.row, instruction, access) or nbytes, "b": lanes}
@@ -56,7 +56,7 @@ def element_bytes(row: Row, instruction: Instruction, access: MemoryAccess) -> i
 
 def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: Any, nbytes: int) -> int:
     """The word of a stored value; none where the text does not give it to the lane."""
-    if access.access != "write" or access.is_strong:
+    if access.access != "write" or (access.is_strong and not data.flags_of(kernel.plan.function)):
         return -1
     if work.row.family == "stmatrix":
         if kernel.is_tight:

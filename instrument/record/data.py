@@ -2,31 +2,94 @@
 
 Counters that are looked at, bounds, flags and words that hold a flag beside a value decide what a thread does next, or where: they go into
 a comparison, a minimum, a choice, a mask, an address, an atomic or a branch. What is stored into shared memory, or by a strong store, may
-decide in another thread, unless it is the result of floating-point arithmetic. So only loads whose values go into stores, and nowhere else,
-give data.
+decide in another thread, unless it is the result of floating-point arithmetic, or of arithmetic with two values that are computed: an
+index or a flag is handed on as it is, or moved by a number of the text. So only loads whose values go into stores, and nowhere else, give
+data; a vector does if no element of it decides.
 
-Not followed, so no data: values that pass local memory or a call, and elements of vectors. All writes to one register count as one value.
+Not followed, so no data: values that pass local memory or a call. All writes to one register count as one value.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import functools
+from collections.abc import Iterator, Mapping
 
-from consan.instrument.isa import MemoryAccess, hands_on, is_of_reals, lookup
+from consan.instrument.isa import MemoryAccess, adds, family_of, hands_on, is_of_reals, lookup, polls
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Key, guard_of, key_of, read, written
-from consan.instrument.ptx import Function, Instruction
+from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
+from consan.instrument.record.templates import Flag
 from consan.instrument.record.uses import destinations, union
 
 _OUTER, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide
 
 
+@functools.lru_cache(maxsize=256)
+def flags_of(function: Function) -> dict[int, Flag]:
+    """By the start of the strong loads that give data, and of the strong stores that count: what R-MO1 needs of them."""
+    loads = loads_of_data(function)
+    again = retried(function, loads)
+    found = {start: Flag.DATA | Flag.AGAIN * (start in again) for start in loads}
+    return found | dict.fromkeys(counting_stores(function), Flag.DATA)
+
+
 def loads_of_data(function: Function) -> frozenset[int]:
     """The starts of the relaxed loads that give data."""
     loads = [each for each in function.instructions() if _is_load(each)]
     goes = destinations(function, _used) if loads else {}
-    return frozenset(each.start for each in loads if {goes.get(key, 0) for key in written(each)} == {_STORED})
+    return frozenset(each.start for each in loads if union(goes, written(each)) == _STORED)
+
+
+def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:
+    """Those of some loads in a loop that a strong read may repeat, as of a sequence lock: what they give may be thrown away."""
+    graph = graph_of(function) if loads else Graph([])
+    at = [[step.instruction for step in node.steps] for node in graph.nodes]
+    looks = {number for number, steps in enumerate(at) if any(polls(each) and each.start not in loads for each in steps)}
+    wanted = looks | {number for number, steps in enumerate(at) if any(each.start in loads for each in steps)}
+    behind = {number: _behind(graph, number) for number in wanted}
+    again = {number for number, reached in behind.items() if any(look in reached and number in behind[look] for look in looks)}
+    return frozenset(each.start for number in again for each in at[number] if each.start in loads)
+
+
+def _behind(graph: Graph, number: int) -> set[int]:
+    """The nodes that a path leads to from a node."""
+    found, pending = set[int](), list(graph.nodes[number].successors)
+    while pending:
+        node = pending.pop()
+        if node not in found:
+            found.add(node)
+            pending += graph.nodes[node].successors
+    return found
+
+
+def counting_stores(function: Function) -> frozenset[int]:
+    """The starts of the strong stores that put back what their thread has loaded from there, increased by a number of the text."""
+    made = definitions(function)
+    return frozenset(each.start for each in function.instructions() if _is_count(each, made))
+
+
+def _is_count(instruction: Instruction, made: Mapping[Key, list[Instruction]]) -> bool:
+    row = lookup(instruction.parts)
+    if row is None or row.family != "store" or not row.touches or not row.event(instruction).first.is_strong:
+        return False
+    event = row.event(instruction)
+    step = _only_maker(event.operand("src"), instruction, made)
+    if step is None or not adds(step) or not any(isinstance(each, Immediate) for each in step.operands):
+        return False
+    loads = [_only_maker(each, step, made) for each in step.operands[1:]]
+    return any(load is not None and _loads_from(load, event.first.address) for load in loads)
+
+
+def _only_maker(operand: Operand | None, user: Instruction, made: Mapping[Key, list[Instruction]]) -> Instruction | None:
+    makers = made.get(key_of(user.scope, operand.name), []) if isinstance(operand, Register) else []
+    return makers[0] if len(makers) == 1 else None
+
+
+def _loads_from(instruction: Instruction, address: Operand | None) -> bool:
+    row = lookup(instruction.parts)
+    at = row.event(instruction).first.address if row is not None and row.family == "load" and row.touches else None
+    return at is not None and address is not None and at.text == address.text
 
 
 def _is_load(instruction: Instruction) -> bool:
@@ -34,7 +97,7 @@ def _is_load(instruction: Instruction) -> bool:
     if row is None or row.family != "load" or not row.touches:
         return False
     event = row.event(instruction)
-    return event.first.is_strong and event.first.space in _OUTER and event.first.count == 1 and not event.orders
+    return event.first.is_strong and event.first.space in (*_OUTER, *_SHARED) and not event.orders
 
 
 def _used(instruction: Instruction, goes: dict[Key, int]) -> Iterator[tuple[Key, int]]:
@@ -53,7 +116,12 @@ def _passed(instruction: Instruction, goes: dict[Key, int]) -> int:
     if not hands_on(instruction):
         return _ELSEWHERE
     ways = union(goes, written(instruction))
-    return ways & ~_SHOWN | _STORED if ways & _SHOWN and is_of_reals(instruction) else ways
+    return ways & ~_SHOWN | _STORED if ways & _SHOWN and (is_of_reals(instruction) or _sums(instruction)) else ways
+
+
+def _sums(instruction: Instruction) -> bool:
+    """Whether an instruction computes with two values, none of which is a number of the text."""
+    return family_of(instruction) == "arithmetic" and sum(isinstance(each, Register) for each in instruction.operands[1:]) > 1
 
 
 def _stored(instruction: Instruction) -> dict[str, int]:

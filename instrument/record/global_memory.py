@@ -25,10 +25,9 @@ from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinati
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record import text
+from consan.instrument.record import data, text
 from consan.instrument.record.accesses import element_bytes
 from consan.instrument.record.awaited import awaits_store
-from consan.instrument.record.data import loads_of_data
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
@@ -126,7 +125,7 @@ class OuterRecorder:
         self._publish: TemplateEvent | None = None
         self.polls = RecordedPolls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
-        self._data = loads_of_data(kernel.plan.function) if mode is Mode.SYNCED else frozenset()
+        self._data = data.flags_of(kernel.plan.function)
 
     def before(self, instruction: Instruction, node: int) -> None:
         """Add the text before an instruction: its words and its accesses."""
@@ -180,7 +179,7 @@ class OuterRecorder:
         unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
         flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))
-        flags |= Flag.UNUSED * (access.access == "read" and unused)
+        flags |= Flag.UNUSED * (access.access == "read" and unused) | self._data.get(instruction.start, Flag(0))
         kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
         value = self._value(instruction, event)
         block.add(
@@ -268,7 +267,7 @@ class OuterRecorder:
         element = element_bytes(event.row, instruction, access)
         shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": element, "b": _operation(event.row, words)}
         flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
-        flags |= Flag.UNUSED * (draws and self._is_unused(instruction)) | Flag.DATA * (instruction.start in self._data)
+        flags |= Flag.UNUSED * (draws and self._is_unused(instruction)) | self._data.get(instruction.start, Flag(0))
         block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
         self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
         return first

@@ -88,6 +88,7 @@ class Flag(enum.IntFlag):
 
     STRONG = 1
     WAITS = 2  # a barrier: the thread waits, it does not only arrive
+    AGAIN = 2  # a load of data: a loop may throw the value away and load again (R-MO1)
     UNUSED = 4  # nothing reads the loaded value, or what a read-modify-write has read
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited
@@ -115,7 +116,7 @@ class Flag(enum.IntFlag):
     WRITES = 1 << 26  # the same: it stores one
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes
     CONSTANT = 1 << 29  # a stored value that the text gives
-    DATA = 1 << 30  # OBSERVE of a relaxed load: what it gives is stored, or added up, and decides nothing (R-MO1)
+    DATA = 1 << 30  # a relaxed load: what it gives is stored, or added up, and decides nothing; a strong store: it counts (R-MO1)
     IGNORED = 1 << 31  # an access that is compared with no other (passes/annotated.py)
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 

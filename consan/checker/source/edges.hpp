@@ -21,6 +21,10 @@ struct Deficit {
     bool both = false;     // neither side is there
     u32 reader = 0, reader_thread = 0;  // who has read the flag
     bool handed_over = false;  // one side is there, or the read is one that may wait: a load, or an exchange
+
+    bool released() const { return lack == Lack::ACQUIRE || lack == Lack::ACQUIRE_SCOPE; }
+    // R-MO1: whether the flag itself is wrong, or is a ticket (D28).
+    bool is_other() const { return lack == Lack::FLAG_SCOPE || (released() && ticket); }
 };
 
 class Edges {
@@ -100,6 +104,14 @@ class Edges {
         auto after = std::lower_bound(made.begin(), made.end(), std::make_pair(time, 0u));
         if (after != made.end()) return after->second;
         return threads_[unit][thread].narrow.empty() ? narrow_ : threads_[unit][thread].narrow.back().second;
+    }
+
+    // R-MO1: whether timing decides what a strong load gives, of two accesses in no order: a load of data and a store. `store`: the number of
+    // the store; `observable`: it comes first.
+    bool by_timing(i32 store, bool observable, u32 unit, u32 thread) {
+        if (store < 0) return true;
+        const FlagAccess &write = flags_[(u32)store];
+        return write.changes && !(write.order & GIVES) && !(observable && observed(store, unit, thread));
     }
 
     // Whether a read-modify-write is one of a lock.

@@ -35,6 +35,8 @@ struct FlagAccess {
     bool observes, writes, updates;  // it gets the value; it stores one; it is a read-modify-write
     bool unused;                     // nothing reads the value, so it tells the thread nothing (R-GM8, D22)
     bool data;                       // of a load: the value is stored, and decides nothing (R-MO1)
+    bool again;                      // of a load of data: a loop may throw it away
+    bool changes;                    // of a write: it leaves another value than it finds
     bool intent;                     // of a word that one thread writes, with one of two values: its own flag (R-MO2)
     u32 fences = 0;                  // fence.sc before it, in the order of the logs
     u32 rank = 0;                    // in the order of its place
@@ -108,7 +110,7 @@ class FlagOrder {
         size_t tried;
     };
 
-    void start(Value first) { done_.clear(), open_.clear(), at_ = 0, now_ = first, which_ = 0; }
+    void start(Value first) { done_.clear(), open_.clear(), at_ = 0, first_ = now_ = first, which_ = 0; }
 
     // A bijection in which every bit depends on every bit (the finaliser of SplitMix64).
     static u64 mixed(u64 value) {
@@ -194,10 +196,12 @@ class FlagOrder {
         for (u32 each : places_) all_[each].from = all_[each].next = -1;
         i32 last = -1;
         u32 rank = 0;
+        Value now = first_;
         for (u32 each : done_) {
             FlagAccess &access = all_[each];
             access.rank = ++rank;
-            if (std::find(broken.begin(), broken.end(), each) != broken.end()) last = -1;
+            if (std::find(broken.begin(), broken.end(), each) != broken.end()) last = -1, now = access.old;
+            if (access.writes) access.changes = result(access, now) != now, now = result(access, now);
             if (access.observes || access.updates) access.from = last;
             if (access.updates && last >= 0) all_[last].next = (i32)each;
             if (access.writes) last = (i32)each;
@@ -241,6 +245,6 @@ class FlagOrder {
     const std::vector<u32> &places_;
     std::vector<u32> done_, open_;
     size_t at_ = 0;
-    Value now_ = 0;
+    Value first_ = 0, now_ = 0;
     u64 which_ = 0;  // the value; a hash of what is done
 };

@@ -59,7 +59,7 @@ class Flags {
             bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             u32 wrong = order_from_best(found, exact);
             bool intent = exact && is_intent(found);
-            for (u32 one : found) all_[one].intent = intent;
+            for (u32 one : found) all_[one].intent = intent, all_[one].changes |= !exact;
             if (exact) contradictions_ += wrong;
         }
     }
@@ -170,7 +170,7 @@ class Flags {
         made.observes = event.flags & READS, made.updates = event.flags & ADDS;
         made.writes = event.flags & WRITES;
         made.unused = event.flags & UNUSED && !(made.order & TAKES);
-        made.data = event.flags & DATA && !(event.flags & IGNORED);
+        made.data = made.observes && event.flags & DATA && !(event.flags & IGNORED), made.again = event.flags & AGAIN;
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }

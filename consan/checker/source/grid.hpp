@@ -3,6 +3,7 @@
 
 #include "kept.hpp"
 #include "asynchronous.hpp"
+#include "races.hpp"
 #include "sides.hpp"
 
 struct Grid {
@@ -60,7 +61,8 @@ class Part {
     bool is_cut() const { return synced() && grid_->cut; }
 
     // A strong access begins. Returns whether the write that it has read from has come.
-    bool observe(u32 thread) {
+    // `look`: compare it, where it gives data, before it observes (R-MO1).
+    template <typename Look> bool observe(u32 thread, Look look) {
         if (!synced()) return true;
         if (is_cut()) return false;
         if (!grid_->edges.ready(next_[thread]) && forced_ != thread) {
@@ -71,10 +73,29 @@ class Part {
         current_[thread] = next_[thread];
         next_[thread] += grid_->flags[current_[thread]].parts;
         const FlagAccess &access = grid_->flags[current_[thread]];
-        grid_->outer.look(access);
+        if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.look(part); });
         if (grid_->flags.crosses(current_[thread])) grid_->outer.cross(access);
         grid_->edges.observe(current_[thread]);
         return true;
+    }
+
+    // The number of the strong access to shared memory that a thread is at, if it is one that may synchronise; of a vector, that of its part.
+    i32 strong_at(u32 thread, u32 address) const {
+        if (!synced() || current_[thread] >= grid_->flags.size()) return -1;
+        const FlagAccess &first = grid_->flags[current_[thread]];
+        u32 part = (address - (u32)first.address) / std::max(1u, first.bytes);
+        return first.address >> 62 == 2 && first.unit == unit_ && first.thread == thread && part < first.parts ? (i32)(current_[thread] + part) : -1;
+    }
+
+    // R-MO1, of accesses to shared memory.
+    bool lacks_order(const Access &old, u32 time, const Access &now, Record &found) {
+        bool again = (old.writes ? now : old).again;
+        if (!synced()) return !again;
+        Edges &edges = grid_->edges;
+        if (!edges.by_timing(old.writes ? old.flag : now.flag, old.writes, unit_, now.thread)) return false;
+        Deficit deficit = edges.lacks(unit_, old.thread, time, unit_, now.thread);
+        if (found.reason == NO_BARRIER) Outer::name_lack(deficit, found);
+        return !deficit.is_other() && !(again && deficit.lack == Lack::NONE);
     }
 
     bool publish(u32 thread) {
@@ -90,6 +111,7 @@ class Part {
         made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
         made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
         made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event), made.order = (u8)(event.offset & (GIVES | TAKES));
+        made.data = event.flags & DATA, made.again = event.flags & AGAIN;
         made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
         grid_->outer.add(made);
@@ -141,6 +163,10 @@ class Part {
 
   private:
     bool synced() const { return grid_ && grid_->input.synced; }
+
+    template <typename F> void each_part(u32 number, F f) {
+        for (u32 part = 0; part < grid_->flags[number].parts; ++part) f(grid_->flags[number + part]);
+    }
 
     i32 flag_of(u32 thread, u64 address) const {
         u32 number = current_[thread];

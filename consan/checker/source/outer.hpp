@@ -25,6 +25,8 @@ struct OuterAccess {
     bool reads, writes, strong, constant, has_value;
     bool reduces;   // a bulk reduction
     u8 proxy;       // a Proxy
+    bool again;     // of a load of data: a loop may throw the value away and load again
+    bool data;      // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
     u32 operation;  // the number of an asynchronous operation, from 1 on; else 0
 };
 
@@ -50,15 +52,17 @@ class Outer {
 
     // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
     void look(const FlagAccess &read) {
-        if (!read.data) return;
-        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(items_[at], now(read));
+        auto found = cells_.find(read.address / 4);
+        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(found->second, items_[at], now(read));
     }
 
     // R-MO2: the same for a load of another thread's flag (Flags::crosses).
     void cross(const FlagAccess &read) {
         u32 at = latest(read, [&](const OuterAccess &old) { return old.flag == read.from; });
         if (!at || is_before(items_[at], read) || edges_.observed(read.from, read.unit, read.thread)) return;
-        add_order(between(items_[at].access, now(read)), CROSSED_STORES);
+        Record made = between(items_[at].access, now(read));
+        made.kind = MISSING_ORDER, made.hazard = RAW, made.flags = GLOBAL | GRID, made.reason = CROSSED_STORES;
+        findings_.add(made);
     }
 
     // What a unit knows of the ends of its operations.
@@ -93,6 +97,13 @@ class Outer {
     void skip() { unknown_ = true; }
     bool unknown() const { return unknown_; }
     bool full() const { return full_; }
+
+    // The side of a flag that lacks between two threads, if a flag comes between.
+    static void name_lack(const Deficit &deficit, Record &found) {
+        if (deficit.lack == Lack::NONE) return;
+        found.reason = LACKS[(u32)deficit.lack];
+        tell_flag(deficit, found);
+    }
     u64 compared() const { return compared_; }
 
   private:
@@ -149,6 +160,7 @@ class Outer {
         if (access.writes) compare(cell.reads, mask, access);
         if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope && access.reduces == items_[cell.strong].access.reduces;
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
+        if (access.strong && access.writes && !access.reads) follow(cell, mask, access);
         keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
         if (++cell.size == LONG) long_.push_back(&cell);
     }
@@ -239,30 +251,43 @@ class Outer {
         findings_.add(found, 1 + item.more);
     }
 
-    // R-MO1: a flag that was written after the data has been read before them, and its release or its acquire lacks.
-    void lacks_order(const Item &item, const OuterAccess &now) {
-        const OuterAccess &old = item.access;
-        bool stored = !old.reads && !(old.order & GIVES) && old.address == now.address && old.bytes == now.bytes;
-        if (!stored || views_.together(old.unit, old.thread, now.unit, now.thread) || !morally_strong(old, now)) return;
-        if (ended(item, now) || edges_.observed(old.flag, now.unit, now.thread)) return;
-        Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
-        if (deficit.lack == Lack::NONE || deficit.lack == Lack::FLAG_SCOPE) return;
-        bool released = deficit.lack == Lack::ACQUIRE || deficit.lack == Lack::ACQUIRE_SCOPE;
-        if (released && deficit.ticket) return;  // D28
-        Record found = between(old, now);
-        tell_flag(deficit, found);
-        add_order(found, LACKS[(u32)deficit.lack]);
+    // R-MO1: a strong store comes after strong loads of data.
+    void follow(const Cell &cell, u8 mask, const OuterAccess &now) {
+        u32 steps = 0;
+        for (u32 at = cell.strong; at && steps < WALK; at = items_[at].next, ++steps)
+            if (items_[at].mask & mask && !items_[at].access.writes) lacks_order(cell, items_[at], now);
     }
 
-    void add_order(Record found, Reason reason) {
-        found.kind = MISSING_ORDER, found.hazard = RAW, found.flags = GLOBAL | GRID, found.reason = reason;
+    // R-MO1: a strong load of data and a strong store in no order. Where a flag comes between, its release or its acquire lacks.
+    void lacks_order(const Cell &cell, const Item &item, const OuterAccess &now) {
+        const OuterAccess &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
+        if (!load.data || store.reads || store.reduces || same_thread(old, now) || !morally_strong(old, now) || ended(item, now)) return;
+        if (!edges_.by_timing(store.flag, old.writes, now.unit, now.thread) || (store.data && !writes(cell, load))) return;
+        Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+        if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
+        Record found = between(old, now);
+        bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
+        if (knows_as_warp(item, now) || warp) found.reason = NO_WARP_SYNC;
+        else if (apart && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
+        else found.reason = !apart ? NO_BARRIER : old.unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION, name_lack(deficit, found);
+        found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID | warp * SAME_WARP;
         findings_.add(found);
     }
+
+    // Whether the thread of a load has written a cell: who only looks at a counter takes statistics.
+    bool writes(const Cell &cell, const OuterAccess &load) const {
+        u32 steps = 0;
+        for (u32 at = cell.strong; at && steps < WALK; at = items_[at].next, ++steps)
+            if (items_[at].access.writes && same_thread(items_[at].access, load)) return true;
+        return false;
+    }
+
+    static bool same_thread(const OuterAccess &one, const OuterAccess &other) { return one.unit == other.unit && one.thread == other.thread; }
 
     static OuterAccess now(const FlagAccess &read) {
         OuterAccess now{};
         now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
-        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true;
+        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again;
         return now;
     }
 
@@ -271,7 +296,7 @@ class Outer {
         auto found = cells_.find(read.address / 4);
         u32 steps = 0;
         for (u32 at = found == cells_.end() ? 0 : found->second.strong; at && steps < WALK; at = items_[at].next, ++steps)
-            if (items_[at].access.writes && f(items_[at].access)) return at;
+            if (items_[at].access.writes && items_[at].mask & mask_of(read.address, std::min(read.address + read.bytes, read.address / 4 * 4 + 4)) && f(items_[at].access)) return at;
         return 0;
     }
 

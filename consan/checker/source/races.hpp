@@ -17,6 +17,11 @@ struct Access {
     bool reads, writes, strong, narrow, has_value;  // narrow: of .cta scope
     bool allocation;  // the word of a tcgen05.alloc
     bool constant;    // the text gives the value
+    bool data;        // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
+    bool again;       // of a load of data: a loop may throw the value away and load again
+    bool looked;      // of a load: it was compared with the stores before it when it had observed nothing yet
+    bool changes;     // of a strong store: it may leave another value than it finds
+    i32 flag = -1;    // of a strong store that may synchronise: its number
 };
 
 class Races {
@@ -25,6 +30,18 @@ class Races {
     Races(const Shape &shape, Clocks &clocks, Findings &findings, std::function<void(Record &, u32)> explain) : shape_(shape), clocks_(clocks), findings_(findings), explain_(std::move(explain)), cells_((shape.bytes() + 3) / 4) {
         items_.reserve(1 << 12);
         items_.emplace_back();
+    }
+
+    // R-MO1: what else is known of a strong store and a load of data in no order. It may name what lacks, and says whether that is a finding.
+    typedef std::function<bool(const Access &old, u32 time, const Access &now, Record &found)> Strong;
+    void on_strong(Strong strong) { strong_ = std::move(strong); }
+
+    // R-MO1: a strong load of data is about to be performed, and has observed nothing yet.
+    void look(const Access &access) {
+        for (u32 number = access.offset / 4; number * 4 < access.offset + access.bytes; ++number) {
+            const Cell &cell = cells_[number];
+            if (cell.generation == generation_) compare_strong(cell, cell.writes, mask_of(access, number), access);
+        }
     }
 
     // All accesses so far happen before all that are still to come.
@@ -55,7 +72,8 @@ class Races {
     }
 
     void add(const Access &access) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) add_to(cells_[cell], mask_of(access, cell), access);
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell)
+            access.strong ? add_strong(cell, access) : add_to(cells_[cell], mask_of(access, cell), access);
     }
 
     static u8 mask_of(const Access &access, u32 cell) {
@@ -65,6 +83,7 @@ class Races {
     }
 
   private:
+    static constexpr u32 STRONG_ACCESSES = 64;  // of a cell that are compared
     struct Item {
         u32 next, time, warp_time, before = 0;  // before: the time of the thread's access that this one replaces
         u8 mask;
@@ -73,13 +92,49 @@ class Races {
     struct Cell {
         u32 generation = 0, writes = 0, reads = 0;
         u64 kept = 0;  // a bit for each item by its thread and site, so that most are known to be new without a search
+        u32 value = 0;
+        bool has_value = false;  // the last store of the whole cell gave the value
     };
 
     void add_to(Cell &cell, u8 mask, const Access &access) {
-        if (cell.generation != generation_) cell = {generation_, 0, 0, 0};
+        if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.kept = 0;
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
         keep(cell, access.writes ? cell.writes : cell.reads, mask, access);
+        if (access.writes) cell.value = access.value, cell.has_value = access.has_value && access.bytes == 4;
+    }
+
+    // A strong access: with the number of its part that is in the cell (a vector is as many accesses), and with what R-MO1 needs.
+    void add_strong(u32 number, const Access &access) {
+        Cell &cell = cells_[number];
+        Access part = access;
+        if (part.flag >= 0 && number * 4 > access.offset) part.flag += (i32)((number * 4 - access.offset) / access.element);
+        if (part.writes) part.changes = !(part.has_value && part.bytes == 4 && cell.has_value && cell.value == part.value);
+        by_value_ |= !part.changes && !part.constant && part.writes;
+        if (cell.generation == generation_ && part.data && !part.writes && !part.looked) compare_strong(cell, cell.writes, mask_of(access, number), part);
+        if (cell.generation == generation_ && part.writes && !part.reads) compare_strong(cell, cell.reads, mask_of(access, number), part);
+        add_to(cell, mask_of(access, number), part);
+    }
+
+    // R-MO1: a strong load of data and a strong store in no order.
+    void compare_strong(const Cell &cell, u32 head, u8 mask, const Access &now) {
+        for (u32 at = head, steps = 0; at && steps < STRONG_ACCESSES; at = items_[at].next, ++steps) {
+            const Item &item = items_[at];
+            const Access &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
+            if (!(item.mask & mask) || old.thread == now.thread || !load.data || load.writes || store.reads || !store.changes || !morally_strong(old, now)) continue;
+            if (clocks_.before(old.thread, item.time, now.thread) || (store.data && !writes(cell, load.thread))) continue;
+            Record found = conflict(item, now);
+            found.kind = MISSING_ORDER;
+            if (strong_(old, item.time, now, found)) findings_.add(found);
+        }
+    }
+
+    // Whether a thread has written a cell: who only looks at a counter takes statistics.
+    bool writes(const Cell &cell, u32 thread) const {
+        u32 steps = 0;
+        for (u32 at = cell.writes; at && steps < STRONG_ACCESSES; at = items_[at].next, ++steps)
+            if (items_[at].access.thread == thread) return true;
+        return false;
     }
 
     void compare(u32 head, u8 mask, const Access &access) {
@@ -114,7 +169,7 @@ class Races {
     Record conflict(const Item &item, const Access &now) {
         const Access &old = item.access;
         bool warp = old.thread / LANES == now.thread / LANES;
-        bool same = old.has_value && now.has_value && same_bytes(old, now) && old.value == now.value;
+        bool same = old.has_value && now.has_value && !(old.strong || now.strong) && same_bytes(old, now) && old.value == now.value;
         by_value_ |= same && !(old.constant && now.constant);
         Record found{};
         found.kind = DATA_RACE;
@@ -184,4 +239,5 @@ class Races {
     std::vector<Item> items_;
     u32 generation_ = 1;
     bool by_value_ = false;
+    Strong strong_;
 };

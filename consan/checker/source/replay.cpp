@@ -42,6 +42,8 @@ class Replay {
         again_.assign(shape_.threads(), false);
         arrivals_.resize(ready_.size());
         part_.begin(clocks_);
+        looked_.assign(shape_.threads(), 0);
+        races_.on_strong([this](const Access &old, u32 time, const Access &now, Record &found) { return part_.lacks_order(old, time, now, found); });
         repeats_wanted_ = repeats_.possible() && !grid && !full_ && divergence_.none();
     }
 
@@ -241,7 +243,7 @@ class Replay {
             barriers(thread).touch(thread);
             copies_.wait(thread, log.a());
             return true;
-        case OBSERVE: return part_.observe(thread) || (again_[thread] = true, false);
+        case OBSERVE: return part_.observe(thread, [&] { look(thread, log); }) || (again_[thread] = true, false);
         case PUBLISH:
             if (event.offset & GIVES) catch_up(thread, released);
             return part_.publish(thread);
@@ -381,6 +383,26 @@ class Replay {
         const Event &event = log.event();
         if (part_.alone()) return;
         if (event.kind != FILL && thread % LANES >= (u32)event.b) return;
+        Access access = access_of(thread, log);
+        if (access.strong && access.writes) access.flag = part_.strong_at(thread, log.address());
+        if (access.data && !access.writes && looked_[thread]) access.looked = true, --looked_[thread];
+        if (event.flags & IGNORED) ignore(access);
+        else add(access);
+    }
+
+    // A strong load of data comes next, and has observed nothing yet (R-MO1). Its pieces follow each other.
+    void look(u32 thread, LaneLog log) {
+        if (part_.alone() || log.event().flags & IGNORED) return;
+        looked_[thread] = 0;
+        auto is_load = [](const Event &event) { return event.kind == READ || event.kind == OBSERVE || event.kind == PUBLISH; };
+        while (log.next(is_load) == LaneLog::EVENT && log.event().kind == READ) {
+            Access access = access_of(thread, log);
+            if (access.data && shape_.holds(access.offset, access.bytes)) races_.look(access), ++looked_[thread];
+        }
+    }
+
+    Access access_of(u32 thread, const LaneLog &log) const {
+        const Event &event = log.event();
         Access access{};
         access.thread = thread;
         access.site = (u32)event.site;
@@ -394,8 +416,8 @@ class Replay {
         access.has_value = log.has_value();
         access.constant = event.flags & CONSTANT;
         access.value = access.has_value ? log.value() : 0;
-        if (event.flags & IGNORED) ignore(access);
-        else add(access);
+        access.data = access.strong && event.flags & DATA, access.again = access.data && event.flags & AGAIN;
+        return access;
     }
 
     // An access that is compared with no other: what it writes is initialised.
@@ -605,6 +627,7 @@ class Replay {
     u32 exited_ = 0;
     bool undefined_ = false, gave_up_ = false;  // gave_up: lanes went on without others
     bool full_ = false, cut_ = false;            // some log ran out of room; a thread has come to the end of one
+    std::vector<u32> looked_;                    // by thread: loads of data that were compared before they observed
     std::vector<bool> stopped_, gone_;           // by thread: its log has ended before it exited; it has exited
 };
 

@@ -41,7 +41,19 @@ CASES = {
     "local memory": ([LOAD, "st.local.u32 [%rd2], %r1;"], False),
     "an acquire": (["ld.acquire.gpu.global.u32 %r1, [%rd1];", STORE], False),
     "a weak load": (["ld.global.u32 %r1, [%rd1];", STORE], False),
-    "a vector": (["ld.volatile.global.v2.u32 {%r1, %r2}, [%rd1];", STORE], False),
+    "a vector of which one element is stored": (["ld.volatile.global.v2.u32 {%r1, %r2}, [%rd1];", STORE], True),
+    "a vector of which one element decides": (
+        ["ld.volatile.global.v2.u32 {%r1, %r2}, [%rd1];", "setp.eq.u32 %p1, %r2, 0;", "@%p1 ret;", STORE],
+        False,
+    ),
+    "an integer sum in shared memory": (
+        ["ld.volatile.shared.u32 %r1, [%rd2];", "add.u32 %r3, %r1, %r2;", "st.volatile.shared.u32 [%rd2], %r3;"],
+        True,
+    ),
+    "an index in shared memory": (
+        ["ld.volatile.shared.u32 %r1, [%rd2];", "add.u32 %r3, %r1, 1;", "st.volatile.shared.u32 [%rd2], %r3;"],
+        False,
+    ),
     "nothing reads it": ([LOAD], False),
 }  # fmt: skip
 

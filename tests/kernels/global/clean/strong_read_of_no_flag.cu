@@ -1,4 +1,4 @@
-// R-MO1 says nothing of a strong read before which no flag was read: it may come at any time. Here both values are equal.
+// R-MO1 says nothing of a strong store that leaves the value that is there: here both are 0, so timing decides nothing.
 //
 // launch: grid=2 block=1
 // arg:    data u32[1]=zeros
