@@ -218,7 +218,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "nothing that changes the result: one instruction of several threads stores one value",
             "nothing, if the threads hold the same value on purpose; else let one thread store it",
             "several CTAs store the same value into the same bytes at {second_at}, in no order",
-            "note",
+            "warning",
         ),
         GENERAL: Situation(
             "an edge that orders (1) before (2)", "release and acquire a flag at .gpu scope between {first_at} and {second_at}"

@@ -7,7 +7,7 @@
 // arg:    places u32[4]=zeros
 // expect: global-race @free @take severity=error
 // expect: global-race @update severity=error
-// expect: global-race @free severity=note
+// expect: global-race @free severity=warning
 // result: sum = np.float32([4])
 extern "C" __global__ void kernel(unsigned* lock, float* sum, unsigned* done, unsigned* places) {
     if (threadIdx.x) return;
