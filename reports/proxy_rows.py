@@ -7,7 +7,7 @@ from typing import Final
 from consan.reports.situations import Situation
 
 _FENCE_NAMES = "fence.proxy.async.shared::cta ({proxy_fence})"
-PROXY_FENCES: Final = {
+_ROWS: Final = {
     "no-proxy-fence/RAW": Situation(
         "a proxy fence for shared memory between (1), in the generic proxy (ordinary accesses and cp.async),"
         " and (2), in the async proxy (bulk copies, wgmma)",
@@ -96,6 +96,9 @@ PROXY_FENCES: Final = {
         "isa",
     ),
 }
-PROXY_FENCES |= {f"{space}-across-ctas": PROXY_FENCES["across-ctas"] for space in ("global", "outer")}
 _MAPS = ("map-not-acquired", "map-not-released")
-PROXY_FENCES |= {f"outer-{name}": PROXY_FENCES[f"global-{name}"] for name in _MAPS}
+PROXY_FENCES: Final = (
+    _ROWS
+    | {f"{space}-across-ctas": _ROWS["across-ctas"] for space in ("global", "outer")}
+    | {f"outer-{name}": _ROWS[f"global-{name}"] for name in _MAPS}
+)
