@@ -207,7 +207,7 @@ class Scheduler:
         if polled and not self.held:
             self.plan.unblock(polled=True)
         group.spins = group.polls = 0
-        group.round += 1
+        self.turns.ends(group)
         return self.progress.turn(group) or bool(self.ready) or bool(self.held)
 
     def _is_alone(self) -> bool:

@@ -38,6 +38,10 @@ class Turns:
         if self.published >= AHEAD:
             self.published = 0
 
+    def ends(self, group: LaneGroup) -> None:
+        """A group has gone round a loop for long: all others run before it does so again, also if its rounds write what others may poll."""
+        group.round = 1 + max((group.round, *(other.round for other in self.ready.groups())))
+
     def hand_over(self, group: LaneGroup) -> None:
         """A group writes what others may poll.
 
