@@ -16,7 +16,7 @@ from consan.checker.changes import EventPlaces, Statement, line_of, statement_of
 from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import flow_of, lookup
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
@@ -241,13 +241,14 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
 
 
 def _cuts_off(function: Function, branch: Instruction) -> bool:
-    """Whether code that threads can reach now is dead without a branch: the other arm of a condition is no part of a repair."""
+    """Whether accesses that threads can make now are dead without a branch: the other arm of a condition does work of its own."""
     graph = graph_of(function)
     ends = {node.steps[-1].instruction.start: number for number, node in enumerate(graph.nodes) if node.steps}
     follows = [node.successors for node in graph.nodes]
     before, at = _reached(follows), ends[branch.start]
     follows[at] = (at + 1,) if at + 1 < len(follows) else ()
-    return not before <= _reached(follows)
+    dead = before - _reached(follows)
+    return any((row := lookup(step.instruction.parts)) is not None and row.touches for number in dead for step in graph.nodes[number].steps)
 
 
 def _reached(follows: list[tuple[int, ...]]) -> set[int]:

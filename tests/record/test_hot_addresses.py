@@ -27,7 +27,7 @@ EARLIER = (CTAS - 1) * (CTAS - 2) // 2 * THREADS * THREADS
 # The body -> severity, kind, hazard and count of each finding.
 BODIES = {
     "out[0] = i;": {("error", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
-    "out[0] = 7;": {("note", "data-race", "WAW", CTAS * OF_CTA), ("note", "global-race", "WAW", PAIRS)},
+    "out[0] = 7;": {("note", "data-race", "WAW", CTAS * OF_CTA), ("warning", "global-race", "WAW", PAIRS)},
     "out[0] = 7 + last;": {("note", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
     "out[0] = i ? 7 : 8;": {("error", "data-race", "WAW", CTAS * OF_CTA), ("error", "global-race", "WAW", PAIRS)},
     OTHER_SITE: {

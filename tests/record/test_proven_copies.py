@@ -253,7 +253,8 @@ def test_what_is_proven(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     full, light = (_launch(body, monkeypatch, proves=proves) for proves in (False, True))
     assert light.verdict == full.verdict
     assert full.verdict in (verdict, *(() if verdict else ("clean", "incomplete", "violations")))
-    assert light.kernels[0].global_proven == (full.kernels[0].global_accesses if apart else 0)
+    maps = CTAS if name.startswith("a map that begins") else 0  # copies read a map there, which is no parameter for the record
+    assert light.kernels[0].global_proven == (full.kernels[0].global_accesses - maps if apart else 0)
 
 
 @pytest.mark.parametrize(("rows", "apart"), [(0, False), (31, False), (32, True), (-8, True), (-7, False)])
