@@ -166,6 +166,7 @@ RULES = {
         False,
     ),
     "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
+    "G11: only read": ("groups.hpp", "if (!read_only && done > own.retired)", "if (done > own.retired)", "bulk_result_read_wait", True),
     "G11: chosen bytes": ("sides.hpp", "event.flags & MASKED", "false", "bulk_store_bytes_chosen", False),
     "G11: chosen bytes of the source": (
         "asynchronous.hpp",

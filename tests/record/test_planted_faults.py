@@ -85,7 +85,6 @@ RULES = {
     "operations: bytes come": ("asynchronous.hpp", "for (const Receiver &each : to) mbarriers_.transact(", "for (const Receiver &each : to) if (false) mbarriers_.transact(", "mbarrier_bulk_pipeline", False),
     "operations: signals at inval": ("operations.hpp", "if (each.by_phase() && each.phase.object == now.object", "if (false && each.phase.object == now.object", "mbarrier_inval_in_flight", True),
     "groups: issuers": ("groups.hpp", "known(thread, bulk_[issuer].sources) > group", "bulk_[issuer].read > group || (thread != issuer && bulk_[thread].waits)", "bulk_store_wait_by_other", True),
-    "groups: only read": ("groups.hpp", "if (!read_only && done > own.retired)", "if (done > own.retired)", "bulk_result_read_wait", True),
     "groups: four warps": ("groups.hpp", "return inside ? seen == end - warp : seen != 0;", "return seen != 0;", "wgmma_waited_per_warp", True),
     "groups: signals": ("scopes.hpp", "        if (orders) add(progress_[thread], to);\n", "", "wgmma_signalled_before_wait", False),
     "groups: signals of what is over": ("groups.hpp", "{signal, own.retired}", "{signal, own.commits}", "wgmma_signalled_for_older", True),
