@@ -5,6 +5,9 @@
 // result: out = np.full(64, 5) + np.tile([1, 0], 32)
 #include "../mbarrier.cuh"
 #include "../cluster.cuh"
+#define ADD_WIDE(to, value, bar) \
+    asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [%0], %1, [%2];" \
+                 :: "r"(to), "l"(value), "r"(bar) : "memory")
 extern "C" __global__ void __cluster_dims__(2) kernel(u32* out) {
     __shared__ __align__(128) u32 box[64], from[64];
     __shared__ u64 full, more;
@@ -18,9 +21,7 @@ extern "C" __global__ void __cluster_dims__(2) kernel(u32* out) {
     }
     FENCE_PROXY();
     CLUSTER_SYNC();
-    if (rank == 0 && t % 2 == 0)
-        asm volatile("red.async.relaxed.cluster.shared::cluster.mbarrier::complete_tx::bytes.add.u64 [%0], %1, [%2];"  /*@wide*/
-                     :: "r"(peer(box + t, 1)), "l"(1ull), "r"(peer(&full, 1)) : "memory");
+    if (rank == 0 && t % 2 == 0) ADD_WIDE(peer(box + t, 1), 1ull, peer(&full, 1));  /*@wide*/
 #ifdef RACY
     if (rank == 0) ADD_ASYNC(peer(box + t, 1), 0u, peer(&more, 1));  /*@narrow*/
 #else
