@@ -172,3 +172,22 @@ def test_a_renewed_machine_forgets_what_launches_left() -> None:
     device.machine.renew()
     assert device.machine.view(out, U32, 2).tolist() == [0, 0]
     assert launch() == [5, 0]
+
+
+SPINS = """
+__device__ unsigned flag;
+extern "C" __global__ void k(unsigned* out) {
+  if (threadIdx.x == 0) { out[0] = 1; __threadfence(); atomicExch(&flag, 1); }
+  else if (threadIdx.x == 32) { while (atomicExch(&flag, 0) == 0) {} out[1] = 1; }
+}
+"""
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_loop_that_writes_in_each_round_does_not_starve_others(seed: int) -> None:
+    """Each exchange is a write that others may poll. The machine lets a writer go ahead of others, but not for ever."""
+    device = Device(cuda(SPINS))
+    out = device.buffer(np.zeros(2, U32))
+    stats = device.launch("k", 1, 33, out, seed=seed, timeout=20)
+    assert (stats.completed, device.machine.view(out, U32, 2).tolist()) == (True, [1, 1])
+    assert stats.instructions < 20_000
