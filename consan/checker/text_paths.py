@@ -18,7 +18,7 @@ from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
 from consan.instrument.isa import flow_of, lookup
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, read, written
+from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
 from consan.instrument.record.templates import Event
 from consan.instrument.sites import Site
@@ -244,22 +244,11 @@ def _cuts_off(function: Function, branch: Instruction) -> bool:
     """Whether accesses that threads can make now are dead without a branch: the other arm of a condition does work of its own."""
     graph = graph_of(function)
     ends = {node.steps[-1].instruction.start: number for number, node in enumerate(graph.nodes) if node.steps}
-    follows = [node.successors for node in graph.nodes]
-    before, at = _reached(follows), ends[branch.start]
+    follows, at = graph.successors(), ends[branch.start]
+    before = reached(follows, graph.entries)
     follows[at] = (at + 1,) if at + 1 < len(follows) else ()
-    dead = before - _reached(follows)
+    dead = before - reached(follows, graph.entries)
     return any((row := lookup(step.instruction.parts)) is not None and row.touches for number in dead for step in graph.nodes[number].steps)
-
-
-def _reached(follows: list[tuple[int, ...]]) -> set[int]:
-    """The nodes of a function that can be reached, by those that follow each."""
-    pending, seen = [0], set[int]()
-    while pending:
-        number = pending.pop()
-        if number not in seen:
-            seen.add(number)
-            pending += follows[number]
-    return seen
 
 
 def _behind(function: Function, branch: Instruction) -> Instruction | None:

@@ -14,7 +14,7 @@ and a label address that is not in a `.branchtargets` list counts as an exit.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
@@ -75,6 +75,22 @@ class Graph:
         """All steps in the order of the nodes."""
         return (step for node in self.nodes for step in node.steps)
 
+    def successors(self) -> list[tuple[int, ...]]:
+        """The nodes that may follow each node."""
+        return [node.successors for node in self.nodes]
+
+    def predecessors(self) -> list[list[int]]:
+        """The nodes that each node may follow."""
+        before: list[list[int]] = [[] for _ in self.nodes]
+        for number, node in enumerate(self.nodes):
+            for each in node.successors:
+                before[each].append(number)
+        return before
+
+    def behind(self, number: int) -> set[int]:
+        """The nodes that a path leads to from a node."""
+        return reached(self.successors(), self.nodes[number].successors)
+
     def repeats(self, number: int) -> bool:
         """Whether a path leads from a node back to it."""
         pending, seen = list(self.nodes[number].successors), set[int]()
@@ -86,6 +102,17 @@ class Graph:
                 seen.add(node)
                 pending += self.nodes[node].successors
         return False
+
+
+def reached(edges: Sequence[Iterable[int]], starts: Iterable[int], within: Collection[int] | None = None) -> set[int]:
+    """Some nodes, and those that paths lead to from them. `edges`: of each node. `within`: the paths stay among these nodes."""
+    pending, seen = list(starts), set[int]()
+    while pending:
+        node = pending.pop()
+        if node not in seen and (within is None or node in within):
+            seen.add(node)
+            pending += edges[node]
+    return seen
 
 
 def key_of(scope: Block, name: str) -> Key:

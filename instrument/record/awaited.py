@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from consan.instrument.isa import lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Graph, PathStep, graph_of, key_of, written
+from consan.instrument.passes.flow import Graph, PathStep, graph_of, key_of, reached, written
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
@@ -18,6 +18,8 @@ _SILENT = frozenset({"arithmetic", "address", "fence", "special"})
 
 def awaits_store(function: Function, *, weak: bool = False) -> bool:
     """Whether a function has such a loop. `weak`: or one with any load that does not read the first-level cache, as `ld.cg`."""
+    if not any(_reads(each, weak=weak) for each in function.instructions()):
+        return False
     graph: Graph = graph_of(function)
     found = [(number, step) for number, node in enumerate(graph.nodes) for step in node.steps if _reads(step.instruction, weak=weak)]
     return any(_waits(graph, number, step) for number, step in found if graph.repeats(number))
@@ -35,31 +37,8 @@ def _waits(graph: Graph, number: int, load: PathStep) -> bool:
 def _round(graph: Graph, number: int, load: PathStep) -> set[int]:
     """The nodes on silent ways from a load back to it."""
     silent = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_silent(step.instruction) for step in node.steps)}
-    ahead, behind = (_reaching(edges, number, silent) for edges in (_successors(graph), _predecessors(graph)))
-    return ahead & behind if number in silent else set()
-
-
-def _successors(graph: Graph) -> list[tuple[int, ...]]:
-    return [node.successors for node in graph.nodes]
-
-
-def _predecessors(graph: Graph) -> list[tuple[int, ...]]:
-    before: list[list[int]] = [[] for _ in graph.nodes]
-    for number, node in enumerate(graph.nodes):
-        for each in node.successors:
-            before[each].append(number)
-    return [tuple(each) for each in before]
-
-
-def _reaching(edges: list[tuple[int, ...]], start: int, within: set[int]) -> set[int]:
-    """The nodes that one or more edges lead to."""
-    pending, seen = list(edges[start]), set[int]()
-    while pending:
-        node = pending.pop()
-        if node in within and node not in seen:
-            seen.add(node)
-            pending += edges[node]
-    return seen if start in seen else set()
+    ahead, back = (reached(edges, edges[number], silent) for edges in (graph.successors(), graph.predecessors()))
+    return ahead & back if number in ahead else set()
 
 
 def _reads(instruction: Instruction, *, weak: bool) -> bool:

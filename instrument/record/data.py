@@ -47,20 +47,9 @@ def retried(function: Function, loads: frozenset[int]) -> frozenset[int]:
     at = [[step.instruction for step in node.steps] for node in graph.nodes]
     looks = {number for number, steps in enumerate(at) if any(polls(each) and each.start not in loads for each in steps)}
     wanted = looks | {number for number, steps in enumerate(at) if any(each.start in loads for each in steps)}
-    behind = {number: _behind(graph, number) for number in wanted}
-    again = {number for number, reached in behind.items() if any(look in reached and number in behind[look] for look in looks)}
+    behind = {number: graph.behind(number) for number in wanted}
+    again = {number for number, after in behind.items() if any(look in after and number in behind[look] for look in looks)}
     return frozenset(each.start for number in again for each in at[number] if each.start in loads)
-
-
-def _behind(graph: Graph, number: int) -> set[int]:
-    """The nodes that a path leads to from a node."""
-    found, pending = set[int](), list(graph.nodes[number].successors)
-    while pending:
-        node = pending.pop()
-        if node not in found:
-            found.add(node)
-            pending += graph.nodes[node].successors
-    return found
 
 
 def counting_stores(function: Function) -> frozenset[int]:

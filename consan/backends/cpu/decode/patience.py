@@ -9,11 +9,11 @@ atomics, but for one that is known to have left memory as it was (`held_at`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Iterator
 
 from consan.instrument.isa import family_of, flow_of, lookup
 from consan.instrument.isa.families import FENCES
-from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, read, written
+from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Instruction
 
 from .operands import is_clock, is_of_hooks
@@ -28,10 +28,7 @@ class PatientLoops:
 
     def __init__(self, function: Function) -> None:
         self._graph: Graph = graph_of(function)
-        self._before: list[list[int]] = [[] for _ in self._graph.nodes]
-        for number, node in enumerate(self._graph.nodes):
-            for each in node.successors:
-                self._before[each].append(number)
+        self._after, self._before = self._graph.successors(), self._graph.predecessors()
         self._nodes = {step.instruction.start: number for number, node in enumerate(self._graph.nodes) for step in node.steps}
         self._known: dict[int, bool] = {}
 
@@ -56,21 +53,11 @@ class PatientLoops:
         if not self._is_entered_at(top, body) or not self._waits(body, read):
             return False
         leaving = {node for node in body if not body.issuperset(self._graph.nodes[node].successors)}
-        if top != inner and leaving & self._from({top}, body - {inner}):
+        if top != inner and leaving & reached(self._after, (top,), body - {inner}):
             return False
         outside = {each for node in leaving for each in self._graph.nodes[node].successors} - body
         silent = {number for number in range(len(self._graph.nodes)) if number == top or (number not in body and self._is_silent(number))}
-        return top not in self._from(outside & silent, silent)
-
-    def _from(self, starts: set[int], within: Collection[int]) -> set[int]:
-        """The nodes that paths from some nodes come to, which stay within others."""
-        pending, seen = list(starts), set[int]()
-        while pending:
-            node = pending.pop()
-            if node in within and node not in seen:
-                seen.add(node)
-                pending += self._graph.nodes[node].successors
-        return seen
+        return top not in reached(self._after, outside, silent)
 
     def _is_silent(self, node: int) -> bool:
         return all(_is_quiet(step.instruction) and family_of(step.instruction) != "load" for step in self._graph.nodes[node].steps)
@@ -78,16 +65,8 @@ class PatientLoops:
     def _body_of(self, head: int) -> frozenset[int]:
         """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
         tails = [tail for tail in self._before[head] if tail >= head]
-        return frozenset().union(*(self._reaching(tail, head) for tail in tails))
-
-    def _reaching(self, tail: int, head: int) -> set[int]:
-        pending, seen = [tail], {head}
-        while pending:
-            node = pending.pop()
-            if node not in seen:
-                seen.add(node)
-                pending += self._before[node]
-        return seen
+        others = set(range(len(self._before))) - {head}
+        return frozenset({head} | reached(self._before, tails, others)) if tails else frozenset()
 
     def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:
         return all(before in body for node in body - {head} for before in self._before[node])
