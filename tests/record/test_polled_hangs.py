@@ -14,6 +14,7 @@ from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.special import CLOCKS
 from consan.checker import spins
 from consan.checker.grid import StoppedKind
+from consan.instrument.ptx import parse
 from consan.instrument.record import leaving, module
 from consan.session import hangs
 from consan.session.device import Device
@@ -127,6 +128,38 @@ def test_what_would_go_on(entry: str) -> None:
 def test_the_host_may_write_what_is_polled() -> None:
     report, launches = _launched("flag", alone=False, timeout=30)
     assert (report.verdict, report.findings, launches) == ("incomplete", (), 1)
+
+
+AROUND = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k(.param .u64 a, .param .u32 more)
+{
+.reg .b32 %r<4>; .reg .b64 %d<2>; .reg .pred %p<3>;
+ld.param.u64 %d1, [a]; mov.u32 %r3, 0;
+OUTER:
+mov.u32 %r2, 1;
+LOOP:
+ld.volatile.global.u32 %r1, [%d1];
+setp.lt.u32 %p1, %r1, %r3;
+@%p1 bra LOOP;
+BEHIND
+add.u32 %r3, %r3, 1;
+setp.lt.u32 %p2, %r3, 9;
+@%p2 bra OUTER;
+ret;
+}"""
+
+
+@pytest.mark.parametrize(
+    ("behind", "held"),
+    [("", False), ("ld.param.u32 %r2, [more];", False), ("ld.global.u32 %r2, [%d1];", True), ("bar.sync 0;", True)],
+)
+def test_a_way_around_that_leaves_nothing_in_the_log(behind: str, held: bool) -> None:
+    """A thread at the head may have come from the loop around it: then it has not read the word since."""
+    (function,) = parse(AROUND.replace("BEHIND", behind)).functions
+    (read,) = (each for each in function.instructions() if each.opcode == "ld.volatile.global.u32")
+    assert PatientLoops(function).held_at(read, read) is held
 
 
 FAULTS = {

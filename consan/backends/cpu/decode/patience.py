@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from consan.instrument.isa import family_of, flow_of, lookup
+from consan.instrument.isa import flow_of, lookup
 from consan.instrument.isa.families import FENCES
 from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Instruction
@@ -20,6 +20,7 @@ from .operands import is_clock, is_of_hooks
 from .program import is_aligned, is_collective
 from .reach import HOOKS
 
+_LOGGED = ("shared", "shared::cta", "global", "generic")
 _QUIET = FENCES | {*("arithmetic", "control", "load", "address", "cluster-address", "special")}
 
 
@@ -60,7 +61,8 @@ class PatientLoops:
         return top not in reached(self._after, outside, silent)
 
     def _is_silent(self, node: int) -> bool:
-        return all(_is_quiet(step.instruction) and family_of(step.instruction) != "load" for step in self._graph.nodes[node].steps)
+        """Whether a node leaves nothing in a log of all accesses to shared and global memory."""
+        return all(_is_quiet(step.instruction) and not _is_logged(step.instruction) for step in self._graph.nodes[node].steps)
 
     def _body_of(self, head: int) -> frozenset[int]:
         """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
@@ -101,6 +103,11 @@ def _is_quiet(instruction: Instruction) -> bool:
     if row is None or flow in ENDS | {"call", "table"} or is_collective(instruction) or is_aligned(instruction):
         return False
     return bool(flow) or row.family in _QUIET or (row.family == "mbarrier" and row.action in ("test_wait", "try_wait"))
+
+
+def _is_logged(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and row.family == "load" and bool(row.touches) and row.describe(instruction).space in _LOGGED
 
 
 def steady_registers(inside: list[Instruction]) -> Callable[[Key], bool]:
