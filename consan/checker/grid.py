@@ -85,7 +85,7 @@ class GridChecked:
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     kept: Kept | None = None  # the accesses, if they are to be compared with other launches and are not too many
-    # Of a launch that the host has stopped, by unit and thread: a line of the PTX, a site, or 0; and a STOPPED.
+    # Where each thread of each unit stood, and how (STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
     stands: npt.NDArray[np.uint32] | None = None
     stops: npt.NDArray[np.void] | None = None
 

@@ -118,7 +118,7 @@ class Questions:
 
     @functools.cached_property
     def _histories(self) -> list[tuple[History, int]]:
-        """What the logs of the launch hold, and how many units have it. Single units are read all at once."""
+        """The histories of the launch, and how many units have each. Single units are read all at once."""
         histories = self.each_history()
         if self._whole:
             return [(joined(histories), 1)] if histories else []

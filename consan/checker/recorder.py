@@ -160,7 +160,7 @@ def check(
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
     mode = recorded.modes[launched.entry]
-    if mode is Mode.SYNCED and recorded.entries[launched.entry] in recorded.unordered and 0 < together < found.units * ctas:
+    if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.units * ctas:
         mode = checker.one_by_one(found.units * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
@@ -323,7 +323,7 @@ class _Checker:
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
         found = united([each for each in done if each.status is not Status.CORRUPT])
         deadlocked = all(each.proven for each in done)
-        found = _told(found, deadlocks=deadlocked)
+        found = _reported(found, deadlocks=deadlocked)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
 
@@ -361,7 +361,7 @@ class _Checker:
         proven = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * proven
         for unit, orders in by_unit(done).items():
-            self.collected.add(unit, 1, _told(preferred(united_records(orders)), deadlocks=proven), histories[0])
+            self.collected.add(unit, 1, _reported(preferred(united_records(orders)), deadlocks=proven), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
             self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
@@ -378,6 +378,6 @@ class _Checker:
         return (why,)
 
 
-def _told(found: list[Any], *, deadlocks: bool) -> list[Any]:
-    """The records that are told: deadlocks only if they are proven."""
+def _reported(found: list[Any], *, deadlocks: bool) -> list[Any]:
+    """The records that are reported: deadlocks only if they are proven."""
     return found if deadlocks else [record for record in found if record["kind"] not in _DEADLOCKS]

@@ -1,8 +1,8 @@
 """Threads of a stopped launch that go round loops which only read memory, and whether all threads of the launch wait (R-M7).
 
 The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
-(source/waiting.hpp). Whether such a loop ends by itself is in the text (instrument/passes/spins.py), and whether the memory still has the
-value is the host's to read (session/hangs.py).
+(source/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory still
+has the value is the host's to read (session/hangs.py).
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ class Polling:
     nbytes: int
     value: int
     shared: bool
-    latest: bool  # no strong access has written the bytes after the read
+    latest: bool  # of shared memory: no strong access has written the bytes after the read
 
 
 @dataclass(frozen=True)

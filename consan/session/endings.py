@@ -315,7 +315,12 @@ def _polled(blocked: Blocked, prepared: Prepared, entry: str) -> str:
 
 
 def _polls(blocked: Blocked, prepared: Prepared, entry: str) -> list[Poll]:
-    return [Poll(_memory(polled, prepared, entry), polled.lock, _variable(polled, prepared, entry)) for polled in blocked.polled]
+    return [poll_of(polled, prepared, entry) for polled in blocked.polled]
+
+
+def poll_of(polled: Polled, prepared: Prepared, entry: str) -> Poll:
+    """Memory that a loop polls, as a report has it."""
+    return Poll(_memory(polled, prepared, entry), polled.lock, _variable(polled, prepared, entry))
 
 
 def _variable(polled: Polled, prepared: Prepared, entry: str) -> str:

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
-from consan.instrument.record import waits_together
+from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
 from consan.session.launch_sizes import MOST_WARPS_TOGETHER, too_many_together, too_many_warps, warps_of
@@ -60,7 +60,7 @@ class GlobalLooks:
     _shapes: dict[_OfModule, set[_Shape]] = field(default_factory=dict)  # that had a launch
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
-    _together: dict[_OfModule, bool] = field(default_factory=dict)  # whether the CTAs of a kernel are checked together only
+    _together: dict[int, frozenset[str]] = field(default_factory=dict)  # by module: kernels whose CTAs are checked together only
     _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
@@ -139,10 +139,9 @@ class GlobalLooks:
         ctas, threads = math.prod(launch.grid), math.prod(launch.block)
         if why := too_many_warps(ctas, threads):
             return why
-        kernel = prepared.number, launch.entry
-        if kernel not in self._together:
-            self._together[kernel] = waits_together(prepared.instrumented.module, launch.entry)
-        if not self._together[kernel]:
+        if prepared.number not in self._together:
+            self._together[prepared.number] = waiting_together(prepared.instrumented.module)
+        if launch.entry not in self._together[prepared.number]:
             return ""
         warps = warps_of(ctas, threads)
         long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"

@@ -16,10 +16,10 @@ from consan.backends.base import Backend
 from consan.checker.spins import Polling
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Function, Instruction
-from consan.reports.deadlocks import Poll
 from consan.reports.model import Finding
 from consan.reports.places import shown_at
 from consan.reports.waiters import Waiter, deadlock_of
+from consan.session.endings import poll_of
 from consan.session.standing import waiter
 
 if TYPE_CHECKING:
@@ -36,8 +36,8 @@ def hang(started: Started, checked: Checked, prepared: Prepared, entry: str, bac
     held = _Held(prepared)
     if not (checked.polls and started.alone and all(held.by(poll) and unchanged(poll, backend) for poll in checked.polls)):
         return None
-    polled = {(poll.stand.cta, poll.stand.warp, poll.stand.lanes, poll.stand.place) for poll in checked.polls}
-    others = [stand for stand in checked.stands if (stand.cta, stand.warp, stand.lanes, stand.place) not in polled]
+    polled = {poll.stand for poll in checked.polls}
+    others = [stand for stand in checked.stands if stand not in polled]
     spins = [_waiter(poll, prepared, entry, started) for poll in checked.polls]
     at_barriers = [waiter(prepared, started.launched.ctaid(each.cta), each.warp, each.lanes, each.place) for each in others]
     return deadlock_of(entry, [*spins, *at_barriers], TextRelations(lambda: prepared.instrumented.module))
@@ -53,7 +53,6 @@ class _Held:
 
     def __init__(self, prepared: Prepared) -> None:
         self._prepared, self._known = prepared, dict[tuple[int, int], bool]()
-        self._functions: dict[str, Function] = {}
 
     def by(self, poll: Polling) -> bool:
         """Whether the loop that its threads have left ends only if the memory changes that they read."""
@@ -80,12 +79,11 @@ def _site(prepared: Prepared, poll: Polling) -> Site:
 
 
 def _waiter(poll: Polling, prepared: Prepared, entry: str, started: Started) -> Waiter:
-    site, end = _site(prepared, poll), poll.address + poll.nbytes
-    if poll.shared:
-        variable = prepared.layout(entry).name(poll.address, end)
-        text = f"{variable or 'shared memory'} (shared offset {poll.address}, value {poll.value})"
-    else:
-        variable = ""
-        text = f"{prepared.address_name(poll.address, end) or f'global address {poll.address:#x}'} (value {poll.value})"
-    shown, stand = Poll(text, not _LOCKS.isdisjoint(site.opcode.split(".")), variable), poll.stand
-    return Waiter(started.launched.ctaid(stand.cta), stand.warp, stand.lanes, "spin", shown_at(site), polls=(shown,), polled=text)
+    from consan.backends.cpu.state.faults import Polled  # late: few launches hang
+
+    site, stand = _site(prepared, poll), poll.stand
+    lock = not _LOCKS.isdisjoint(site.opcode.split("."))
+    polled = Polled("shared" if poll.shared else "global", poll.address, poll.nbytes, poll.value, lock=lock)
+    shown = poll_of(polled, prepared, entry)
+    where = started.launched.ctaid(stand.cta), stand.warp, stand.lanes
+    return Waiter(*where, "spin", shown_at(site), polls=(shown,), polled=shown.text)

@@ -71,7 +71,7 @@ class Judge:
         """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
         if not args or prepared.recorded is None or not prepared.recorded.prunes:
             return prepared, 0
-        polls = prepared.recorded.leaves and prepared.recorded.polls  # if it hangs, its record tells what it polls
+        polls = prepared.recorded.leaves and entry in prepared.recorded.polls  # if it hangs, its record names what it polls
         if polls or self.recording.keeps or self.recording.asked:  # its accesses are wanted
             return prepared, 0
         accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))

@@ -18,10 +18,9 @@ MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global 
 
 def too_many(recorded: Recorded, kernel: int, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    mode, apart = recorded.modes[kernel], recorded.entries[kernel] in recorded.unordered
-    if mode is Mode.SYNCED and not apart and (why := too_many_together(ctas)):
+    if recorded.waits_together(kernel) and (why := too_many_together(ctas)):
         return why
-    return too_many_warps(ctas, threads) if mode is not Mode.OFF and recorded.leaves else ""
+    return too_many_warps(ctas, threads) if recorded.modes[kernel] is not Mode.OFF and recorded.leaves else ""
 
 
 def too_many_together(ctas: int) -> str:

@@ -143,7 +143,7 @@ class Reruns:
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
 
     def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
-        """What the finding's fix names, as new lines of the source: an optimiser may have merged the branches between which it belongs."""
+        """New lines of the source with what the finding's fix names: an optimiser may have merged the branches between which it belongs."""
         assert self.source is not None
         added = (fix.steps for fix in listed if all(_is_named(step, finding) for step in fix.steps))
         words = (tuple(dict.fromkeys((step.instruction, step.spelling) for step in steps)) for steps in added)

@@ -1,4 +1,4 @@
-"""The shapes of a session's launches, and of which of them a launch was looked at for races in global memory (`reports/coverage.py`)."""
+"""The shapes of a session's launches, and for which of them races in global memory were searched (`reports/coverage.py`)."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ class OfKernel(TypedDict):
 
 @dataclass
 class LaunchShapes:
-    """By the text of a module, which its forms have in common, and the kernel: whether a launch of each grid and block was looked at."""
+    """By the text of a module, which its forms have in common, and the kernel: whether a launch of each grid and block was checked."""
 
     _known: dict[tuple[str, str], dict[tuple[Dim3, Dim3], bool]] = field(default_factory=dict)
 

@@ -11,7 +11,7 @@ follow from the thread's number, the parameters and the loops' counters. expansi
 Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
 """
 
-from consan.instrument.record.module import record, waits_together
+from consan.instrument.record.module import record, waiting_together
 from consan.instrument.record.recorded import Compact, Recorded, Refusal
 
-__all__ = ["Compact", "Recorded", "Refusal", "record", "waits_together"]
+__all__ = ["Compact", "Recorded", "Refusal", "record", "waiting_together"]

@@ -27,7 +27,7 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded, Refusal
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.takes import Plans, is_unordered, mode_of, modes_of, reached, recorded_sides, refusals
+from consan.instrument.record.takes import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -61,11 +61,11 @@ def record(
     return replace(done, expand=expand)
 
 
-def waits_together(module: Module, kernel: str) -> bool:
-    """Whether the CTAs of a kernel can be checked together only, once `record` has recorded its global memory."""
+def waiting_together(module: Module) -> frozenset[str]:
+    """The kernels whose CTAs can be checked together only, once `record` has recorded their global memory."""
     plans = plan_functions(module, recorded=True)
-    mode = modes_of(plans, outer=True)[kernel][0] if kernel in plans else mode_of(plans, outer=True)[0]
-    return mode is Mode.SYNCED and not is_unordered(reached(plans, kernel))
+    synced = (name for name, (mode, _) in modes_of(plans, outer=True).items() if mode is Mode.SYNCED and plans[name].is_entry)
+    return frozenset(name for name in synced if not is_unordered(reached(plans, name)))
 
 
 @dataclass(frozen=True)
@@ -84,14 +84,15 @@ class Pass:
         taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
         if refused and not taken:
             raise Refusal(next(iter(refused.values())))
-        modes = modes_of(taken, outer=self.outer)
+        memories = modes_of(taken, outer=self.outer)
+        modes = {name: mode for name, (mode, _) in memories.items()}
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
-        kernels = self._kernels(context, taken, {name: mode for name, (mode, _) in modes.items()}, manner, known)
+        kernels = self._kernels(context, taken, modes, manner, known)
         for kernel in kernels if self.outer else ():
-            mode, shared = modes[kernel.plan.function.name]
+            mode, shared = memories[kernel.plan.function.name]
             kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
         try:
             words = max((kernel.rewrite() for kernel in kernels), default=1)
@@ -99,7 +100,7 @@ class Pass:
             raise Refusal(str(error)) from None
         for kernel in kernels:
             kernel.cut(words)
-        return self._recorded(context, kernels, refused, {name: mode for name, (mode, _) in modes.items()}, words), kernels
+        return self._recorded(context, kernels, refused, modes, words), kernels
 
     def _kernels(
         self, context: Context, plans: Plans, modes: dict[str, Mode], manner: Manner, known: dict[int, Computed]

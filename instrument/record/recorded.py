@@ -76,6 +76,10 @@ class Recorded:
         """Whether global memory is recorded."""
         return any(mode is not Mode.OFF for mode in self.modes)
 
+    def waits_together(self, kernel: int) -> bool:
+        """Whether the CTAs of a kernel can be checked together only."""
+        return self.modes[kernel] is Mode.SYNCED and self.entries[kernel] not in self.unordered
+
     @functools.cached_property
     def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
         """The blocks and their events, for the checker."""

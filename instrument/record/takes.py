@@ -68,7 +68,7 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
 
 
 def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
-    """The same of each function, for the kernels that reach it. Kernels that share a device function are recorded alike."""
+    """What `mode_of` says of each function, by the kernels that reach it. Kernels that share a device function are recorded alike."""
     groups: list[Plans] = []
     for kernel in (name for name, plan in plans.items() if plan.is_entry):
         own = reached(plans, kernel)
@@ -80,10 +80,10 @@ def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
 
 def is_unordered(plans: Plans) -> bool:
     """Whether nothing that the kernel does through memory orders its threads: no release, no acquire, and no wait for a store."""
-    named = any(annotated.orders(plan.function) for plan in plans.values())
+    if global_memory.orders(plans, _MEMORIES) or any(annotated.orders(plan.function) for plan in plans.values()):
+        return False
     looped = called_in_loops(plans)
-    waits = any(True for plan in plans.values() for _ in _polls(plan, (True, True), looped=plan.function.name in looped))
-    return not (named or waits or global_memory.orders(plans, _MEMORIES))
+    return not any(True for plan in plans.values() for _ in _polls(plan, (True, True), looped=plan.function.name in looped))
 
 
 def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
@@ -140,6 +140,8 @@ def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> It
     `logged`: whether loads from global memory, and writes to it, are in the log; else polls of global memory do not count, and nor do
     pauses beside them, or beside waits for an mbarrier (libcu++ before sm_90). `looped`: the function is called in a loop.
     """
+    if not any(_may_wait(plan, each) for each in plan.function.instructions()):
+        return
     graph: Graph = graph_of(plan.function)
     steps = [step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps]
     found = [each for each in steps if _may_wait(plan, each)]

@@ -47,3 +47,12 @@ INLINE void set_address(void* map, const void* matrix) {  // of a map in global 
     asm volatile("tensormap.replace.tile.global_address.global.b1024.b64 [%0], %1;"
                  ::"l"(__cvta_generic_to_global(map)), "l"(__cvta_generic_to_global(matrix)) : "memory");
 }
+
+// A flag in global memory, by one thread; the others of the CTA wait for the one that sees it.
+INLINE void set_flag(u32* flag) { asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory"); }
+INLINE void see_flag(const u32* flag) {
+    u32 seen = 0;
+    if (threadIdx.x == 0)
+        while (!seen) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
+    __syncthreads();
+}

@@ -415,8 +415,8 @@ RULES = {
         "volatile_warp_synchronous",
         False,
     ),
-    "R-MO1, shared: data": ("races.hpp", "!load.data || load.writes", "load.writes", "volatile_bound_in_shared", False),
-    "R-MO1, shared: values that change": ("races.hpp", "|| !store.changes ", "", "volatile_equal_values_in_shared", False),
+    "R-MO1, shared: data": ("races.hpp", "asked = load.data && ", "asked = ", "volatile_bound_in_shared", False),
+    "R-MO1, shared: values that change": ("races.hpp", " && store.changes;", ";", "volatile_equal_values_in_shared", False),
     "R-MO1, shared: statistics": ("races.hpp", "(store.data && !writes(cell, load.thread))", "false", "statistics_in_shared", False),
     "R-MO2: the finding": (
         "flags.hpp",

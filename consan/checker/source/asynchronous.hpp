@@ -157,7 +157,8 @@ class Asynchronous {
         Receiver to = receivers(thread, log).front();
         Operation made = signalled(STORE_ASYNC_OPERATION, thread, log, to, (u32)event.bytes);
         made.element = (u32)event.a, made.strong = event.flags & STRONG, made.chosen = ((1u << event.bytes) - 1) << to.place % CHUNK;
-        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, (u32)event.bytes)) operations_.issue(made, thread, {to.place / CHUNK});
+        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, (u32)event.bytes))
+            operations_.issue(made, thread, {to.place / CHUNK});
         mbarriers_.transact(thread, made.site, to.mbarrier, -event.bytes, released);
     }
 

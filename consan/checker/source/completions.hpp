@@ -36,7 +36,8 @@ class Completions {
             return;
         }
         found.reason = SOURCE_OVERWRITTEN;
-        if (of.how == Completion::SOURCES) found.group = of.group, found.commits = groups_.bulk(of.thread).commits, found.retired = groups_.bulk(of.thread).read;
+        if (of.how == Completion::SOURCES)
+            found.group = of.group, found.commits = groups_.bulk(of.thread).commits, found.retired = groups_.bulk(of.thread).read;
         if (of.how == Completion::PHASE) mbarriers_.describe(found, of.phase);
         if (of.how == Completion::COPY_GROUP) copies_.describe(found, of.thread, of.group, of.number);
     }

@@ -89,12 +89,12 @@ class Flags {
         u32 bytes = first.parts * first.bytes;
         if (bytes > sizeof(Value) || !first.observes) return {};
         Value value = 0;
-        bool latest = true;
+        bool latest = first.address >> 63;
         for (u32 part = 0; part < first.parts; ++part) {
             const FlagAccess &read = all_[number + part];
             value |= (Value)read.old << 8 * part * first.bytes;
             auto later = [&](const FlagAccess &each) { return each.writes && same_place(each, read) && each.rank > read.rank; };
-            latest &= !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
+            latest = latest && !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
         }
         return {first.address, (u64)value, (u64)(value >> 64), bytes, first.site, Stopped::POLLS, latest};
     }

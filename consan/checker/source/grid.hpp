@@ -134,7 +134,8 @@ class Part {
     // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
     void explain(Record &found, u32 time) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(found.thread) != shape_.home(found.other_thread)) return;
-        if (explained_[(u64)found.other_site << 32 | found.site]++ < WALK) Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
+        if (explained_[(u64)found.other_site << 32 | found.site]++ < WALK)
+            Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
     }
 
     // The strong read behind which a thread's log ends, if it does.

@@ -52,8 +52,7 @@ class Outer {
 
     // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
     void look(const FlagAccess &read) {
-        auto found = cells_.find(read.address / 4);
-        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(found->second, items_[at], now(read));
+        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(cells_.at(read.address / 4), items_[at], now(read));
     }
 
     // R-MO2: the same for a load of another thread's flag (Flags::crosses).
@@ -158,7 +157,10 @@ class Outer {
     void add_to(Cell &cell, u8 mask, const OuterAccess &access) {
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
-        if (cell.strong && access.strong) cell.alike = cell.alike && morally_strong(items_[cell.strong].access, access) && access.scope == items_[cell.strong].access.scope && access.reduces == items_[cell.strong].access.reduces;
+        if (cell.strong && access.strong) {
+            const OuterAccess &known = items_[cell.strong].access;
+            cell.alike = cell.alike && morally_strong(known, access) && access.scope == known.scope && access.reduces == known.reduces;
+        }
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
         if (access.strong && access.writes && !access.reads) follow(cell, mask, access);
         keep(access.strong ? cell.strong : access.writes ? cell.writes : cell.reads, mask, access);
@@ -294,9 +296,10 @@ class Outer {
     // The latest write of what a strong load reads, if `f` takes it; else 0.
     template <typename F> u32 latest(const FlagAccess &read, F f) const {
         auto found = cells_.find(read.address / 4);
+        auto mask = mask_of(read.address, std::min(read.address + read.bytes, read.address / 4 * 4 + 4));
         u32 steps = 0;
         for (u32 at = found == cells_.end() ? 0 : found->second.strong; at && steps < WALK; at = items_[at].next, ++steps)
-            if (items_[at].access.writes && items_[at].mask & mask_of(read.address, std::min(read.address + read.bytes, read.address / 4 * 4 + 4)) && f(items_[at].access)) return at;
+            if (items_[at].access.writes && items_[at].mask & mask && f(items_[at].access)) return at;
         return 0;
     }
 

@@ -27,7 +27,8 @@ struct Access {
 class Races {
   public:
     // `explain(found, time)` may give a race between warps a better reason; `time`: of the earlier access.
-    Races(const Shape &shape, Clocks &clocks, Findings &findings, std::function<void(Record &, u32)> explain) : shape_(shape), clocks_(clocks), findings_(findings), explain_(std::move(explain)), cells_((shape.bytes() + 3) / 4) {
+    Races(const Shape &shape, Clocks &clocks, Findings &findings, std::function<void(Record &, u32)> explain)
+        : shape_(shape), clocks_(clocks), findings_(findings), explain_(std::move(explain)), cells_((shape.bytes() + 3) / 4) {
         items_.reserve(1 << 12);
         items_.emplace_back();
     }
@@ -121,7 +122,8 @@ class Races {
         for (u32 at = head, steps = 0; at && steps < STRONG_ACCESSES; at = items_[at].next, ++steps) {
             const Item &item = items_[at];
             const Access &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
-            if (!(item.mask & mask) || old.thread == now.thread || !load.data || load.writes || store.reads || !store.changes || !morally_strong(old, now)) continue;
+            bool asked = load.data && !load.writes && !store.reads && store.changes;
+            if (!asked || !(item.mask & mask) || old.thread == now.thread || !morally_strong(old, now)) continue;
             if (clocks_.before(old.thread, item.time, now.thread) || (store.data && !writes(cell, load.thread))) continue;
             Record found = conflict(item, now);
             found.kind = MISSING_ORDER;

@@ -81,7 +81,7 @@ enum KeptFlag : u32 { KEPT_READS = 1, KEPT_WRITES = 2, KEPT_STRONG = 4, KEPT_HAS
 struct Stopped {
     enum Kind : u32 { GONE = 0, WAITS, POLLS, FREE };
     u64 address, low, high;  // the bytes and their value
-    u32 bytes, site, kind, latest;  // latest: no strong access has written the bytes after the read
+    u32 bytes, site, kind, latest;  // latest: of shared memory, no strong access has written the bytes after the read
 };
 
 struct GridInput {

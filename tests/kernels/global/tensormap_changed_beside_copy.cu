@@ -9,13 +9,6 @@
 // expect: global-race WAR @load @change severity=error
 // result: out = np.stack([x[0], 0 * x[0]])
 #include "../tensormap.cuh"
-#define SET(flag) asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory")
-INLINE void see(const u32* flag) {
-    u32 seen = 0;
-    if (threadIdx.x == 0)
-        while (!seen) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
-    __syncthreads();
-}
 extern "C" __global__ void kernel(const float* x, float* out, u32* maps, u32* flag) {
     __shared__ SharedMap built;
     __shared__ alignas(128) float tile[256];
@@ -33,19 +26,19 @@ extern "C" __global__ void kernel(const float* x, float* out, u32* maps, u32* fl
         __syncwarp();
         if (t == 0) {
 #ifdef RACY
-            SET(flag);
+            set_flag(flag);
 #endif
             expect(full, 1024);
             tensor_load(tile, map, 0, 0, full);  /*@load*/
             wait(full, 0);
 #ifndef RACY
-            SET(flag);
+            set_flag(flag);
 #endif
         }
         wait(full, 0);
         for (u32 i = t; i < 256; i += 32) out[i] = tile[i];
     } else {
-        see(flag);
+        see_flag(flag);
         maps[t] = built.words[t];  /*@change*/
     }
 }

@@ -8,13 +8,6 @@
 // expect: missing-proxy-fence RAW @publish @load severity=error
 // result: out = np.stack([x[0], 0 * x[0]])
 #include "../tensormap.cuh"
-#define SET(flag) asm volatile("st.release.gpu.global.u32 [%0], 1;" ::"l"(flag) : "memory")
-INLINE void see(const u32* flag) {
-    u32 seen = 0;
-    if (threadIdx.x == 0)
-        while (!seen) asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(flag) : "memory");
-    __syncthreads();
-}
 extern "C" __global__ void kernel(const float* x, float* out, u32* maps, u32* flag) {
     __shared__ SharedMap built;
     __shared__ alignas(128) float tile[256];
@@ -32,9 +25,9 @@ extern "C" __global__ void kernel(const float* x, float* out, u32* maps, u32* fl
         release();
 #endif
         __syncwarp();
-        if (t == 0) SET(flag);
+        if (t == 0) set_flag(flag);
     } else {
-        see(flag);
+        see_flag(flag);
         acquire(maps);
         __syncwarp();
         if (t == 0) {
