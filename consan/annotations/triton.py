@@ -1,9 +1,4 @@
-"""Annotations for Triton and Gluon kernels: the functions of `consan.h` (tutorials/guide/annotations.md). It imports Triton.
-
-    from consan.annotations import acquire, ignore_begin, ignore_end, release
-
-They are comments of PTX: nothing at run time, also where consan does not run.
-"""
+"""Annotations for Triton and Gluon kernels. It imports Triton."""
 
 from __future__ import annotations
 
