@@ -15,15 +15,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-_FIELDS = ("bytes", "unit", "thread", "site", "value", "element", "scope", "flags")
-KEPT = np.dtype([("address", "<u8"), *((name, "<u4") for name in _FIELDS)])
 _GPU_SCOPE = 2
 Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int64]
 
 
 class KeptFlag(enum.IntFlag):
-    """Properties of a kept access (source/types.hpp)."""
+    """Properties of a kept access (layouts.KEPT)."""
 
     READS = 1
     WRITES = 2

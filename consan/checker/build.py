@@ -12,6 +12,7 @@ from importlib import resources, util
 from pathlib import Path
 
 from consan._errors import EnvironmentFailure
+from consan.checker.layouts import header
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.host_compiler import compile_library, named_or_found
 
@@ -66,7 +67,8 @@ def _loaded(data: bytes) -> ctypes.CDLL:
 def sources() -> dict[str, str]:
     """The text of each file of the checker."""
     folder = resources.files("consan.checker") / "source"
-    return {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".hpp", ".cpp"))}
+    written = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".hpp", ".cpp"))}
+    return written | {"layouts.hpp": header()}
 
 
 def compile_checker(command: list[str], files: dict[str, str]) -> bytes:

@@ -7,7 +7,6 @@ memory: then the shared memory of CTAs is checked here too, because such synchro
 from __future__ import annotations
 
 import ctypes
-import enum
 import functools
 import math
 from dataclasses import dataclass, field, replace
@@ -17,55 +16,19 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker import scopes
-from consan.checker.beside import KEPT, Kept
+from consan.checker.beside import Kept
 from consan.checker.build import library
 from consan.checker.cores import replayed
+from consan.checker.layouts import GRID_INPUT, GRID_OUTPUT, KEPT, RECORD, STOPPED, UNIT_LOG, Level, Reading, Status
 from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
-from consan.checker.replay import MOST_FINDINGS, RECORD, History, Level, Status, Tables, UnitInput
+from consan.checker.replay import MOST_FINDINGS, History, Tables, filled, replay_input
+from consan.instrument.layouts.records import dtype
 from consan.instrument.record.global_memory import Mode
 
 HALTED = "the replay was ended before it was over"
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
-_STRICT = 2  # of `UnitInput.isa`: no weaker fence is taken for a fence.sc (D17)
 MOST_BESIDE = 1 << 22  # those that are kept for a comparison with other launches
-
-
-class _Log(ctypes.Structure):
-    _fields_ = (("log", ctypes.c_void_p), ("lines", ctypes.c_uint64))
-
-
-class _Input(ctypes.Structure):
-    _fields_ = (
-        ("one", UnitInput),
-        *((name, ctypes.c_void_p) for name in ("units", "of_units")),
-        *((name, ctypes.c_uint32) for name in ("count", "synced", "capacity", "most", "kept_capacity")),
-        *((name, ctypes.c_void_p) for name in ("kept", "stands", "stops")),
-    )
-
-
-class _Output(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("status", "records", "of_units", "stuck", "contradictions", "full", "unknown", "narrow")),
-        *((name, ctypes.c_uint64) for name in ("lane_events", "kept")),
-        *((name, ctypes.c_uint32) for name in ("kept_full", "waited", "unseen")),
-        *((name, ctypes.c_uint64) for name in ("accesses", "compared")),
-    )
-
-
-STOPPED = np.dtype(
-    [*((name, "<u8") for name in ("address", "low", "high")), *((name, "<u4") for name in ("bytes", "site", "kind", "latest"))]
-)
-"""How a thread stood that the host has stopped (`Stopped` of types.hpp)."""
-
-
-class StoppedKind(enum.IntEnum):
-    """What a stopped thread did."""
-
-    GONE = 0
-    WAITS = 1
-    POLLS = 2
-    FREE = 3
 
 
 @dataclass
@@ -85,7 +48,7 @@ class GridChecked:
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     kept: Kept | None = None  # the accesses, if they are to be compared with other launches and are not too many
-    # Where each thread of each unit stood, and how (STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
+    # Where each thread of each unit stood, and how (layouts.STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
     stands: npt.NDArray[np.uint32] | None = None
     stops: npt.NDArray[np.void] | None = None
 
@@ -101,10 +64,11 @@ def check_grid(
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
+    usual = Reading.BY_THE_ISA if isa else Reading.USUAL
 
-    def at(level: Level, *, descending: bool) -> GridChecked:
-        keeps = keep and not descending and level is Level.EXACT
-        how: dict[str, Any] = {"whole": whole, "isa": isa, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
+    def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
+        keeps = keep and not descending and level is Level.EXACT and reading is usual
+        how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
     def named(descending: bool) -> GridChecked:
@@ -114,8 +78,7 @@ def check_grid(
     done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory
     if isa and mode is Mode.SYNCED:
         for each, descending in zip(done, orders, strict=True):
-            how: dict[str, Any] = {"whole": whole, "isa": _STRICT, "most": most, "keep": False, "halt": patience.halt, "stopped": stopped}
-            strict = _replay(tables, histories, mode, Level.EXACT, descending=descending, **how)
+            strict = at(Level.EXACT, descending=descending, reading=Reading.STRICT)
             each.records += scopes.of_weaker_fences(each.records, strict.records)
     return done
 
@@ -128,31 +91,33 @@ def _replay(
     *,
     descending: bool,
     whole: bool,
-    isa: int,
+    reading: Reading,
     most: int,
     keep: bool,
     halt: ctypes.c_uint32,
     stopped: bool,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
-    units = (_Log * len(logs))(*(_Log(log.ctypes.data, log.shape[1]) for log in logs))
-    records, of_units = np.zeros(MOST_FINDINGS, RECORD), np.zeros(MOST_FINDINGS, RECORD)
-    one = UnitInput.of(tables, replace(histories[0], log=logs[0]), records, descending=descending, level=level, isa=isa, halt=halt)
-    one.closed = int(stopped)
-    kept = np.empty(MOST_BESIDE if keep else 0, KEPT)
-    shape = (len(logs) if stopped else 0, histories[0].ctas * histories[0].cta_threads)
-    stands, stops = np.zeros(shape, np.uint32), np.zeros(shape, STOPPED)
-    given = _Input(
-        one, ctypes.addressof(units), of_units.ctypes.data if whole else None, len(logs), mode is Mode.SYNCED, MOST_FINDINGS, most,
-        len(kept), kept.ctypes.data if keep else None, *(each.ctypes.data if stopped else None for each in (stands, stops)),
-    )  # fmt: skip
-    output = _Output()
-    library().consan_replay_launch(ctypes.byref(given), ctypes.byref(output))
+    units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
+    records, of_units = np.zeros(MOST_FINDINGS, dtype(RECORD)), np.zeros(MOST_FINDINGS, dtype(RECORD))
+    first = replace(histories[0], log=logs[0])
+    one = replay_input(tables, first, records, descending=descending, level=level, reading=reading, halt=halt)
+    one["closed"] = stopped
+    kept = np.empty(MOST_BESIDE if keep else 0, dtype(KEPT))
+    shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
+    stands, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
+    wanted = {"of_units": (of_units, whole), "kept": (kept, keep), "stands": (stands, stopped), "stops": (stops, stopped)}
+    values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
+    numbers = {"count": len(logs), "synced": mode is Mode.SYNCED, "capacity": MOST_FINDINGS, "most": most, "kept_capacity": len(kept)}
+    given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
+    output = np.zeros((), dtype(GRID_OUTPUT))
+    library().consan_replay_launch(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
+    result = {name: int(output[name]) for name in output.dtype.names or ()}
     return GridChecked(
-        _rows(records, output.records), _rows(of_units, output.of_units), Status(output.status), int(output.stuck),
-        int(output.contradictions), bool(output.full), bool(output.unknown), bool(output.narrow), bool(output.unseen),
-        int(output.lane_events), int(output.accesses), int(output.compared),
-        Kept(kept[: output.kept].copy(), bool(output.waited)) if keep and not output.kept_full else None,
+        _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
+        result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
+        result["lane_events"], result["accesses"], result["compared"],
+        Kept(kept[: result["kept"]].copy(), bool(result["waited"])) if keep and not result["kept_full"] else None,
         stands if stopped else None, stops if stopped else None,
     )  # fmt: skip
 

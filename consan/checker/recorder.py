@@ -23,10 +23,11 @@ from consan.checker.cores import replayed
 from consan.checker.earlier import Earlier
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
 from consan.checker.grouping import Group, Grouped
+from consan.checker.layouts import Level, Status
 from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.replay import History, Level, Replayed, Status, Tables, replay
+from consan.checker.replay import History, Replayed, Tables, replay
 from consan.checker.shares import AT_ONCE, read_units, spread
 from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop

@@ -1,95 +1,23 @@
-"""Calls the compiled checker for one CTA, or for those of one cluster. The structures are those of source/types.hpp."""
+"""Calls the compiled checker for one CTA, or for those of one cluster (layouts.py has the records)."""
 
 from __future__ import annotations
 
 import ctypes
-import enum
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.build import library
+from consan.checker.layouts import INPUT, OUTPUT, RECORD, Level, Reading, Status
+from consan.instrument.layouts.records import Record, dtype
 from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16
-_FIELDS = (
-    "kind hazard reason flags site other_site thread other_thread offset bytes number came others exited how operation own_operation "
-    "group commits retired address_low address_high place phase expected state_low state_high count low high unit threads "
-    "lanes arrived"
-)
-RECORD = np.dtype([(name, "<u4") for name in _FIELDS.split()])
-
-
 Tables = tuple[npt.NDArray[np.void], npt.NDArray[np.void]]
-
-
-class Status(enum.IntEnum):
-    """How a replay ended."""
-
-    OK = 0
-    STUCK = 1
-    CORRUPT = 2
-    FULL = 3
-    TOO_MANY = 4
-    UNDEFINED = 5  # up to a divergent .aligned instruction
-    APART = 6  # source/seals.hpp
-    HALTED = 7  # the host has ended it
-
-
-class Level(enum.IntEnum):
-    """How much is taken for an edge (source/scopes.hpp)."""
-
-    EXACT = 0
-    WAIT_SCOPES = 1  # waits of any scope
-    SCOPES = 2  # releases of any scope too
-
-
-_NUMBERS = (
-    "block_count threads window shared_bytes descending capacity ctas cta_threads cta_bytes level isa open_block open_events closed every"
-)
-
-
-class UnitInput(ctypes.Structure):
-    """`Input` of types.hpp."""
-
-    _fields_ = (
-        *((name, ctypes.c_void_p) for name in ("blocks", "events", "log", "records")),
-        ("lines", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in _NUMBERS.split()),
-        ("stands", ctypes.c_void_p),
-        ("halt", ctypes.c_void_p),
-    )
-
-    @classmethod
-    def of(
-        cls,
-        tables: Tables,
-        history: History,
-        records: npt.NDArray[np.void],
-        *,
-        descending: bool,
-        level: Level = Level.EXACT,
-        isa: int = 0,
-        halt: ctypes.c_uint32 | None = None,
-    ) -> UnitInput:
-        """The input for one history. The arrays must outlive it; the log must be contiguous. `halt`: ends the replay once it is not 0."""
-        blocks, events = tables
-        given = cls(blocks.ctypes.data, events.ctypes.data, history.log.ctypes.data, records.ctypes.data, history.log.shape[1])
-        given.block_count, given.threads, given.window = len(blocks) - 1, history.threads, history.window
-        given.shared_bytes, given.descending, given.capacity = history.shared_bytes, int(descending), len(records)
-        given.ctas, given.cta_threads, given.cta_bytes, given.level = history.ctas, history.cta_threads, history.cta_bytes, level
-        given.isa, given.halt = int(isa), ctypes.addressof(halt) if halt is not None else None
-        return given
-
-
-class _Output(ctypes.Structure):
-    _fields_ = (
-        *((name, ctypes.c_uint32) for name in ("status", "records", "stuck_lane", "by_address", "overtaken")),
-        ("lane_events", ctypes.c_uint64),
-        *((name, ctypes.c_uint32) for name in ("proven", "repeats")),
-    )
 
 
 @dataclass(frozen=True)
@@ -117,6 +45,36 @@ class History:
         return max(_CHUNK, -(-self.shared_bytes // _CHUNK) * _CHUNK)
 
 
+def replay_input(
+    tables: Tables,
+    history: History,
+    records: npt.NDArray[np.void],
+    *,
+    descending: bool,
+    level: Level = Level.EXACT,
+    reading: Reading = Reading.USUAL,
+    halt: ctypes.c_uint32 | None = None,
+) -> npt.NDArray[np.void]:
+    """The INPUT for one history. The arrays must outlive it; the log must be contiguous. `halt`: ends the replay once it is not 0."""
+    blocks, events = tables
+    values = {
+        "blocks": blocks.ctypes.data, "events": events.ctypes.data, "log": history.log.ctypes.data, "records": records.ctypes.data,
+        "halt": ctypes.addressof(halt) if halt is not None else 0, "lines": history.log.shape[1], "block_count": len(blocks) - 1,
+        "threads": history.threads, "window": history.window, "shared_bytes": history.shared_bytes, "descending": descending,
+        "capacity": len(records), "ctas": history.ctas, "cta_threads": history.cta_threads, "cta_bytes": history.cta_bytes,
+        "level": level, "isa": reading,
+    }  # fmt: skip
+    return filled(INPUT, values)
+
+
+def filled(record: Record, values: Mapping[str, Any]) -> npt.NDArray[np.void]:
+    """A record with these fields; the others are zero."""
+    made: npt.NDArray[np.void] = np.zeros((), dtype(record))
+    for name, value in values.items():
+        made[name] = value
+    return made
+
+
 MOST_SHARED = 1 << 20  # bytes of a CTA's shared memory: more than any device has; a program may write to what its launches leave
 
 
@@ -127,7 +85,7 @@ class Replayed:
     status: Status
     records: npt.NDArray[np.void]
     events: int
-    by_address: bool  # words that are not hashed decide the findings: a Decides of types.hpp
+    by_address: bool  # words that are not hashed decide the findings: a layouts.Decides
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
     stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
@@ -153,15 +111,17 @@ def replay(
     history = replace(history, log=np.ascontiguousarray(history.log, dtype="<u4"))
     assert history.log.shape[0] == history.ctas * -(-history.threads // LANES)
     assert history.log.shape[2] == LANES
-    records = np.zeros(MOST_FINDINGS, RECORD)
+    records = np.zeros(MOST_FINDINGS, dtype(RECORD))
     if history.shared_bytes > MOST_SHARED:
         return Replayed(Status.CORRUPT, records[:0], 0, False, False)
-    given = UnitInput.of(tables, history, records, descending=descending, level=level, isa=isa, halt=halt)
-    given.open_block, given.open_events = opened
+    reading = Reading.BY_THE_ISA if isa else Reading.USUAL
+    given = replay_input(tables, history, records, descending=descending, level=level, reading=reading, halt=halt)
+    given["open_block"], given["open_events"] = opened
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
-    given.closed, given.every, given.stands = int(closed), int(every), stands.ctypes.data
-    output = _Output()
-    library().consan_replay(ctypes.byref(given), ctypes.byref(output))
-    found = records[: output.records]
-    events, overtaken, proven = int(output.lane_events), bool(output.overtaken), bool(output.proven)
-    return Replayed(Status(output.status), found, events, bool(output.by_address), overtaken, proven, stands, int(output.repeats))
+    given["closed"], given["every"], given["stands"] = closed, every, stands.ctypes.data
+    output = np.zeros((), dtype(OUTPUT))
+    library().consan_replay(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
+    found = records[: int(output["records"])]
+    events, overtaken, proven = int(output["lane_events"]), bool(output["overtaken"]), bool(output["proven"])
+    by_address, repeats = bool(output["by_address"]), int(output["repeats"])
+    return Replayed(Status(int(output["status"])), found, events, by_address, overtaken, proven, stands, repeats)

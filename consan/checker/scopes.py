@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.replay import Level, Replayed
+from consan.checker.layouts import Level
+from consan.checker.replay import Replayed
 from consan.instrument.abi.events import Kind, Reason
 
 if TYPE_CHECKING:

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.collected import Collected, Stand
-from consan.checker.grid import GridChecked, StoppedKind
+from consan.checker.grid import GridChecked
+from consan.checker.layouts import StoppedKind
 from consan.checker.replay import History
 
 _SHARED = 1 << 63

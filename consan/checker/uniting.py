@@ -6,14 +6,14 @@ from typing import Any
 
 import numpy as np
 
-from consan.checker.replay import Replayed, Status
+from consan.checker.layouts import UNORDERED, Status
+from consan.checker.replay import Replayed
 from consan.instrument.abi.events import Hazard, Kind, Reason
 
 # Numbers: a launch without one of its barriers has thousands of findings, and members of enumerations are slow to look up.
 _RACE, _WAIT, _FENCE = int(Kind.DATA_RACE), int(Kind.MISSING_WAIT), int(Kind.MISSING_PROXY_FENCE)
 _NO_WAIT = (int(Reason.NOT_COMMITTED), int(Reason.NOT_WAITED))
 _NO_BARRIER, _NO_WARP_SYNC = int(Reason.WAITED_NO_BARRIER), int(Reason.NO_WARP_SYNC)
-_UNORDERED = 32  # a flag of the checker: the issue of the operation is not ordered either
 
 Key = tuple[int, int, int, int, int]
 
@@ -84,7 +84,7 @@ def preferred(found: list[Any]) -> list[Any]:
     told = {name[3:] for name, record in named if name[0] == _WAIT and not _is_unordered(record)}
     named = [(name, record) for name, record in named if name[0] != _WAIT or name[3:] in told or name[3:] not in races]
     for _, record in named:
-        record["flags"] &= ~np.uint32(_UNORDERED)
+        record["flags"] &= ~np.uint32(UNORDERED)
     waits, fences = ({name[3:] for name, _ in named if name[0] == kind} for kind in (_WAIT, _FENCE))
     left = [(name, record) for name, record in named if name[0] != _RACE or not _is_other(name, waits, fences)]
     return [record for _, record in sorted(left, key=lambda each: each[0][0] == _WAIT and each[0][2])]
@@ -97,7 +97,7 @@ def _as_in_text(record: Any) -> bool:
 
 def _is_unordered(wait: Any) -> bool:
     """Whether a missing wait is against the order of the text, of an operation whose issue nothing orders with the access."""
-    return bool(wait["flags"] & _UNORDERED) and not _as_in_text(wait)
+    return bool(wait["flags"] & UNORDERED) and not _as_in_text(wait)
 
 
 def _is_other(race: Key, waits: set[tuple[int, int]], fences: set[tuple[int, int]]) -> bool:

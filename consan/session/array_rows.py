@@ -8,12 +8,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import KEPT, KeptFlag, Rows
+from consan.checker.beside import KeptFlag, Rows
+from consan.checker.layouts import KEPT
+from consan.instrument.layouts.records import dtype
 
 MOST_RUNS: Final = 1 << 16  # of one array
 _MOST_BYTES: Final = 1 << 30  # of one row
 HOST: Final = 1 << 63  # added to addresses of the host
-ROWS: Final = np.dtype([*KEPT.descr, ("device", "<u8")])
+ROWS: Final = np.dtype([*dtype(KEPT).descr, ("device", "<u8")])
 
 
 class Extents(Protocol):

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.instrument.abi.record import Record, dtype, record, size
+from consan.instrument.abi.records import Record, dtype, record, size
 
 
 class Kind(enum.IntEnum):

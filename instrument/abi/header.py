@@ -10,9 +10,10 @@ from consan.instrument.abi.bits import WORDS, Bits, Word
 from consan.instrument.abi.events import FINDING, MEMBERS, FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.abi.geometry import FORMULAS, SLOT_ALIGNMENT, TABLES, numbers, places
 from consan.instrument.abi.hooks import HOOKS
-from consan.instrument.abi.records import RECORDS, Record, offsets, size
+from consan.instrument.abi.records import RECORDS
 from consan.instrument.abi.sizes import sizes
 from consan.instrument.abi.variant import Variant
+from consan.instrument.layouts.cpp import structure
 
 _START = """// Generated from consan/instrument/abi; do not edit.
 typedef unsigned long long u64; typedef unsigned int u32; typedef unsigned char u8;
@@ -51,7 +52,7 @@ def header(variant: Variant) -> str:
     for members, prefix in _ENUMERATIONS.items():
         lines += [f"#define {prefix}{name} {int(member)}u" for name, member in members.__members__.items() if f"{prefix}{name}" != "NONE"]
     lines += [line for word in WORDS for line in _word(word, variant)]
-    lines += [line for record in RECORDS.values() for line in _record(record, variant.ctas)]
+    lines += [line for record in RECORDS.values() for line in structure(record, variant.ctas)]
     return "\n".join([*lines, _finding(), *_geometry(variant), *_hooks(variant)]) + "\n"
 
 
@@ -81,15 +82,6 @@ def _value(field: Bits) -> str:
         return f"(int)((u32)word << {32 - end}) >> {32 - field.width}"
     shifted = f"(u32)word >> {field.at}" if end <= 32 else f"(u32)(word >> {field.at})"
     return shifted if end in (32, 64) else f"{shifted} & {field.mask:#x}u"
-
-
-def _record(record: Record, ctas: int) -> Iterator[str]:
-    members = [f"{field.type} {field.name}{f'[{count}]' if count else ''};" for field, count in record.members(ctas)]
-    yield f"struct {record.name} {{ {' '.join(members)} }};"
-    yield f'static_assert(sizeof({record.name}) == {size(record, ctas)}, "{record.name}");'
-    for name, at in offsets(record, ctas).items():
-        if name:
-            yield f'static_assert(offsetof({record.name}, {name}) == {at}, "{record.name}.{name}");'
 
 
 def _finding() -> str:

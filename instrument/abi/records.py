@@ -1,4 +1,4 @@
-"""The records of the shadow, one table each: type, name, number of elements, meaning (record.py reads them).
+"""The records of the shadow, one table each: type, name, number of elements, meaning (layouts/records.py reads them).
 
 A number of elements is a product of numbers and of names of sizes.py. A line that begins with `cluster` exists only in variants for
 clusters. The C++ header and the NumPy dtypes follow from these tables; the header asserts every offset. Fields have no hidden padding.
@@ -7,9 +7,13 @@ Words that pack several numbers are described in bits.py.
 
 from __future__ import annotations
 
-from consan.instrument.abi.record import RECORDS, Record, dtype, offsets, record, size
+from consan.instrument.abi.sizes import sizes
+from consan.instrument.layouts.records import Record, Records, dtype, offsets, size
 
 __all__ = ["RECORDS", "Record", "dtype", "offsets", "record", "size"]
+
+RECORDS = Records(sizes)
+record = RECORDS.record
 
 RUNTIME = record(
     "Runtime",

@@ -13,8 +13,9 @@ import oracle_tensor_pairs
 import pytest
 
 from consan.checker import build
+from consan.checker.layouts import Status
 from consan.checker.recorder import united
-from consan.checker.replay import Status, replay
+from consan.checker.replay import replay
 from consan.instrument.abi.events import Kind, Reason
 from consan.instrument.record.templates import tables
 

@@ -1,21 +1,20 @@
-"""The checker's numbers are those of the passes and the reports; a log that fits no template is said to be broken; and bad input is."""
+"""The checker's records are those of the host; a log that fits no template is said to be broken; and bad input is."""
 
 from __future__ import annotations
-
-import re
 
 import numpy as np
 import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
-from consan.checker import build
+from consan.checker import build, layouts
 from consan.checker.grouping import units_of
-from consan.checker.replay import RECORD, History, Status, replay
-from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Operation, Reason
+from consan.checker.layouts import Status
+from consan.checker.replay import History, replay
+from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.layouts.records import Record, dtype, offsets
 from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
 from consan.session.session import Session
 
-TYPES = build.sources()["types.hpp"]
 READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
 WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
 COPY = TemplateEvent(Event.COPY, site=4, bytes=4, address_word=1, value_word=2, b=4)
@@ -33,34 +32,26 @@ TEMPLATES += [(9, 2, OTHER_WRITE), (10, 2, EXPECT), (11, 5, LOAD), (12, 2, WAIT)
 TABLES = tables([Template(number, words, [event]) for number, words, event in TEMPLATES])
 
 
-def _enumeration(name: str) -> dict[str, int]:
-    body = re.search(rf"enum {name} : \w+ \{{ (.*?) \}}", TYPES)
-    assert body is not None
-    found, last = {}, -1
-    for item in body[1].split(","):
-        word, _, value = item.partition("=")
-        last = int(value) & 0xFFFFFFFF if value else last + 1
-        found[word.strip()] = last
-    return found
-
-
-NUMBERS = {"Kind": Kind, "Reason": Reason, "FindingFlag": FindingFlags, "EventKind": Event, "EventFlag": Flag, "OperationKind": Operation}
-
-
-@pytest.mark.parametrize(("name", "numbers"), NUMBERS.items())
-def test_numbers_of_the_source(name: str, numbers: type) -> None:
-    for word, value in _enumeration(name).items():
-        assert numbers[word.replace("NO_REASON", "NONE").removesuffix("_REASON").removesuffix("_OPERATION").removesuffix("_EVENT")] == value  # type: ignore[index]
-
-
-def test_more_numbers_of_the_source() -> None:
-    assert _enumeration("Hazard") == {"NO_HAZARD": Hazard.NONE, "RAW": Hazard.RAW, "WAR": Hazard.WAR, "WAW": Hazard.WAW}
-    assert _enumeration("Status") == {status.name: status for status in Status}
-    assert f"END = {END:#X}u" in TYPES.replace("0xFFFFFFFFu", "0XFFFFFFFFu")
-    assert f"STOP = {STOP:#X}u" in TYPES.replace("0xFFFFFFFEu", "0XFFFFFFFEu")
-    fields = re.search(r"struct Record \{\s*u32 (.*?);", TYPES)
+@pytest.mark.parametrize("record", layouts.RECORDS.values(), ids=lambda record: record.name)
+def test_numpy_and_cpp_agree_on_a_record(record: Record) -> None:
+    """C++ asserts these offsets and the size; it adds no bytes at the end."""
+    fields = dtype(record).fields
     assert fields is not None
-    assert tuple(fields[1].split(", ")) == RECORD.names
+    assert {name: place[1] for name, place in fields.items()} | {"": dtype(record).itemsize} == offsets(record)
+    assert all(field.meaning for field in record.fields)
+
+
+def test_a_field_in_another_place_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
+    sources, command = build.sources(), build.compiler()
+    assert command is not None
+    monkeypatch.setattr(build, "OPTIONS", ("-fsyntax-only", "-std=c++17"))
+    moved = sources | {"layouts.hpp": sources["layouts.hpp"].replace("i32 first; i32 events;", "i32 events; i32 first;")}
+    with pytest.raises(EnvironmentFailure, match="could not compile"):
+        build.compile_checker(command, moved)
+
+
+def test_numbers_beyond_31_bits_are_negative_in_an_event() -> None:
+    assert f"IGNORED = {-(1 << 31)}" in layouts.header()
 
 
 def _history(*lanes: list[int], lines: int = 16) -> History:

@@ -20,8 +20,9 @@ from consan.backends.virtual import VirtualBackend
 from consan.checker import expand
 from consan.checker.expand import begin
 from consan.checker.launch import NotExpanded
+from consan.checker.layouts import Status
 from consan.checker.memory import LogMemory
-from consan.checker.replay import Status, replay
+from consan.checker.replay import replay
 from consan.instrument.record import computed, expansion, rewrite, words
 from consan.instrument.record.computed import Certainty, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables

@@ -13,8 +13,8 @@ import consan
 from consan.backends.virtual import VirtualBackend
 from consan.checker import grid
 from consan.checker import replay as replays
+from consan.checker.layouts import Status
 from consan.checker.memory import LogMemory
-from consan.checker.replay import Status
 from consan.instrument.record.templates import LINE_BYTES, tables
 from consan.reports.model import Report
 from consan.toolchain.nvrtc import compile_ptx

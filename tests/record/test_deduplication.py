@@ -14,9 +14,10 @@ from consan._errors import UsageError
 from consan.backends.cpu.state.memory import Arena
 from consan.checker import recorder
 from consan.checker.grouping import grouped
+from consan.checker.layouts import Status
 from consan.checker.memory import SMALLER
 from consan.checker.names import sums_of
-from consan.checker.replay import Status, replay
+from consan.checker.replay import replay
 from consan.instrument.record import text
 from consan.session.session import Session
 

@@ -16,8 +16,9 @@ from consan.checker import recorder
 from consan.checker.build import library
 from consan.checker.cores import replayed
 from consan.checker.grid import HALTED, check_grid, replay_gaps
+from consan.checker.layouts import Status
 from consan.checker.patience import Patience
-from consan.checker.replay import History, Replayed, Status, replay
+from consan.checker.replay import History, Replayed, replay
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, Event, Template, TemplateEvent, tables
 from consan.session.session import Session

@@ -13,7 +13,7 @@ import consan
 from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.special import CLOCKS
 from consan.checker import spins
-from consan.checker.grid import StoppedKind
+from consan.checker.layouts import StoppedKind
 from consan.instrument.ptx import parse
 from consan.instrument.record import leaving, module
 from consan.session import hangs

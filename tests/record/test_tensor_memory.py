@@ -7,7 +7,8 @@ from collections.abc import Iterable
 import numpy as np
 import pytest
 
-from consan.checker.replay import History, Replayed, Status, replay
+from consan.checker.layouts import Status
+from consan.checker.replay import History, Replayed, replay
 from consan.checker.uniting import united
 from consan.instrument.abi.events import Kind, Reason
 from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables

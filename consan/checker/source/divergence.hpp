@@ -16,7 +16,6 @@
 #include "shape.hpp"
 
 constexpr u32 CALLED = 6;  // of instrument/passes/call_joins.py
-enum How : u32 { ELSEWHERE = 0, PAST = 1, EXITED = 2 };  // Parted of instrument/abi/events.py
 
 class Divergence {
   public:
@@ -170,7 +169,7 @@ class Divergence {
             if (point.flags & ALIGNED && there >> lane & 1) stops_[first + lane] = std::min(stops_[first + lane], (u32)lanes_[lane].at);
     }
 
-    void report(u32 first, const Point &point, u32 there, u32 site, u32 others, u32 exited, How how) {
+    void report(u32 first, const Point &point, u32 there, u32 site, u32 others, u32 exited, Parted how) {
         stop_at(first, point, there);
         for (u32 lane = 0; how == PAST && point.flags & ALIGNED && lane < lanes_.size(); ++lane)
             if (others >> lane & 1) missed_[first + lane] = site;

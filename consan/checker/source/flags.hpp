@@ -96,7 +96,7 @@ class Flags {
             auto later = [&](const FlagAccess &each) { return each.writes && same_place(each, read) && each.rank > read.rank; };
             latest = latest && !is_mixed({read.address, read.bytes}) && std::none_of(all_.begin(), all_.end(), later);
         }
-        return {first.address, (u64)value, (u64)(value >> 64), bytes, first.site, Stopped::POLLS, latest};
+        return {first.address, (u64)value, (u64)(value >> 64), bytes, first.site, STOPPED_POLLS, latest};
     }
 
   private:

@@ -109,7 +109,7 @@ class Outer {
     static constexpr u32 WALK = 64;
     static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
     static constexpr u32 LONG = 64;   // accesses of a cell
-    static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE_REASON, ACQUIRE_SCOPE_REASON, FLAG_SCOPE_REASON};  // by Lack
+    static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE};  // by Lack
     struct Item {
         u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
         u32 more;                         // accesses that it stands for

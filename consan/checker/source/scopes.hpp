@@ -9,8 +9,6 @@
 #include "clocks.hpp"
 
 // How much is taken for an edge: what the rule says; waits of any scope; releases of any scope too.
-enum Level : u32 { EXACT = 0, WAIT_SCOPES = 1, SCOPES = 2 };
-
 // The clocks that releases have published, by who may take them: the threads of each CTA, and (FAR, the last) those of any CTA. One CTA has no FAR.
 struct Given {
     std::vector<Deposit> by;

@@ -45,7 +45,7 @@ class TensorAllocations {
     void free(u32 thread, u32 site, u32 address, u32 columns) {
         for (Allocation &each : allocations_) {
             if (!each.live || each.address != address || each.columns != columns) continue;
-            TensorAccess access{TENSOR_DEALLOC, site, thread, false, true};
+            TensorAccess access{NO_OPERATION, site, thread, false, true};
             use(access, {{LaneSet::range(0, TENSOR_LANES), each.begin, each.end}});
             order_.forget(each.begin, each.end);
             release(each, thread, site);
@@ -63,7 +63,7 @@ class TensorAllocations {
 
     // The other CTA of the pair frees its columns (T6, by the strict reading only).
     void freed_by_peer(u32 thread, u32 site, u32 address, u32 columns, u32 number) {
-        TensorAccess access{TENSOR_DEALLOC, site, thread, false, true};
+        TensorAccess access{NO_OPERATION, site, thread, false, true};
         access.number = number;
         u32 begin = std::min(column_of(address), TENSOR_COLUMNS);
         order_.free_of_peer(access, {LaneSet::range(0, TENSOR_LANES), begin, std::min(begin + columns, TENSOR_COLUMNS)});
@@ -163,7 +163,7 @@ class TensorAllocations {
         found.hazard = access.writes ? WAW : RAW;
         found.site = access.site, found.other_site = site;
         found.thread = access.thread, found.other_thread = thread;
-        found.own_operation = access.operation();
+        found.own_operation = access.kind;
         findings_.add(found);
     }
 
@@ -174,7 +174,7 @@ class TensorAllocations {
         found.hazard = access.writes ? WAW : WAR;
         found.site = allocation.freed, found.other_site = access.site;
         found.thread = allocation.freer, found.other_thread = access.thread;
-        found.operation = access.operation();
+        found.operation = access.kind;
         findings_.add(found);
     }
 

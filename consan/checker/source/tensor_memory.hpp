@@ -34,9 +34,9 @@ class TensorMemory {
             if (event.a == 3) issuers_.consume(thread, (u32)event.b);
             else issuers_.wait(thread, event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST);
             return;
-        case TENSOR_MMA_EVENT: product(thread, log); return;
-        case TENSOR_CP_EVENT: copy(thread, log); return;
-        case TENSOR_SHIFT_EVENT: shift(thread, log); return;
+        case TENSOR_MMA: product(thread, log); return;
+        case TENSOR_CP: copy(thread, log); return;
+        case TENSOR_SHIFT: shift(thread, log); return;
         case TENSOR_FENCE:
             if (event.a) issuers_.fence_after(thread);
             else issuers_.fence_before(thread);
@@ -51,7 +51,7 @@ class TensorMemory {
             if (in_pair(thread, event)) ++asked_[shape_.home(thread)];
             break;
         case TENSOR_ALLOC: allocate(thread, log); break;
-        case TENSOR_DEALLOC_EVENT:
+        case TENSOR_DEALLOC:
             if (isa_ && event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas()) memories_[shape_.home(thread) ^ 1]->freed_by_peer(thread, site, log.b(), log.a(), memory(thread).number(log.b()));
             memory(thread).free(thread, site, log.b(), log.a());
             break;
@@ -123,9 +123,9 @@ class TensorMemory {
 
     bool in_pair(u32 thread, const Event &event) const { return event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas(); }
 
-    TensorAccess access_of(TensorKind kind, u32 thread, const LaneLog &log, bool reads, bool writes) {
+    TensorAccess access_of(u32 kind, u32 thread, const LaneLog &log, bool reads, bool writes) {
         TensorAccess made{kind, (u32)log.event().site, thread, reads, writes};
-        made.ticket = issuers_.issue(thread, kind == TENSOR_LD ? BY_WAIT_LD : kind == TENSOR_ST ? BY_WAIT_ST : BY_COMMIT);
+        made.ticket = issuers_.issue(thread, kind == TCGEN05_LD_OPERATION ? BY_WAIT_LD : kind == TCGEN05_ST_OPERATION ? BY_WAIT_ST : BY_COMMIT);
         return made;
     }
 
@@ -139,8 +139,8 @@ class TensorMemory {
         Pieces pieces{{lanes, begin, begin + wide}};
         u32 apart = (u32)event.b & 1023;
         if (apart) pieces.push_back({lanes, begin + apart - 1, begin + apart - 1 + wide});
-        bool loads = event.kind == TENSOR_LD_EVENT;
-        TensorAccess made = access_of(loads ? TENSOR_LD : TENSOR_ST, thread, log, loads, !loads);
+        bool loads = event.kind == TENSOR_LD;
+        TensorAccess made = access_of(loads ? TCGEN05_LD_OPERATION : TCGEN05_ST_OPERATION, thread, log, loads, !loads);
         if (loads) issuers_.name(made.ticket, (u32)event.b >> 10);
         memory(thread).use(made, pieces);
     }
@@ -151,7 +151,7 @@ class TensorMemory {
         u32 form = (u32)event.a, at = 6;
         if (event.flags & PAIR) form |= PAIRED;
         TensorProduct product((u32)event.bytes, form, log.value_at(0));
-        TensorAccess d = access_of(TENSOR_MMA, thread, log, log.value_at(1) != 0, true), operand = d;
+        TensorAccess d = access_of(TCGEN05_MMA_OPERATION, thread, log, log.value_at(1) != 0, true), operand = d;
         d.accumulator = log.address(), d.shape = log.value_at(0) >> 17;
         operand.reads = true, operand.writes = false, operand.layout = PACKED;
         TensorAccess left = operand;
@@ -195,7 +195,7 @@ class TensorMemory {
     // cp: `a` rows of `b` bytes, to `bytes` columns.
     void copy(u32 thread, const LaneLog &log) {
         const Event &event = log.event();
-        TensorAccess made = access_of(TENSOR_CP, thread, log, false, true);
+        TensorAccess made = access_of(TCGEN05_CP_OPERATION, thread, log, false, true);
         made.rows_of_4 = event.a == 4;
         std::vector<u32> chunks = Descriptor::of_tcgen05(wide(log, 0)).chunks((u32)event.a, (u32)event.b / CHUNK, false);
         LaneSet lanes = made.rows_of_4 ? LaneSet::quarters(1u << lane_of(log.address()) % QUARTER) : LaneSet::range(0, TENSOR_LANES);
@@ -208,7 +208,7 @@ class TensorMemory {
 
     void shift(u32 thread, const LaneLog &log) {
         u32 begin = column_of(log.address());
-        TensorAccess made = access_of(TENSOR_SHIFT, thread, log, true, true);
+        TensorAccess made = access_of(TCGEN05_SHIFT_OPERATION, thread, log, true, true);
         for (u32 cta : taking_part(thread, log.event())) memories_[cta]->use(made, {{LaneSet::range(lane_of(log.address()), QUARTER), begin, begin + 8}});
     }
 

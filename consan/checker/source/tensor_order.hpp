@@ -7,10 +7,10 @@
 #include "issuers.hpp"
 #include "tensor_cells.hpp"
 
-enum TensorKind : u32 { TENSOR_MMA, TENSOR_CP, TENSOR_SHIFT, TENSOR_LD, TENSOR_ST, TENSOR_DEALLOC };
+constexpr u32 NO_OPERATION = 0;
 
 struct TensorAccess {
-    TensorKind kind;
+    u32 kind;  // an OperationKind, or NO_OPERATION: a dealloc
     u32 site, thread;
     bool reads, writes;
     u32 accumulator = 0, shape = 0;  // of an mma: the address of D, and M and N
@@ -20,11 +20,7 @@ struct TensorAccess {
     u32 time = 0, allocation = 0, number = 0;  // the site of the alloc; how many the CTA had made then
     u32 issuer = NOTHING, known = 0;           // of ld and st: the issuer of an mma, cp or shift on the cells; how many of its operations were known to be complete
 
-    bool pipelined() const { return kind <= TENSOR_SHIFT; }
-    u32 operation() const {
-        static const u32 numbers[] = {TCGEN05_MMA_OPERATION, TCGEN05_CP_OPERATION, TCGEN05_SHIFT_OPERATION, TCGEN05_LD_OPERATION, TCGEN05_ST_OPERATION, 0};
-        return numbers[kind];
-    }
+    bool pipelined() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION || kind == TCGEN05_SHIFT_OPERATION; }
 };
 
 class TensorOrder {
@@ -78,7 +74,7 @@ class TensorOrder {
             found.kind = UNINITIALIZED_READ;
             found.site = read.access.site;
             found.thread = found.other_thread = read.access.thread;
-            found.own_operation = read.access.operation();
+            found.own_operation = read.access.kind;
             findings_.add(found);
         }
     }
@@ -116,11 +112,11 @@ class TensorOrder {
     // ISA "Pipelined tcgen05 Instructions"; more within a thread (T3).
     static bool in_issue_order(const TensorAccess &first, const TensorAccess &second, bool one_thread) {
         if (!first.pipelined() || !second.pipelined()) return false;
-        if (first.kind == TENSOR_SHIFT) return second.kind == TENSOR_MMA || (second.kind == TENSOR_CP && second.rows_of_4);
-        if (second.kind == TENSOR_SHIFT) return first.kind == TENSOR_MMA;
+        if (first.kind == TCGEN05_SHIFT_OPERATION) return second.kind == TCGEN05_MMA_OPERATION || (second.kind == TCGEN05_CP_OPERATION && second.rows_of_4);
+        if (second.kind == TCGEN05_SHIFT_OPERATION) return first.kind == TCGEN05_MMA_OPERATION;
         if (one_thread) return true;
-        if (second.kind != TENSOR_MMA) return false;
-        return first.kind == TENSOR_CP || (first.accumulator == second.accumulator && first.shape == second.shape);
+        if (second.kind != TCGEN05_MMA_OPERATION) return false;
+        return first.kind == TCGEN05_CP_OPERATION || (first.accumulator == second.accumulator && first.shape == second.shape);
     }
 
     bool issued_before(const TensorAccess &old, const TensorAccess &now) const {
@@ -129,19 +125,19 @@ class TensorOrder {
 
     bool ordered(const TensorAccess &old, const TensorAccess &now) const {
         if (issuers_.complete(old.ticket, now.thread)) return true;
-        if (now.kind == TENSOR_DEALLOC && issuers_.unfenced(old.ticket, now.thread)) return true;  // it touches no cell: it is enough that the access is over (T21)
+        if (now.kind == NO_OPERATION && issuers_.unfenced(old.ticket, now.thread)) return true;  // it touches no cell: it is enough that the access is over (T21)
         return in_issue_order(old, now, old.thread == now.thread) && issued_before(old, now);
     }
 
     // Why an order that is accepted is not in the ISA's text.
     Reason lenient(const TensorAccess &old, const TensorAccess &now) const {
-        if (old.kind == TENSOR_DEALLOC) return NO_REASON;
+        if (old.kind == NO_OPERATION) return NO_REASON;
         if (!issuers_.complete(old.ticket, now.thread)) {
-            if (now.kind == TENSOR_DEALLOC) return FENCE_BY_THE_ISA;
-            bool listed = now.kind == TENSOR_MMA && (old.kind != TENSOR_MMA || (old.accumulator == now.accumulator && old.shape == now.shape));
-            return listed || old.kind == TENSOR_SHIFT || now.kind == TENSOR_SHIFT ? NO_REASON : ISSUE_ORDER;
+            if (now.kind == NO_OPERATION) return FENCE_BY_THE_ISA;
+            bool listed = now.kind == TCGEN05_MMA_OPERATION && (old.kind != TCGEN05_MMA_OPERATION || (old.accumulator == now.accumulator && old.shape == now.shape));
+            return listed || old.kind == TCGEN05_SHIFT_OPERATION || now.kind == TCGEN05_SHIFT_OPERATION ? NO_REASON : ISSUE_ORDER;
         }
-        if (old.kind == TENSOR_LD && !issuers_.waited(old.ticket, now.thread)) return ONLY_USED;
+        if (old.kind == TCGEN05_LD_OPERATION && !issuers_.waited(old.ticket, now.thread)) return ONLY_USED;
         return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
     }
 
@@ -152,7 +148,7 @@ class TensorOrder {
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.site = now.site, found.other_site = old.site;
         found.thread = now.thread, found.other_thread = old.thread;
-        found.operation = old.operation(), found.own_operation = now.operation();
+        found.operation = old.kind, found.own_operation = now.kind;
         issuers_.describe(found, old.ticket, now.thread, true);
         return found;
     }
@@ -166,7 +162,7 @@ class TensorOrder {
     }
 
     // An access, and the dealloc in the other CTA, of one allocation of the pair.
-    static bool of_one(const TensorAccess &access, const TensorAccess &dealloc) { return access.kind != TENSOR_DEALLOC && access.number == dealloc.number; }
+    static bool of_one(const TensorAccess &access, const TensorAccess &dealloc) { return access.kind != NO_OPERATION && access.number == dealloc.number; }
 
     void report_peer(const Item &item, const TensorAccess &dealloc, const Piece &piece) {
         Record found = of_pair(item, dealloc, piece);
@@ -204,7 +200,7 @@ class TensorOrder {
         const TensorAccess &old = item.access;
         if (issued_before(old, now)) return NO_REASON;
         if (!old.pipelined() || now.pipelined()) return NO_BARRIER;
-        if (now.kind == TENSOR_DEALLOC) return NO_REASON;
+        if (now.kind == NO_OPERATION) return NO_REASON;
         if (now.writes && read_unwritten(item)) return NO_BARRIER;
         if (!knows_earlier(item, now) || released(item, now)) return NO_REASON;
         return old.reads && old.writes && !overwritten(item, now) && !issuers_.told(old.ticket, now.thread) ? EARLIER_COMMIT : NO_BARRIER;

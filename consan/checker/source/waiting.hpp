@@ -25,7 +25,7 @@ class Waiting {
     // A thread waits at an event: the barrier's finding with its counts.
     void at(u32 thread, Record found, bool mbarrier) {
         stand(thread, AT_SITE | found.site);
-        note(thread, {0, 0, 0, 0, found.site, Stopped::WAITS, 0});
+        note(thread, {0, 0, 0, 0, found.site, STOPPED_WAITS, 0});
         found.thread = thread;
         found.threads = 1;
         found.lanes = 1u << thread % LANES;
@@ -41,9 +41,9 @@ class Waiting {
 
     // A thread stands elsewhere: at a line of the PTX, if it has left there. `last`: the strong read that it polls, perhaps.
     void elsewhere(u32 thread, u32 mark, const Stopped &last) {
-        bool left = mark >= LEFT && mark < STOP, polls = left && last.kind == Stopped::POLLS;
+        bool left = mark >= LEFT && mark < STOP, polls = left && last.kind == STOPPED_POLLS;
         free_ |= !polls;
-        note(thread, polls ? last : Stopped{0, 0, 0, 0, 0, Stopped::FREE, 0});
+        note(thread, polls ? last : Stopped{0, 0, 0, 0, 0, STOPPED_FREE, 0});
         if (left) stand(thread, mark - LEFT);
     }
 

@@ -13,6 +13,7 @@ from consan.instrument.abi import bits, events, flags, records, sizes
 from consan.instrument.abi.header import header
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.variant import Variant
+from consan.instrument.layouts.records import Records
 from consan.toolchain import find
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -95,8 +96,7 @@ def test_every_member_is_told(record: records.Record) -> None:
 
 
 def test_members_that_are_not_aligned_are_refused() -> None:
-    bad = records.record("Bad", "-", "u32 narrow -\nu64 wide -")
-    del records.RECORDS["Bad"]
+    bad = Records().record("Bad", "-", "u32 narrow -\nu64 wide -")
     with pytest.raises(ValueError, match=r"Bad\.wide"):
         records.offsets(bad)
 
