@@ -27,13 +27,14 @@ _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
 _RACES: Final = ("data-race", "global-race", "missing-order")
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
+_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released")  # one lane has the edge from (1) to (2)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:
-    """The finding with (1) before (2), the two sites, and their position to each other. A flag tells the order by itself."""
+    """The finding with (1) before (2), the two sites, and their position to each other. An edge tells the order by itself."""
     first, second = pair
-    if situation in FLAG_SIDES or (finding.kind == "missing-order" and situation not in _WITHIN):
+    if situation in _EDGES or (finding.kind == "missing-order" and situation not in _WITHIN):
         return finding, pair, ""
     if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""

@@ -93,7 +93,13 @@ def _names_step(text: str, step: FixStep) -> bool:
     if not any(word and word in text for word in words):
         return False
     sided = rf"\b{step.where}\b(?:(?!\b(?:before|after)\b)[^;])*?{at}"
-    return _is_between(text, step) or (not re.search(_ELSEWHERE + at, text) and re.search(sided, text) is not None)
+    is_sided = not re.search(_ELSEWHERE + at, text) and re.search(sided, text) is not None
+    return is_sided or _is_between(text, step) or _is_behind_wait(text, step)
+
+
+def _is_behind_wait(text: str, step: FixStep) -> bool:
+    """Whether the words put it between a wait of another lane, at a place that they do not give, and the place of a step."""
+    return step.where == "before" and re.search(rf"\bbetween the wait and {re.escape(_place(step))}\b", text) is not None
 
 
 def _is_between(text: str, step: FixStep) -> bool:

@@ -117,22 +117,32 @@ class EventPlaces:
         found = {spot: (alter(self[spot]),) for spot in spots}
         return {spot: events for spot, events in found.items() if events[0] != self[spot]}
 
-    def moved(self, spots: Iterable[Spot], neighbour: Callable[[TemplateEvent], bool], *, after: bool) -> Change:
-        """With events behind the next one of a kind, or before the one before. Empty if there is none in the same stretch of text."""
+    def moved(
+        self, spots: Iterable[Spot], neighbour: Callable[[TemplateEvent], bool], *, after: bool, lead: tuple[TemplateEvent, ...] = ()
+    ) -> Change:
+        """With events, and `lead` before them, behind the next ones of a kind; or before those before. Empty if there is none in the
+        same stretch of text.
+        """
         change: dict[Spot, tuple[TemplateEvent, ...]] = {}
         for spot in spots:
             target = self._neighbour(spot, neighbour, 1 if after else -1)
             if target is None or target in change:
                 return {}
             moved = self[spot]
-            change[target] = (self[target], moved) if after else (moved, self[target])
+            change[target] = (self[target], *lead, moved) if after else (moved, self[target])
             change[spot] = ()
         return change
 
     def _neighbour(self, spot: Spot, holds: Callable[[TemplateEvent], bool], step: int) -> Spot | None:
-        """The next event of a kind. Words are those of one block, so an event that has some stays there."""
+        """The next event of a kind, the last of several in a row. Words are those of one block, so an event that has some stays there."""
         number = spot[0]
         numbers = [number] if self[spot].has_words else [number, number + step]
         spots = [(each, at) for each in numbers if each in self.templates for at in range(len(self.templates[each].events))]
         behind = [each for each in spots if (each > spot if step > 0 else each < spot) and holds(self[each])]
-        return None if not behind else min(behind) if step > 0 else max(behind)
+        if not behind:
+            return None
+        block, at = min(behind) if step > 0 else max(behind)
+        events = self.templates[block].events
+        while 0 <= at + step < len(events) and holds(events[at + step]):
+            at += step
+        return block, at

@@ -179,16 +179,17 @@ class Forms:
         """The opcode of an event of the kernel."""
         return self.places.sites[event.site].opcode
 
-    def moved(self, holds: Holds, neighbour: Holds) -> Iterator[Repair]:
-        """Instructions for which `holds`, behind or before the next event for which `neighbour` does."""
+    def moved(self, holds: Holds, neighbour: Holds, lead: Piece = ()) -> Iterator[Repair]:
+        """Instructions for which `holds`, behind or before the next event for which `neighbour` does; or behind it and `lead`."""
         for spots in self.places.by_statement(holds).values():
             event = self.places[spots[0]]
-            for after in (False, True):
-                change = self.places.moved(spots, neighbour, after=after)
+            for after in (True,) if lead else (False, True):
+                change = self.places.moved(spots, neighbour, after=after, lead=lead)
                 target = next((spot for spot in change if spot not in spots), None)
                 if target is not None:
-                    step = RepairStep("move", self.opcode(event), "after" if after else "before", self.places[target].site, own=event.site)
-                    yield Repair((step,), change)
+                    where, site = "after" if after else "before", self.places[target].site
+                    added = tuple(RepairStep("add", words_of(each), where, site) for each in lead)
+                    yield Repair((*added, RepairStep("move", self.opcode(event), where, site, own=event.site)), change)
 
     def moved_across(self, kind: Event, over: tuple[Event, ...] = (Event.BARRIER,)) -> Iterator[Repair]:
         """Instructions of a kind, across those of other kinds."""

@@ -10,9 +10,9 @@ import math
 from collections.abc import Iterator
 from dataclasses import replace
 
-from consan.checker.changes import Spot
+from consan.checker.changes import Spot, Statement
 from consan.checker.forms import Forms, Repair, RepairStep, is_arrival
-from consan.checker.pieces import BARRIER, arrival, invalidation, phase_wait
+from consan.checker.pieces import BARRIER, PROXY_FENCE, arrival, invalidation, phase_wait
 from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEvent
 
 MOST_PLACES = 6  # mbarriers that are tried
@@ -90,8 +90,21 @@ class PhaseForms(Forms):
         yield from self.altered((Event.MBARRIER_ARRIVE,), alter, lambda event: self.opcode(event).replace(".noComplete", ""))
 
     def arrivals_moved(self) -> Iterator[Repair]:
-        """Arrivals, at mbarriers and at barriers, behind or before the accesses."""
-        yield from self.moved(is_arrival, lambda event: event.site in self.sites)
+        """Arrivals, at mbarriers and at barriers, behind or before the accesses; or behind the proxy fence that follows them."""
+        yield from self.moved(is_arrival, self._is_own)
+        yield from self.moved(is_arrival, lambda event: event.kind == Event.PROXY_FENCE)
+        yield from self.moved(is_arrival, self._is_own, lead=PROXY_FENCE)
+
+    def copies_arrive_later(self) -> Iterator[Repair]:
+        """The arrival of copies, behind those that it is to track."""
+        yield from self.moved(lambda event: event.kind == Event.MBARRIER_COPIES, self._is_own)
+
+    def _is_own(self, event: TemplateEvent) -> bool:
+        return self.places.statement(event.site) in self._own
+
+    @functools.cached_property
+    def _own(self) -> set[Statement | None]:
+        return {self.places.statement(site) for site in self.sites}
 
     def places_of_mbarriers(self) -> list[int]:
         """The addresses of mbarriers, that of the finding first."""

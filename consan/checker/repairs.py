@@ -97,12 +97,12 @@ class Repairs(PhaseForms):
         yield from self._global() if self.record["flags"] & FindingFlags.GLOBAL else self._race()
 
     def _race(self) -> Iterator[Repair]:
+        yield from self.at_accesses(WARP_BARRIER)  # also where lanes of one warp lack an edge that one of them has
         if self.record["flags"] & FindingFlags.SAME_WARP:
-            yield from self.at_accesses(WARP_BARRIER)
             yield from self._at_all(WARP_BARRIER)
+        yield from self.arrivals_moved()
         yield from self.moved_across(Event.BARRIER)
         yield from self.parities()
-        yield from self.arrivals_moved()
         yield from self.at_accesses(BARRIER)
         yield from self._scopes()
         yield from self.counts()
@@ -114,6 +114,9 @@ class Repairs(PhaseForms):
 
     def _wait(self) -> Iterator[Repair]:
         kind = _WAIT_OF.get(InFlight(self.operation) if self.operation else 0)
+        yield from self.copies_arrive_later()
+        if self.operation:
+            yield from self.at_accesses(WARP_BARRIER)
         if kind is Event.PRODUCT_WAIT:
             yield from self.at_accesses(REGISTERS_FENCE)
         yield from self._groups(kind) if kind else ()

@@ -46,10 +46,12 @@ FEWEST_SCHEDULES: Final = 3  # of a large kernel
 MOST_REPAIRS: Final = 40  # that are run for a report
 MORE_REPAIRS: Final = 6  # once one removes the finding and leaves others
 MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
+FIRST_OF_RACES: Final = 12  # repairs of events before those of the text: a barrier of a warp, or an arrival that moves
 MOST_PIECES: Final = 2  # that are tried as lines of the source
 MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
+_RACES: Final = ("data-race", "missing-wait")
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
@@ -211,14 +213,15 @@ class Reruns:
         return len(ptx) * SCHEDULES > MOST_TEXT or executed * SCHEDULES > FEWEST_SCHEDULES * MOST_INSTRUCTIONS
 
     def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[TextRepair]:
-        """Those of the text and those of events, in turn."""
+        """Those of the text and those of events, in turn; of a race the narrowest of events first."""
         asked: Any = SimpleNamespace(
             places=text.places,
             walked=text.walked,
             launched=SimpleNamespace(block=self.block, cluster=self.cluster),
             launch=SimpleNamespace(window=lambda: (0, 0)),
         )
-        events = self._edited(text, Repairs(asked, _record_of(finding, text)))
+        events = iter(self._edited(text, Repairs(asked, _record_of(finding, text))))
+        yield from itertools.islice(events, FIRST_OF_RACES if finding.kind in _RACES else 0)
         lines = frozenset(access.ptx_line for access in (*finding.accesses, *stands(finding)))
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
             yield from filter(None, pair)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
@@ -22,6 +22,7 @@ class Case:
     around: Stretches
     facts: Mapping[str, Any]
     words: Mapping[str, str]  # words for the sentences, in the framework's spelling
+    variables: Mapping[int, str] = field(default_factory=dict)  # of mbarriers, by the PTX line of an instruction
 
     @property
     def first(self) -> Access:

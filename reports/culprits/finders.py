@@ -124,12 +124,38 @@ def _is_bar_arrival(point: SyncPoint) -> bool:
 
 
 def published_early(case: Case) -> Found:
-    """The thread of (1) arrives at an mbarrier before (1) and not after it; the thread of (2) waits at one."""
-    if any(map(is_arrival, case.around.after_first)) or case.around.repeats or case.first.role != "write":
+    """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
+    around, copies = case.around, case.operation == "cp.async"
+    arrives = _is_copies_arrival if copies else is_arrival
+    arrival, wait = last_of(around.before_first, arrives), last_of(around.before_first, is_phase_wait)
+    if arrival is None or not arrival.always or not (copies or case.first.role == "write"):
         return None
-    if not any(is_phase_wait(point) and point.always for point in case.around.before_second):
+    if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
         return None
-    return last_of(case.around.before_first, lambda point: is_arrival(point) and point.always)
+    if any(map(arrives, itertools.takewhile(functools.partial(_fails, is_phase_wait), around.after_first))):
+        return None
+    if not any(_is_of(case, point, arrival) for point in around.before_second if is_phase_wait(point)):
+        return None
+    what = "signals only the copies that" if copies else "publishes only what"
+    return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
+
+
+def _fence_of(case: Case) -> str:
+    """The proxy fence that belongs before the arrival, where an asynchronous copy reads what it publishes."""
+    if not case.second.asynchronous or case.first.asynchronous:
+        return ""
+    fence = first_of(case.around.after_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
+    return f" and after the {named(fence, case.words)} at {place_of(fence.place)}" if fence else ", with fence.proxy.async between the two"
+
+
+def _is_of(case: Case, wait: SyncPoint, arrival: SyncPoint) -> bool:
+    """Whether a wait may be at the mbarrier of an arrival."""
+    known = [name for point in (wait, arrival) if (name := case.variables.get(point.place.ptx_line))]
+    return len(set(known)) < 2
+
+
+def _is_copies_arrival(point: SyncPoint) -> bool:
+    return point.opcode.startswith("cp.async.mbarrier.arrive")
 
 
 def other_arrival(case: Case) -> Found:

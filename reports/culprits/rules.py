@@ -38,12 +38,17 @@ from consan.reports.culprits.finders import (
     warp_barrier,
 )
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
+from consan.reports.situations import SIGNALLED_COPY
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
 _ENGINES: Final = ("operation-unordered", "global-operation-unordered")
 _SHARED_GROUPS: Final = ("not-waited", "source-overwritten")
 _GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "global-not-waited", "global-map-changed")
 
+_EARLY: Final = (
+    "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and {publishes}",
+    "move the {culprit} at {culprit_at} after the {first_role} at {first_at}{and_fence}",
+)
 _RACES: Final = (
     (
         _CTA + _ENGINES,
@@ -117,12 +122,7 @@ _RACES: Final = (
         "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
     ),
-    (
-        ("no-barrier",),
-        published_early,
-        "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and publishes only what came before it",
-        "move the {culprit} at {culprit_at} after the {first_role} at {first_at}",
-    ),
+    ((*_CTA, "operation-unordered"), published_early, *_EARLY),
     (
         ("no-barrier",),
         other_arrival,
@@ -131,6 +131,7 @@ _RACES: Final = (
     ),
 )
 _WAITS: Final = (
+    ((SIGNALLED_COPY,), published_early, *_EARLY),
     (
         ("not-committed", "global-not-committed", "not-waited"),
         commit_after_wait,

@@ -18,6 +18,8 @@ CULPRITS = (
     ("mbarrier_relaxed_wait", "RELAXED", "is relaxed", "write .acquire"),
     ("mbarrier_relaxed_wait_for_copy", "RELAXED", "acquires nothing", "write .acquire"),
     ("mbarrier_released_early", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
+    ("mbarrier_copies_arrive_early", "COPIES_ARRIVE_NOINC", "signals only the copies that came", "after the asynchronous copy at"),
+    ("bulk_store_arrive_before_fill", "arrive(full)", "publishes only what came before it", ", with fence.proxy.async between the two"),
     ("mbarrier_lanes_release", "ARRIVE(&empty)", "comes before the read", "move the mbarrier.arrive"),
     ("mbarrier_wrong_parity", "WAIT", "does not wait for phase 0", "which has parity 0"),
     ("cluster_relaxed_arrive", "relaxed", "is relaxed", "barrier.cluster.arrive.release"),
