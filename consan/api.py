@@ -39,6 +39,7 @@ from consan.reports.model import Report
 from consan.session.beside import Beside, Copied, LaunchShape, Memory
 from consan.session.layouts import name_addresses
 from consan.session.prepared import Prepared
+from consan.session.results import PlainRuns
 from consan.session.session import Session
 from consan.session.streams import Stream
 from consan.suppressions import finish
@@ -215,12 +216,14 @@ class _Made:
                 values = placement.parameters(_arguments(kernel.function, args), "argument")
                 session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
                 placement.owns_all &= not any(map(_may_point, args))
-                session.launch(
-                    prepared, kernel.entry, self.grid, self.block, values, shared=self.smem, cluster=self.cluster,
-                    cooperative=self.cooperative, restore=placement.restore,
-                )  # fmt: skip
+                how: dict[str, Any] = {"shared": self.smem, "cluster": self.cluster, "cooperative": self.cooperative}
+                launch = (kernel.entry, self.grid, self.block, values)
+                session.launch(prepared, *launch, restore=placement.restore, **how)
                 compare(prepared, placement)
-                return finish(session.report()), placement.owns_all
+                report = finish(session.report())
+                if session.backend.simulates and placement.owns_all:
+                    report = PlainRuns(session.backend, placement, launch, how).compared(report, kernel.module.text)
+                return report, placement.owns_all
 
 
 def _check_kernel(kernel: Kernel, smem: int) -> None:

@@ -59,7 +59,14 @@ def sentence_of(fix: VerifiedFix) -> str:
     """The repair that was confirmed, as a sentence."""
     found = "nothing is found" if not fix.left else f"this finding is gone and none is new ({plural(fix.left, 'pair')} left)"
     where = "on runs of the changed kernel" if fix.rerun else "on the recorded launch"
-    return f"{where}: {_joined(fix, _WORDS)} {found}"
+    return f"{where}: {_joined(fix, _WORDS)} {found}{_of_results(fix)}"
+
+
+def _of_results(fix: VerifiedFix) -> str:
+    """What is known of the results; runs of the changed kernel are confirmed by equal ones."""
+    if fix.rerun:
+        return ""
+    return f", and {fix.schedules} schedules leave equal results" if fix.schedules else " (results not compared)"
 
 
 def order_of(fix: VerifiedFix) -> str:

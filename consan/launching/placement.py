@@ -136,6 +136,11 @@ class Placement:
         """The bytes of all copies on the device."""
         return [self._backend.read(copy.address, copy.array.nbytes) for copy in self._copies]
 
+    def put(self, contents: Sequence[bytes]) -> None:
+        """Let the copies hold what `contents` has told."""
+        for copy, data in zip(self._copies, contents, strict=True):
+            self._backend.write(copy.address, data)
+
     @property
     def restore(self) -> Callable[[], None] | None:
         """Restores the contents that all buffers had before a launch; None if some are not known here."""

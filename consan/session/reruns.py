@@ -98,6 +98,7 @@ class Reruns:
     longest: float = LONGEST
     source: CudaSource | None = None
     tried: int = 0  # repairs
+    _schedules: int = 0  # in which the last repair left nothing, and equal results
     _characters: int = 0
     _executed: int = 0
 
@@ -124,7 +125,7 @@ class Reruns:
                     break
                 remains = self._left(fix, finding, found)
                 if remains is not None and not remains:
-                    return fix
+                    return replace(fix, schedules=self._schedules)
                 if remains is not None and best is None:
                     best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
             base, left = best or (base, left)  # the repair of another finding may be that of this one
@@ -179,6 +180,7 @@ class Reruns:
                 return None
             if left:
                 return left
+            self._schedules = seed + 1
         return frozenset()
 
     def _ran(self, ptx: str, seed: int) -> Ran | None:
