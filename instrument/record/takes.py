@@ -94,7 +94,7 @@ def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
         yield from _reasons_of(plan)
         if mode is not Mode.SYNCED and any(_polls(plan, logged, looped=plan.function.name in looped)):
             yield f"{plan.function.name} polls memory in a loop"
-    if isa and any(map(bulk.reads_global, plans.values())) and _reads_flags(plans):
+    if isa and mode is Mode.OFF and any(map(bulk.reads_global, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     if mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES):
         yield "threads may synchronise through memory"

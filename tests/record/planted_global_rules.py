@@ -245,6 +245,21 @@ RULES = {
         "cluster_pushed_then_stored",
         True,
     ),
+    "D14: polls": ("announced.hpp", "if (isa_ && global && polls)", "if (false && global && polls)", "global_flag_no_proxy_fence", True),
+    "D14: fences": (
+        "announced.hpp",
+        " || views_.fenced(unit, other, last.time, unit, thread)) continue;",
+        ") continue;",
+        "global_flag_fence_before_poll",
+        False,
+    ),
+    "D14: bytes of the launch": (
+        "announced.hpp",
+        "given |= !footprints_.written(address, bytes)",
+        "given = true || address + bytes",
+        "flag_of_written_tile",
+        False,
+    ),
     "D5: waits": ("operations.hpp", "if (known && isa_ && crosses(", "if (false && crosses(", "cluster_completion_cta_scope", True),
     "D5: scopes": ("scopes.hpp", "if (isa_ && wide && actor != NOTHING)", "if (false)", "cluster_completion_cta_scope", False),
     "G12: a proxy fence for global memory": (

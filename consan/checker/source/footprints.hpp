@@ -32,6 +32,16 @@ class Footprints {
         });
     }
 
+    // Whether any thread writes some of the bytes.
+    bool written(u64 address, u32 bytes) const {
+        bool any = false;
+        each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
+            auto found = lines_.find(line);
+            for (u32 at = from; found != lines_.end() && at < to; ++at) any |= found->second.owners[at / found->second.grain] != NOBODY;
+        });
+        return any;
+    }
+
     // Whether a unit touches such bytes.
     bool shares(u32 unit) const { return shared_[unit]; }
 

@@ -1,6 +1,7 @@
 // What the replays of a launch's units share, and what one of them asks of it. A unit that is replayed by itself has no grid.
 #pragma once
 
+#include "announced.hpp"
 #include "kept.hpp"
 #include "asynchronous.hpp"
 #include "races.hpp"
@@ -8,7 +9,8 @@
 
 struct Grid {
     Grid(const GridInput &given) : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), map_fences(views),
-          outer(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, kept) {}
+          outer(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, kept),
+          announced(given.one.isa == 1, given.one.ctas * given.one.cta_threads, views, footprints, findings) {}
 
     const GridInput &input;
     Views views;
@@ -19,6 +21,7 @@ struct Grid {
     Kept kept;
     MapFences map_fences;
     Outer outer;
+    Announced announced;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
     bool cut = false;        // some log ran out of room
@@ -76,6 +79,7 @@ class Part {
         if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.look(part); });
         if (grid_->flags.crosses(current_[thread])) grid_->outer.cross(access);
         grid_->edges.observe(current_[thread]);
+        grid_->announced.poll(access);
         return true;
     }
 
@@ -122,6 +126,7 @@ class Part {
         if (!grid_ || !(sides::reads(log.event()) || sides::writes(log.event()))) return;
         grid_->outer.begin(unit_, asynchronous.completions());
         sides::add(grid_->outer, unit_, thread, log, asynchronous.ends(thread, log));
+        grid_->announced.copy(unit_, thread, log);
         if (sides::map_of(log)) sides::add_map(grid_->outer, unit_, thread, log, asynchronous.end_of_map(thread, log));
     }
 

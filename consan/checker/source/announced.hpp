@@ -1,0 +1,48 @@
+// D14 (SEMANTICS 9): a strong load reads a flag in global memory, and behind it a copy reads bytes that nobody has written in the launch, through
+// the async proxy. The flag may announce these bytes: the host, another launch or another device has written them. Nothing tells whether it does.
+#pragma once
+
+#include "sides.hpp"
+
+class Announced {
+  public:
+    Announced(bool isa, u32 threads, Views &views, const Footprints &footprints, Findings &findings)
+        : isa_(isa), threads_(threads), views_(views), footprints_(footprints), findings_(findings) {}
+
+    // A strong access. A relaxed read-modify-write counts or hands out work, so it is no poll.
+    void poll(const FlagAccess &read) {
+        bool global = !(read.address >> 62), polls = read.observes && (!read.updates || read.order & TAKES);
+        if (isa_ && global && polls) polls_[read.unit][read.thread] = {read.site, views_.clocks(read.unit).time(read.thread)};
+    }
+
+    // A copy is issued. Of each thread of its unit the latest poll is enough: a fence behind it is behind the earlier ones.
+    void copy(u32 unit, u32 thread, const LaneLog &log) {
+        auto known = polls_.find(unit);
+        if (known == polls_.end() || !reads(log.event())) return;
+        bool given = false;
+        Record found{};
+        sides::each_row(log, [&](u64 address, u32 bytes) { given |= !footprints_.written(address, bytes); });
+        for (auto each = known->second.begin(); given && each != known->second.end(); ++each) {
+            const auto &[other, last] = *each;
+            if (!views_.before(unit, other, last.time, unit, thread) || views_.fenced(unit, other, last.time, unit, thread)) continue;
+            found.kind = MISSING_PROXY_FENCE, found.reason = POLL_NO_FENCE, found.hazard = RAW, found.flags = GLOBAL;
+            found.site = (u32)log.event().site, found.other_site = last.site;
+            found.thread = unit * threads_ + thread, found.other_thread = unit * threads_ + other;
+            found.own_operation = BULK_LOAD_OPERATION;
+            return findings_.add(found);
+        }
+    }
+
+  private:
+    struct Poll {
+        u32 site, time;
+    };
+    static bool reads(const Event &event) { return event.kind == BULK_LOAD || event.kind == TENSOR_LOAD; }
+
+    bool isa_;
+    u32 threads_;
+    Views &views_;
+    const Footprints &footprints_;
+    Findings &findings_;
+    std::unordered_map<u32, std::map<u32, Poll>> polls_;  // by unit and thread
+};
