@@ -62,6 +62,12 @@ BARRIER_MISUSE: Final = {
         "put barrier.cluster.wait between the two arrivals of each thread, or remove the arrival at {first_at}",
         "a thread arrives at {first_at} at the barrier of the cluster, at which it has arrived in this phase",
     ),
+    "not-arrived": Situation(
+        "a barrier.cluster.arrive by the same thread before the wait: the phase needs it, so the wait would never return",
+        "let each thread execute barrier.cluster.arrive before {first_at}",
+        "a thread waits at {first_at} at the barrier of the cluster, at which it has not arrived since its last wait; this device has let"
+        " it pass, and what comes behind is undefined",
+    ),
     "divergent-warp": Situation(
         "the other lanes of the warp at {point}: the .aligned form needs all of them",
         "move the instruction at {first_at} out of the branch, or make the branch uniform for the warp",

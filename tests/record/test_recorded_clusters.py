@@ -11,6 +11,7 @@ import twin_file
 from record_support import KERNELS
 
 import consan
+from consan.backends.cpu.semantics.cluster import ClusterBarriers
 from consan.session.histories import replay
 from consan.session.session import Session
 
@@ -94,3 +95,22 @@ def test_a_race_of_several_ctas_speaks_for_those_within_one() -> None:
     (finding,) = consan.launch(twin_file.kernel(spec.path, True), spec.grid, spec.block, values, device="cpu").findings
     assert (finding.situation, finding.count) == ("cluster", 3)
     assert len({access.block for access in finding.pair}) == 2
+
+
+@pytest.mark.parametrize("name", ["cluster_wait_without_arrival", "cluster_wait_nobody_arrives"])
+@pytest.mark.parametrize("racy", [True, False], ids=["racy", "fixed"])
+def test_a_chip_that_lets_threads_pass_without_an_arrival(name: str, racy: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As an H100 does (R-CL2): the record has what the ISA forbids, though the launch has ended."""
+    wait = ClusterBarriers.wait
+
+    def passing(self: ClusterBarriers, lanes: Any) -> Any:
+        return wait(self, lanes) | (self.turn[lanes] < self.waited[lanes])
+
+    monkeypatch.setattr(ClusterBarriers, "wait", passing)
+    spec = twin_file.read(KERNELS / "twins" / f"{name}.cu")
+    kernel = twin_file.kernel(spec.path, racy)
+    report = consan.launch(kernel, spec.grid, spec.block, spec.parameters(spec.fresh_args()), device="cpu", engine="record")
+    assert report.incomplete == ()
+    found = {(each.kind, each.situation, each.severity, access.line) for each in report.findings for access in each.accesses}
+    (line,) = spec.markers["wait"]
+    assert found == ({("barrier-misuse", "not-arrived", "error", line)} if racy else set())

@@ -46,6 +46,13 @@ class ClusterBarrier {
         return true;
     }
 
+    // The threads that wait for a phase in which they have not arrived: while they live, it does not complete.
+    std::vector<u32> unarrived() const {
+        std::vector<u32> found;
+        std::copy_if(waiting_.begin(), waiting_.end(), std::back_inserter(found), [&](u32 thread) { return turn_[thread] < waited_[thread]; });
+        return found;
+    }
+
     void exit(u32 thread, std::vector<u32> &released) {
         live_[thread] = false, --living_;
         coming_ -= arrived_[thread], arrived_[thread] = false;

@@ -516,7 +516,7 @@ class Replay {
         cluster_barrier_.part(apart);
         for (u32 thread : apart) set_ready(thread);
         if (!apart.empty()) return true;
-        if (parked_.empty()) return end_exceeded();
+        if (parked_.empty()) return end_exceeded() || pass_unarrived();
         forced_ = true;
         for (u32 thread : parked_) set_ready(thread);
         parked_.clear();
@@ -528,6 +528,16 @@ class Replay {
         mbarriers_.end_exceeded(released);
         for (u32 thread : released) set_ready(thread);
         return !released.empty();
+    }
+
+    // No other thread can continue: a chip has let threads pass a barrier.cluster.wait without an arrival (R-CL2). What comes behind is undefined.
+    bool pass_unarrived() {
+        for (u32 thread : cluster_barrier_.unarrived()) {
+            if (logs_[thread].is_last()) continue;
+            misuse(thread, (u32)logs_[thread].event().site, NOT_ARRIVED);
+            undefined_ = true;
+        }
+        return undefined_;
     }
 
     // Lanes of a warp that wait at the same arrival arrive together, once no other lane of the warp can continue.
