@@ -2,9 +2,9 @@
 
 The checker has found that no thread of the launch is known to go on: each has exited, waits at a barrier that nobody completes, or has
 left a loop behind a read (consan/checker/spins.py). A loop never ends if only memory can end it (PatientLoops), and nobody is left who
-could write that: the launch runs alone, and the memory still has the value that was read.
+could write that: the launch runs alone or polls shared memory only, and the memory still has the value that was read.
 
-Not claimed: polls of launches beside which the host or another launch may write, and of loops with several reads.
+Not claimed: polls of global memory by launches beside which the host or another launch may write, and of loops with several reads.
 """
 
 from __future__ import annotations
@@ -34,7 +34,9 @@ _LOCKS = frozenset({"cas", "exch"})
 def hang(started: Started, checked: Checked, prepared: Prepared, entry: str, backend: Backend) -> Finding | None:
     """The deadlock; None if there is no proof."""
     held = _Held(prepared)
-    if not (checked.polls and started.alone and all(held.by(poll) and unchanged(poll, backend) for poll in checked.polls)):
+    polls = checked.polls
+    quiet = started.alone or all(poll.shared for poll in polls)  # only the launch itself can write its shared memory
+    if not (polls and quiet and all(held.by(poll) and unchanged(poll, backend) for poll in polls)):
         return None
     polled = {poll.stand for poll in checked.polls}
     others = [stand for stand in checked.stands if stand not in polled]

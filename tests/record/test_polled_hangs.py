@@ -130,6 +130,11 @@ def test_the_host_may_write_what_is_polled() -> None:
     assert (report.verdict, report.findings, launches) == ("incomplete", (), 1)
 
 
+def test_the_host_cannot_write_shared_memory() -> None:
+    report, launches = _launched("in_shared_memory", alone=False)
+    assert (report.verdict, [each.kind for each in report.findings], launches) == ("violations", ["deadlock"], 1)
+
+
 AROUND = """.version 8.0
 .target sm_80
 .address_size 64
