@@ -16,7 +16,8 @@ from typing import Any, Final
 
 from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.kinds import place
-from consan.reports.model import SEVERITIES, Finding
+from consan.reports.model import CULPRIT, SEVERITIES, Finding
+from consan.reports.names import base_name
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
     shares = finding.situation in _LEADING or finding.situation.endswith(_SUFFIXES)
-    return finding.kind in ("barrier-misuse", "missing-wait") or shares or finding.culprit is not None or finding.verified is not None
+    return finding.kind in ("barrier-misuse", *_RACES) or shares or finding.culprit is not None or finding.verified is not None
 
 
 def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
@@ -74,7 +75,7 @@ def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) ->
 def _last(direct: Mapping[int, tuple[int, ConsequenceRule]], index: int) -> int:
     """The end of a chain of roots. `RULES` have no cycle.
 
-    They lead from scopes to races, and from races and deadlocks to waits and barriers.
+    They lead from scopes to races, from races and deadlocks to waits and barriers, and from an mbarrier that goes on to races.
     """
     while index in direct:
         index = direct[index][0]
@@ -119,8 +120,9 @@ _ANY: Final = frozenset(("data-race", "missing-wait", "lifetime", "deadlock"))
 _BROKEN: Final[dict[str, frozenset[str]]] = {
     **dict.fromkeys(("not-initialised", "invalidated", "initialised-twice", "init-not-published", "bytes-used"), _ANY),
     **dict.fromkeys(("too-many-arrivals", "tx-range", "count-range", "no-complete", "bytes-not-announced"), _ANY),
-    "phase-lapped": frozenset(("data-race", "deadlock")),  # a missing wait can be its cause
+    "phase-lapped": frozenset(("deadlock",)),  # of a race it is the effect
 }
+_RACES: Final = ("data-race", "missing-wait")
 _DISAGREE: Final = ("counts-disagree", "divergent")
 
 
@@ -232,7 +234,7 @@ def _one_store(root: Finding, finding: Finding) -> bool:
 def _one_verified_repair(root: Finding, finding: Finding) -> bool:
     """Two findings that one change, at one place, was seen to remove: that of several places may be the repairs of several faults."""
     one, other = root.verified, finding.verified
-    if one is None or other is None or one.steps != other.steps or _lapped_unwaited(finding, root):
+    if one is None or other is None or one.steps != other.steps or _lapped_behind(finding, root):
         return False
     return len({(step.action, step.where, step.file, step.line or -step.ptx_line) for step in one.steps}) == 1
 
@@ -278,17 +280,23 @@ def _one_variable(root: Finding, finding: Finding) -> bool:
     return all(each.situation.endswith("@one-store") for each in (root, finding)) and root.buffer == finding.buffer is not None
 
 
-def _lapped_copies(root: Finding, finding: Finding) -> bool:
-    """Two copies in flight to the same bytes, whose mbarrier goes on before anybody has waited for it."""
-    is_lapped = (root.kind, root.situation, finding.kind) == ("barrier-misuse", "phase-lapped", "missing-wait")
-    return is_lapped and _same_mbarrier(root, finding) and len({access.site for access in finding.pair}) == 1
+def _lapped_behind(root: Finding, finding: Finding) -> bool:
+    """An mbarrier that goes on unwaited for, and a race of what it or its ring announces: a producer that goes on too early does both."""
+    if finding.situation != "phase-lapped" or root.kind not in _RACES:
+        return False
+    ring = {access.name for access in finding.accesses if access.role == CULPRIT and access.name}
+    name = base_name(root.barrier.get("name", "")) if root.barrier else ""
+    return not name or name in {base_name((finding.barrier or {}).get("name", "")), *ring}
 
 
-def _lapped_unwaited(root: Finding, finding: Finding) -> bool:
-    """An mbarrier that goes on unwaited for, and a read of what it announces without that wait: the wait repairs both."""
-    is_unwaited = (root.kind, root.hazard) == ("missing-wait", "RAW") and root.situation in ("not-waited", "signalled")
-    is_lapped = (finding.kind, finding.situation) == ("barrier-misuse", "phase-lapped")
-    return is_unwaited and is_lapped and _same_mbarrier(root, finding)
+def _one_refill(root: Finding, finding: Finding) -> bool:
+    """A copy that comes too early: over what another copy brings, and over what is still read."""
+    over, read = (root, finding) if root.hazard == "WAW" else (finding, root)
+    are_two = over.hazard == "WAW" and read.hazard in ("RAW", "WAR") and over.pair and read.pair
+    if not are_two or over.kind != "missing-wait" or read.kind not in _RACES:
+        return False
+    refilled = read.pair[0].site if read.situation == "refilled" else read.pair[-1].site
+    return over.pair[-1].asynchronous is not None and over.pair[-1].site == refilled
 
 
 _SAME: Final = ("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
@@ -306,8 +314,8 @@ RULES: Final = (
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_variable, *_SAME, mutual=True),
     ConsequenceRule(_of_private_bytes, *_MAY_FOLLOW, certain=False),
-    ConsequenceRule(_lapped_unwaited, *_MAY_FOLLOW, certain=False),
-    ConsequenceRule(_lapped_copies, *_MAY_FOLLOW, certain=False),
+    ConsequenceRule(_one_refill, *_MAY_FOLLOW, mutual=True, certain=False),
+    ConsequenceRule(_lapped_behind, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_one_repair, *_SAME, mutual=True),
     ConsequenceRule(_one_update, *_SAME, mutual=True),
     ConsequenceRule(_one_verified_repair, *_SAME, mutual=True),

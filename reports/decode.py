@@ -40,7 +40,7 @@ from consan.reports.found import (
     reason_of,
 )
 from consan.reports.kinds import describe
-from consan.reports.misuse import explained_misuse
+from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
 from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, with_lost_updates
@@ -143,7 +143,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
     described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))
-    described = blame(described, situation, pair, module.relations, facts, module.framework)
+    described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
     described = with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found)
     return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described

@@ -57,15 +57,16 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """Sort by severity, races of one warp last, then by count. Ties are broken by kernel, kind and place.
 
-    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks. A
-    finding that certainly follows from another one comes right after it (`consequences`).
+    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks; an mbarrier that goes
+    on unwaited for comes behind the race that may cause it. A finding that certainly follows from another one comes right after it
+    (`consequences`).
     """
     return arranged(sorted(findings, key=_rank))
 
 
 def _rank(finding: Finding) -> tuple[Any, ...]:
-    follows = finding.kind != "barrier-misuse"
-    return bool(finding.suppressed), _speaks(finding)[0], follows, _speaks(finding)[1], -finding.count, *map(str, merge_key(finding))
+    follows = finding.kind != "barrier-misuse" or (2 if finding.situation == "phase-lapped" else 0)
+    return bool(finding.suppressed), _speaks(finding)[0], int(follows), _speaks(finding)[1], -finding.count, *map(str, merge_key(finding))
 
 
 def _merge(group: list[Finding]) -> Finding:

@@ -1,18 +1,19 @@
 """Adds facts from the kernel's text to the report on a misused barrier: numbers and places that the device does not record.
 
 - thread counts that disagree: the count of each thread, and where it is computed;
-- a phase that nobody waited for: the waits on that mbarrier.
+- a phase that nobody waited for, or a copy over one in flight: the waits on that mbarrier, and the other one, whose wait should have held
+  the next round back.
 
 Nothing is added where the text does not tell.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import replace
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
 from typing import Final
 
-from consan.instrument.relations import Relations
+from consan.instrument.relations import Relations, Signal
 from consan.instrument.sites import Place, Site
 from consan.reports.culprits.cases import access_of
 from consan.reports.kinds import place, place_of
@@ -64,18 +65,81 @@ def _computed(finding: Finding, at: Place) -> Finding:
 
 
 def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -> Finding:
-    """Add the places at which the kernel waits for the mbarrier."""
+    """Add the places at which the kernel waits for the mbarrier, and the mbarrier that should have held the next round back."""
     name = base_name((finding.barrier or {}).get("name", ""))
     if not name:
         return finding
-    found = relations.signals(finding.kernel)
-    waits = [each for each in found if each.verb == "wait" and each.barrier is None and variable_name(each.symbol) == name]
-    places = list(dict.fromkeys(place_of(each.place) for each in waits))
+    ring = _Ring.of(name, relations.signals(finding.kernel))
+    places = _places(ring.waits)
     if len(places) > MOST_LISTED:
         return finding
     where = f"{name} is waited for only at {' and '.join(places)}" if places else f"no instruction of this kernel waits for {name}"
-    shown = {place(access): access for access in map(access_of, waits)}
-    return replace(finding, message=f"{finding.message}; {where}", accesses=(*finding.accesses, *shown.values()))
+    shown = {place(access): access for access in map(access_of, ring.waits)}
+    shown |= {place(access): replace(access, name=ring.other) for access in map(access_of, ring.other_waits)}
+    accesses = (*finding.accesses, *list(shown.values())[:MOST_LISTED])
+    return replace(finding, message=f"{finding.message}; {where}", accesses=accesses, fix=ring.fix(place(finding.pair[-1])) or finding.fix)
+
+
+def explained_refill(finding: Finding, relations: Relations | None) -> Finding:
+    """Two copies in flight to the same bytes: the wait that lacks is that for the mbarrier on which the readers of the first arrive."""
+    name = base_name((finding.barrier or {}).get("name", ""))
+    loads = [access for access in finding.pair if access.role in ("bulk load", "asynchronous copy")]
+    if (finding.kind, finding.hazard) != ("missing-wait", "WAW") or len(loads) < 2 or not name or relations is None:
+        return finding
+    ring = _Ring.of(name, relations.signals(finding.kernel))
+    return replace(finding, fix=ring.fix(place(loads[-1])) or finding.fix) if ring.waits else finding
+
+
+_FIRST: Final = "(mbarrier.try_wait.parity with parity 1, which passes in the first round, then 0, and so on)"
+
+
+@dataclass(frozen=True)
+class _Ring:
+    """An mbarrier, and the one other of a kernel on which threads arrive: those of a producer and a consumer. Empty if it is not known."""
+
+    name: str
+    waits: tuple[Signal, ...]
+    other: str = ""
+    other_waits: tuple[Signal, ...] = ()
+    arrivals: tuple[Signal, ...] = ()  # on the other one
+
+    @classmethod
+    def of(cls, name: str, signals: Iterable[Signal]) -> _Ring:
+        """That of an mbarrier's variable."""
+        known = [each for each in signals if each.barrier is None and each.symbol]
+        waits = {variable: tuple(signals) for variable, signals in _by_variable(each for each in known if each.verb == "wait").items()}
+        arrivals = _by_variable(each for each in known if each.verb in ("arrive", "announce"))
+        others = arrivals.keys() - {name}
+        if len(others) != 1:
+            return cls(name, waits.get(name, ()))
+        (other,) = others
+        return cls(name, waits.get(name, ()), other, waits.get(other, ()), tuple(arrivals[other]))
+
+    def fix(self, refill: str) -> str:
+        """The wait that holds the next round back. `refill`: the place of its arrivals or its copy."""
+        arrivals = _places(self.arrivals)
+        if not self.other or len(arrivals) > MOST_LISTED:
+            return ""
+        at, waits = " and ".join(arrivals), " and ".join(_places(self.other_waits))
+        if not self.waits:
+            return f"wait for {self.name} before the next round begins, in the threads that arrive on {self.other} at {at} {_FIRST}"
+        if not waits:
+            return f"wait for {self.other}, on which threads arrive at {at}, before the next round at {refill} {_FIRST}"
+        return (
+            f"the wait for {self.other} at {waits} is to hold the next round at {refill} back: let it wait for the phase that the arrivals"
+            f" at {at} complete in this round (check its parity), and let these come once a round"
+        )
+
+
+def _by_variable(signals: Iterable[Signal]) -> dict[str, list[Signal]]:
+    found: dict[str, list[Signal]] = {}
+    for each in signals:
+        found.setdefault(variable_name(each.symbol), []).append(each)
+    return found
+
+
+def _places(signals: Iterable[Signal]) -> list[str]:
+    return list(dict.fromkeys(place_of(each.place) for each in signals))
 
 
 _RULES: Final[dict[str, Callable[[Finding, Site, Relations, Dim3], Finding]]] = {

@@ -51,8 +51,7 @@ def blame(
     around = relations.stretches(first, second or first, (one.thread, other.thread)) if rules else None
     if around is None:
         return finding
-    variables = {signal.place.ptx_line: signal.symbol for signal in relations.signals(finding.kernel) if signal.symbol}
-    case = Case(finding, name, around, facts, words_of(finding, facts, framework), variables)
+    case = Case(finding, name, around, facts, words_of(finding, facts, framework), relations.signals(finding.kernel))
     blamed = next((_blamed(case, rule, found, framework) for rule in rules if (found := rule.find(case)) is not None), finding)
     return replace(blamed, accesses=tuple(_with_barrier(access, finding.kernel, relations) for access in blamed.accesses))
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
@@ -22,7 +22,7 @@ class Case:
     around: Stretches
     facts: Mapping[str, Any]
     words: Mapping[str, str]  # words for the sentences, in the framework's spelling
-    variables: Mapping[int, str] = field(default_factory=dict)  # of mbarriers, by the PTX line of an instruction
+    signals: tuple[Signal, ...] = ()  # of the kernel
 
     @property
     def first(self) -> Access:
@@ -33,6 +33,15 @@ class Case:
     def second(self) -> Access:
         """(2); (1) if there is only one access."""
         return self.finding.pair[-1]
+
+    def variable(self, point: SyncPoint) -> str:
+        """The symbol of the mbarrier of an instruction; empty if it is not known."""
+        return next((each.symbol for each in self.signals if each.place.ptx_line == point.place.ptx_line), "")
+
+    def is_waited_for(self, symbol: str) -> bool:
+        """Whether an instruction of the kernel may wait for an mbarrier."""
+        waits = [each.symbol for each in self.signals if each.verb == "wait" and each.barrier is None]
+        return symbol in waits or "" in waits
 
     @property
     def operation(self) -> str:
@@ -121,6 +130,11 @@ def is_proxy_fence(point: SyncPoint) -> bool:
 def is_arrival(point: SyncPoint) -> bool:
     """Whether it is an arrival at an mbarrier."""
     return point.parts[0] == "mbarrier" and point.parts[1].startswith("arrive")
+
+
+def is_release(point: SyncPoint) -> bool:
+    """Whether it is an arrival at an mbarrier that publishes what came before it."""
+    return is_arrival(point) and "relaxed" not in point.parts
 
 
 def is_phase_wait(point: SyncPoint) -> bool:

@@ -6,7 +6,6 @@ A finder names an instruction only if the rule's sentence about it is true for e
 from __future__ import annotations
 
 import functools
-import itertools
 from collections.abc import Callable, Iterable
 
 from consan.instrument.relations import SyncPoint
@@ -22,6 +21,7 @@ from consan.reports.culprits.cases import (
     is_barrier,
     is_phase_wait,
     is_proxy_fence,
+    is_release,
     is_wait,
     last_of,
     last_wrong,
@@ -93,69 +93,6 @@ def in_branch(case: Case) -> Found:
     if case.around.repeats or any(point.always for point in barriers):
         return None
     return last_of(barriers, lambda point: is_wait(point) and point.count is None)
-
-
-def released_early(case: Case) -> Found:
-    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
-    around = case.around
-    for access, before, after in (
-        (case.first, around.before_first, around.after_first),
-        (case.second, around.before_second, around.after_second),
-    ):
-        for arrives, waits in ((_is_release, is_phase_wait), (_is_bar_arrival, is_wait)) if access.role == "read" else ():
-            arrival, wait = last_of(before, arrives), last_of(before, waits)
-            if arrival is None or wait is None or before.index(arrival) < before.index(wait):
-                continue
-            if not any(map(arrives, itertools.takewhile(functools.partial(_fails, waits), after))):
-                return arrival, {"reader_at": place(access), "reader_role": access.role}
-    return None
-
-
-def _fails(holds: Callable[[SyncPoint], bool], point: SyncPoint) -> bool:
-    return not holds(point)
-
-
-def _is_release(point: SyncPoint) -> bool:
-    return is_arrival(point) and "relaxed" not in point.parts
-
-
-def _is_bar_arrival(point: SyncPoint) -> bool:
-    return is_barrier(point) and not is_wait(point)
-
-
-def published_early(case: Case) -> Found:
-    """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
-    around, copies = case.around, case.operation == "cp.async"
-    arrives = _is_copies_arrival if copies else is_arrival
-    arrival, wait = last_of(around.before_first, arrives), last_of(around.before_first, is_phase_wait)
-    if arrival is None or not arrival.always or not (copies or case.first.role == "write"):
-        return None
-    if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
-        return None
-    if any(map(arrives, itertools.takewhile(functools.partial(_fails, is_phase_wait), around.after_first))):
-        return None
-    if not any(_is_of(case, point, arrival) for point in around.before_second if is_phase_wait(point)):
-        return None
-    what = "signals only the copies that" if copies else "publishes only what"
-    return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
-
-
-def _fence_of(case: Case) -> str:
-    """The proxy fence that belongs before the arrival, where an asynchronous copy reads what it publishes."""
-    if not case.second.asynchronous or case.first.asynchronous:
-        return ""
-    fence = first_of(case.around.after_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
-    return f" and after the {named(fence, case.words)} at {place_of(fence.place)}" if fence else ", with fence.proxy.async between the two"
-
-
-def _is_of(case: Case, wait: SyncPoint, arrival: SyncPoint) -> bool:
-    """Whether a wait may be at the mbarrier of an arrival."""
-    known = [name for point in (wait, arrival) if (name := case.variables.get(point.place.ptx_line))]
-    return len(set(known)) < 2
-
-
-def _is_copies_arrival(point: SyncPoint) -> bool:
-    return point.opcode.startswith("cp.async.mbarrier.arrive")
 
 
 def other_arrival(case: Case) -> Found:
@@ -359,7 +296,7 @@ def _ordering(case: Case) -> SyncPoint | None:
 
 
 def _orders(point: SyncPoint) -> bool:
-    return _is_release(point) or (is_wait(point) and point.count is None)
+    return is_release(point) or (is_wait(point) and point.count is None)
 
 
 def unfenced(case: Case) -> Found:

@@ -26,9 +26,7 @@ from consan.reports.culprits.finders import (
     other_arrival,
     other_phase,
     passed_by,
-    published_early,
     relaxed,
-    released_early,
     source_only,
     thread_fence,
     too_few,
@@ -37,6 +35,7 @@ from consan.reports.culprits.finders import (
     wait_of_another,
     warp_barrier,
 )
+from consan.reports.culprits.hand_overs import heard_by_nobody, published_early, released_early
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
 from consan.reports.situations import SIGNALLED_COPY
 
@@ -48,6 +47,11 @@ _GROUPS: Final = ("not-waited", "source-overwritten", "overlapping-copies", "glo
 _EARLY: Final = (
     "the {culprit} at {culprit_at} comes before the {first_role} at {first_at}, and {publishes}",
     "move the {culprit} at {culprit_at} after the {first_role} at {first_at}{and_fence}",
+)
+_UNHEARD: Final = (
+    "no instruction waits for {variable}, on which the {culprit} at {culprit_at} arrives",
+    "wait for {variable} before the {writer_role} at {writer_at} of the next round (mbarrier.try_wait.parity with parity 1, which passes in"
+    " the first round, then 0, and so on): the {culprit} at {culprit_at} arrives on it, and nobody waits",
 )
 _RACES: Final = (
     (
@@ -123,6 +127,7 @@ _RACES: Final = (
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
     ),
     ((*_CTA, "operation-unordered"), published_early, *_EARLY),
+    ((*_CTA, "operation-unordered", "cluster"), heard_by_nobody, *_UNHEARD),
     (
         ("no-barrier",),
         other_arrival,
@@ -211,6 +216,7 @@ _WAITS: Final = (
         "the {culprit} at {culprit_at} comes before the {reader_role} at {reader_at}, and lets the bytes be overwritten",
         "move the {culprit} at {culprit_at} after the {reader_role} at {reader_at}, the last one of these bytes",
     ),
+    (("refilled",), heard_by_nobody, *_UNHEARD),
 )
 _FENCES: Final = (
     (

@@ -72,9 +72,11 @@ SUMS = Buffer("sums", "shared", 0, 8)
 PRIVATE = Finding("data-race", "k", situation="no-warp-sync@one-store", fix="own", buffer=SUMS, accesses=(at("write", 5), at("write", 5)))
 PRIVATE_TOO = replace(PRIVATE, accesses=(at("write", 6), at("write", 6)))
 CLEARED = Finding("data-race", "k", situation="no-warp-sync", fix="a fence", count=9, accesses=(at("write", 4), at("write", 5)))
-LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, accesses=(COPY, COPY))
+LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, hazard="WAW", accesses=(COPY, COPY))
 UNHEARD = replace(UNAWAITED, situation="not-waited", hazard="RAW")
 LAP = replace(MISUSE, situation="phase-lapped", fix="a fence", count=9)
+LAP_OF_RING = replace(LAP, accesses=(*LAP.accesses, at(CULPRIT, 12, name="empty")))
+OVERWRITES = Finding("missing-wait", "k", situation="not-waited", hazard="WAR", barrier=FULL, count=10, accesses=(at("read", 7), COPY))
 LATE = Finding("global-race", "k", situation="released-before", accesses=(at("write", 4, **THERE), at("read", 6, **HERE)))
 LATE_TOO = Finding("global-race", "k", situation="no-release", fix="a fence", count=9, accesses=(LATE.accesses[0], at("write", 4, **HERE)))
 
@@ -97,8 +99,12 @@ MAY_FOLLOW = {
     "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
     "a write behind its release": (LATE, LATE_TOO),
     "another race of a private value": (PRIVATE, CLEARED),
-    "copies whose mbarrier is lapped": (replace(MISUSE, situation="phase-lapped"), LAPPED),
+    "copies whose mbarrier is lapped": (LAPPED, LAP),
     "a lap of an mbarrier that nobody waits for before a read": (UNHEARD, LAP),
+    "a lap where a copy is refilled": (replace(UNHEARD, situation="refilled"), LAP),
+    "a lap that a missing wait causes": (UNAWAITED, LAP),
+    "a lap of the other mbarrier of a ring": (replace(UNHEARD, barrier={"offset": 8, "name": "empty[1]"}), LAP_OF_RING),
+    "a copy over what is read, and over another one": (OVERWRITES, LAPPED),
 }
 ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
@@ -150,9 +156,8 @@ OTHERS = {
     "another kernel": (MISUSE, replace(RACE, kernel="other")),
     "no culprit": (MISUSE, replace(RACE, accesses=RACE.pair)),
     "a misuse that breaks no phase": (replace(MISUSE, situation="waiters-pending"), RACE),
-    "a misuse that a missing wait may cause": (replace(MISUSE, situation="phase-lapped"), UNAWAITED),
-    "a lap of another mbarrier": (LAP, replace(UNHEARD, barrier={**FULL, "offset": 64})),
-    "a lap where a copy is refilled": (LAP, replace(UNHEARD, situation="refilled")),
+    "a lap of another mbarrier": (LAP, replace(UNHEARD, barrier={"offset": 64, "name": "other"})),
+    "two copies over what is read": (OVERWRITES, replace(LAPPED, hazard="WAR", accesses=(at("read", 9), COPY))),
     "another phase": (UNAWAITED, replace(AT_EXIT, accesses=(replace(COPY, asynchronous=replace(LOADED, phase=1)),))),
     "another place": (DISAGREE, replace(STUCK, waiters=({"barrier": 2, "ptx_line": 70},))),
     "another repair": (EARLY, replace(FIRST, fix="wait for 0")),

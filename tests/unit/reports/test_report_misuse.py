@@ -13,7 +13,7 @@ from consan.reports.misuse import explained_misuse
 from consan.reports.model import Access, Finding
 
 HEAD = '.version 8.3\n.target sm_90a\n.address_size 64\n.file 1 "k.cu"\n.visible .entry k(.param .u32 p)\n{\n.reg .pred %p<9>;\n'
-HEAD += ".reg .b32 %r<9>;\n.shared .align 8 .b64 full;\n"
+HEAD += ".reg .b32 %r<9>;\n.shared .align 8 .b64 full;\n.shared .align 8 .b64 empty;\n.shared .align 8 .b64 third;\n"
 INDEX, FIRST_WARP = "mov.u32 %r1, %tid.x;", "setp.gt.s32 %p1, %r1, 31;"
 SELECT = "selp.b32 %r2, 96, 64, %p1;"
 BARRIER, ARRIVE = "bar.sync 1, %r2;", "mbarrier.arrive.shared.b64 _, [full];"
@@ -65,3 +65,20 @@ def test_the_waits_on_a_lapped_mbarrier() -> None:
     assert [access.line for access in finding.accesses] == [6, 4]
     assert told("phase-lapped", ARRIVE, ARRIVE, barrier=barrier).message == "wrong; no instruction of this kernel waits for full"
     assert told("phase-lapped", ARRIVE, ARRIVE, WAIT, barrier={"offset": 8}).message == "wrong"
+
+
+RING = "mbarrier.arrive.shared.b64 _, [empty];", "{ .reg .pred p; mbarrier.try_wait.parity.shared::cta.b64 p, [empty], 0; }"
+
+
+@pytest.mark.parametrize(
+    ("lines", "fix"),
+    [
+        ((ARRIVE, WAIT, *RING), "the wait for empty at k.cu:4 is to hold the next round at k.cu:6 back"),
+        ((ARRIVE, WAIT, RING[0]), "wait for empty, on which threads arrive at k.cu:4, before the next round at k.cu:6"),
+        ((ARRIVE, *RING), "wait for full before the next round begins, in the threads that arrive on empty at k.cu:4"),
+        ((ARRIVE, WAIT, RING[0], RING[0].replace("empty", "third")), "repair it"),
+    ],
+    ids=["a wait that passes", "no wait for the other one", "no wait for this one", "two others"],
+)
+def test_what_should_have_held_the_next_round_back(lines: tuple[str, ...], fix: str) -> None:
+    assert told("phase-lapped", ARRIVE, *lines, barrier={"offset": 0, "name": "full"}).fix.startswith(fix)

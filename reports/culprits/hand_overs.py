@@ -1,0 +1,95 @@
+"""Finds the arrival by which a stage is handed over too early, or to nobody. Part of `finders.py`."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable
+
+from consan.instrument.relations import SyncPoint
+from consan.reports.culprits.cases import (
+    Case,
+    Found,
+    first_of,
+    is_arrival,
+    is_barrier,
+    is_phase_wait,
+    is_proxy_fence,
+    is_release,
+    is_wait,
+    last_of,
+    named,
+)
+from consan.reports.kinds import place, place_of
+from consan.reports.names import variable_name
+
+
+def released_early(case: Case) -> Found:
+    """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
+    around = case.around
+    for access, before, after in (
+        (case.first, around.before_first, around.after_first),
+        (case.second, around.before_second, around.after_second),
+    ):
+        for arrives, waits in ((is_release, is_phase_wait), (_is_bar_arrival, is_wait)) if access.role == "read" else ():
+            arrival, wait = last_of(before, arrives), last_of(before, waits)
+            if arrival is None or wait is None or before.index(arrival) < before.index(wait):
+                continue
+            if not any(map(arrives, itertools.takewhile(functools.partial(_fails, waits), after))):
+                return arrival, {"reader_at": place(access), "reader_role": access.role}
+    return None
+
+
+def _fails(holds: Callable[[SyncPoint], bool], point: SyncPoint) -> bool:
+    return not holds(point)
+
+
+def _is_bar_arrival(point: SyncPoint) -> bool:
+    return is_barrier(point) and not is_wait(point)
+
+
+def heard_by_nobody(case: Case) -> Found:
+    """An arrival on an mbarrier that no instruction waits for, in a kernel with a reader that waits for another one: the writer goes on."""
+    arrivals = [each for each in case.signals if each.verb == "arrive" and each.barrier is None]
+    unheard = {each.symbol: each for each in arrivals if not (each.symbol and case.is_waited_for(each.symbol))}
+    sides = ((case.first, case.around.before_first), (case.second, case.around.before_second))
+    for (access, before), (other, _) in zip(sides, sides[::-1], strict=True):
+        if access.role == "read" and len(unheard) == 1 and "" not in unheard and any(map(is_phase_wait, before)):
+            ((symbol, arrival),) = unheard.items()
+            words = {"writer_at": place(other), "writer_role": other.role, "variable": variable_name(symbol)}
+            return SyncPoint(arrival.opcode, "mbarrier", arrival.place), words
+    return None
+
+
+def published_early(case: Case) -> Found:
+    """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
+    around, copies = case.around, case.operation == "cp.async"
+    arrives = _is_copies_arrival if copies else is_arrival
+    arrival, wait = last_of(around.before_first, arrives), last_of(around.before_first, is_phase_wait)
+    if arrival is None or not arrival.always or not (copies or case.first.role == "write"):
+        return None
+    if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
+        return None
+    if any(map(arrives, itertools.takewhile(functools.partial(_fails, is_phase_wait), around.after_first))):
+        return None
+    if not any(_is_of(case, point, arrival) for point in around.before_second if is_phase_wait(point)):
+        return None
+    what = "signals only the copies that" if copies else "publishes only what"
+    return arrival, {"publishes": f"{what} came before it", "and_fence": _fence_of(case)}
+
+
+def _fence_of(case: Case) -> str:
+    """The proxy fence that belongs before the arrival, where an asynchronous copy reads what it publishes."""
+    if not case.second.asynchronous or case.first.asynchronous:
+        return ""
+    fence = first_of(case.around.after_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
+    return f" and after the {named(fence, case.words)} at {place_of(fence.place)}" if fence else ", with fence.proxy.async between the two"
+
+
+def _is_of(case: Case, wait: SyncPoint, arrival: SyncPoint) -> bool:
+    """Whether a wait may be at the mbarrier of an arrival."""
+    return len({case.variable(wait), case.variable(arrival)} - {""}) < 2
+
+
+def _is_copies_arrival(point: SyncPoint) -> bool:
+    return point.opcode.startswith("cp.async.mbarrier.arrive")
