@@ -40,6 +40,8 @@ from consan.instrument.record.templates import LANES
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
+LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
+_INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
 OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
 _WHY = {
@@ -189,6 +191,12 @@ def check(
     )  # fmt: skip
 
 
+def unchecked(launched: LaunchedKernel) -> Checked:
+    """A launch whose check the user has interrupted before a log was read."""
+    ctas = math.prod(launched.grid)
+    return Checked(Collected(launched), Tally(1, ctas), {_INTERRUPTED: ctas})
+
+
 @dataclass
 class _Checker:
     launch: RecordedLaunch
@@ -257,7 +265,7 @@ class _Checker:
 
     def _give_up(self, units: int) -> None:
         longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
-        why = f"were not checked: {'it was interrupted' if self.patience.interrupted else longer}"
+        why = _INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
         self.gaps[why] = self.gaps.get(why, 0) + units * self.collected.unit_ctas
 
     def _name(self, group: Group) -> tuple[object, ...]:
@@ -285,7 +293,8 @@ class _Checker:
 
     def check_unended(self, units: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
         """The units that did not end and were checked, as far as they came: those for which there is time."""
-        whole, self.patience = self.patience, Patience(LONGEST_UNENDED, halt=self.patience.halt)
+        longest = LONGEST_INTERRUPTED if self.patience.interrupted else LONGEST_UNENDED
+        whole, self.patience = self.patience, Patience(longest, halt=self.patience.halt)
         checked = units
         for at, unit in enumerate(units):
             if self.patience.over(at, at + 1):

@@ -179,10 +179,12 @@ class Judge:
         self.watch.recorded = taken
         try:
             yield
-        except (KeyboardInterrupt, NotSupported):
+        except (KeyboardInterrupt, NotSupported) as error:
             if taken is not None:  # what it did so far; the report tells how it ended
                 taken.ended_early, taken.restore = True, None
-                self.check(prepared, entry, taken)
+                taken.patience.interrupted = isinstance(error, KeyboardInterrupt)
+                with contextlib.suppress(KeyboardInterrupt):
+                    self.check(prepared, entry, taken)
             raise
         else:
             if taken is not None:
@@ -216,6 +218,8 @@ class Judge:
         with self._checking:
             began = time.monotonic()
             checked = started.check(limit=self.cta_limit)
+            if started.patience.interrupted:
+                return Examined(checked, {}, None)
             if started.earlier is not None:
                 started.earlier.store()
             if started.restore is None and started.recorded.leaves and self.recording.takes_long(time.monotonic() - began):
@@ -225,8 +229,15 @@ class Judge:
             deadlock = hang(started, checked, prepared, entry, self.device.backend) if started.stopped and not self.device.lost else None
             checked = replace(checked, deadlocked=checked.deadlocked or deadlock is not None)
             started.repeats = self._repeats(prepared, started, checked)
-            fixes = {} if started.repeats else self.recording.fixes_of(prepared, started, checked, self.sites_of(prepared))
-            return Examined(checked, fixes, deadlock)
+            return Examined(checked, {} if started.repeats else self._fixes(prepared, started, checked), deadlock)
+
+    def _fixes(self, prepared: Prepared, started: Started, checked: Checked) -> Mapping[int, VerifiedFix]:
+        """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
+        try:
+            return self.recording.fixes_of(prepared, started, checked, self.sites_of(prepared))
+        except KeyboardInterrupt:
+            started.patience.interrupted = True
+            return {}
 
     def concluded(self, prepared: Prepared, entry: str, started: Started, examined: Examined) -> None:
         """Keep what was found in a launch."""

@@ -15,7 +15,7 @@ from consan.checker.earlier import Earlier
 from consan.checker.launch import Launch
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.recorder import OUT_OF_ROOM, Checked, Histories, check
+from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check, unchecked
 from consan.checker.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
@@ -71,7 +71,16 @@ class Started:
         """Replay the launch. `limit`: only the first CTAs (0: all)."""
         self.limit = limit
         left = max(_LEAST, self.began + self.timeout - time.monotonic())
-        self.patience = Patience(min(self.patience.seconds, left), self.patience.hurried)
+        before = self.patience
+        left = min(left, LONGEST_INTERRUPTED) if before.interrupted else left
+        self.patience = Patience(min(before.seconds, left), before.hurried, interrupted=before.interrupted)
+        try:
+            return self._checked(limit)
+        except KeyboardInterrupt:  # its log was not yet read
+            self.patience.interrupted = True
+            return unchecked(self.launched)
+
+    def _checked(self, limit: int) -> Checked:
         return check(
             self.launch,
             self.recorded,

@@ -23,6 +23,8 @@ from consan.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
 
+PROMPT = 10  # seconds; it takes one, but this machine may be busy
+
 KERNEL = '''
 import sys, pathlib, threading, numpy as np, consan
 sys.stdout.reconfigure(line_buffering=True)
@@ -51,7 +53,10 @@ def interrupted(process: subprocess.Popen[str], when: str, number: int = signal.
         time.sleep(0.05)
     time.sleep(0.3)
     (os.kill if alone else os.killpg)(process.pid, number)
-    return finish(process)
+    began = time.monotonic()
+    done = finish(process)
+    assert time.monotonic() - began < PROMPT
+    return done
 
 
 # Makes the file `running` a second after the launch, when the kernel has raced and spins.
@@ -139,6 +144,56 @@ def test_sigterm_reports_what_there_is(here: Path) -> None:
     assert (report.exit, report.verdict, done.status) == (130, "violations", 66)
     assert any("spin did not run to its end: interrupted; where its threads were: warps 0 and 1" in reason for reason in report.incomplete)
     assert f"child: {-signal.SIGTERM}" in done.out
+
+
+# A race, then rounds whose replay takes a minute. The file `running` is made some time after `OWNER.NAME` began.
+LONG = '''
+import importlib, pathlib, threading
+import cupy as cp
+CODE = """extern "C" __global__ void racy(int* out, int rounds) {
+    __shared__ int tile[1024];
+    int t = threadIdx.x, sum = 0;
+    tile[t] = t;
+    out[t] = tile[t ^ 32];
+    __syncthreads();
+    for (int i = 0; i < rounds; ++i) sum += tile[(t + i * i) & 1023];
+    out[t] += sum;
+}"""
+owner = importlib.import_module("OWNER")
+for word in "NAME".split(".")[:-1]: owner = getattr(owner, word)
+name = "NAME".split(".")[-1]
+call = getattr(owner, name)
+def marked(*words, **options):
+    threading.Timer(AFTER, pathlib.Path("running").touch).start()
+    done = call(*words, **options)
+    return done
+setattr(owner, name, marked)
+out = cp.zeros(1024, dtype=cp.int32)
+cp.RawModule(code=CODE).get_function("racy")((1,), (1024,), (out, cp.int32(ROUNDS)))
+'''
+MOMENTS = {
+    "its log is read": ("consan.checker.launch", "Launch.grouped", 0, 60_000, ["1 CTA were not checked: it was interrupted"]),
+    "its replay": ("consan.checker.recorder", "replay", 3, 60_000, ["1 CTA were replayed in part: the time was over"]),
+    "its fixes are sought": ("consan.session.recording", "Recording.fixes_of", 0, 10, []),
+}
+
+
+@pytest.mark.parametrize("moment", MOMENTS)
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_signal_once_the_launch_is_over(here: Path, moment: str, number: int) -> None:
+    """The report comes within a second of an idle machine, with what was found."""
+    owner, name, after, rounds, reasons = MOMENTS[moment]
+    script = LONG.replace("OWNER", owner).replace("NAME", name).replace("AFTER", str(after)).replace("ROUNDS", str(rounds))
+    if "fixes" in moment:
+        script = script.replace("    done = call", "    import time; time.sleep(60)\n    done = call")
+    Path("script.py").write_text(script)
+    done = interrupted(start("run", "--device", "cpu", "-o", "r.json", "script.py"), "running", number)
+    assert not done.crashed, done
+    report = loads(Path("r.json").read_text())
+    assert (report.exit, list(report.incomplete)) == (130, [f"racy: {each}" for each in reasons])
+    read = "log" not in moment
+    assert ([each.kind for each in report.findings], done.status) == ((["data-race"], 66) if read else ([], 130))
+    assert report.kernels[0].launches == 1
 
 
 def test_a_second_sigterm_ends_the_program_but_not_the_report(here: Path) -> None:

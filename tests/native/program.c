@@ -294,6 +294,7 @@ int main(int count, char **given) {
         if (!strcmp(given[i], "reset")) check(((Result(*)())find("cuDevicePrimaryCtxReset"))(0), "reset");
         if (!strcmp(given[i], "crash")) raise(SIGSEGV);
         if (!strcmp(given[i], "kill")) raise(SIGKILL);
+        if (!strcmp(given[i], "abort")) abort();
         if (!strcmp(given[i], "_exit")) _exit(21);
         if (!strcmp(given[i], "close")) close_files();
         if (!strcmp(given[i], "mine")) check_files();

@@ -146,7 +146,9 @@ def test_threads_and_forks(case: Case) -> None:
     assert "2 processes included" in report.notes
 
 
-@pytest.mark.parametrize(("step", "status"), [("crash", 128 + signal.SIGSEGV), ("kill", 128 + signal.SIGKILL)])
+@pytest.mark.parametrize(
+    ("step", "status"), [("crash", 128 + signal.SIGSEGV), ("abort", 128 + signal.SIGABRT), ("kill", 128 + signal.SIGKILL)]
+)
 def test_what_a_program_has_found_before_it_is_killed_is_kept(step: str, status: int, case: Case) -> None:
     ended, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"), "cuLaunchKernel", step)
     assert (ended, report.verdict) == (status, VIOLATIONS)
