@@ -1,4 +1,4 @@
-"""Verified fixes as a change of the CUDA source: whole lines that are new, moved or left out, and another number in a line.
+"""Verified fixes as a change of the CUDA source: whole lines that are new, moved or left out, and another number or word in a line.
 
 A step is written only where its line of the source holds that statement and no other. Whether the text that comes out is right, a check of
 it tells: an optimiser may have merged lines, or a macro may stand for several.
@@ -24,11 +24,33 @@ _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|c
 _ENDS: Final = re.compile(r"[;{}:]$|^#|^$")
 _NUMBER: Final = re.compile(r"(?<![\w.%])\d+(?![\w.])")
 # The number that a step wants, of that which is there.
-_WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, str], int]], ...]] = (
-    (re.compile(r"wait_group\S* (\d+)$"), lambda old, new: int(new)),
-    (re.compile(r"with a count of (\d+)$"), lambda old, new: int(new)),
-    (re.compile(r"with a count that differs by ([+-]\d+)$"), lambda old, more: old + int(more)),
-    (re.compile(r"with the other (parity)$"), lambda old, _: 1 - old),
+_WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]], ...]] = (
+    (re.compile(r"wait_group\S* (\d+)$"), lambda _, new: int(new[1])),
+    (re.compile(r"with a count of (\d+)$"), lambda _, new: int(new[1])),
+    (re.compile(r"with a count that differs by ([+-]\d+)$"), lambda old, more: old + int(more[1])),
+    (re.compile(r"with the other parity$"), lambda old, _: 1 - old),
+    (re.compile(r"with (\d+) bytes$"), lambda _, new: int(new[1])),
+    (re.compile(r"with (\d+) bytes (more|less)$"), lambda old, step: old + int(step[1]) * (1 if step[2] == "more" else -1)),
+    (re.compile(r"with (\d+) in place of (\d+)$"), lambda old, step: int(step[1]) if old == int(step[2]) else -1),
+)
+_ASM: Final = r"(?<=[\w.])"  # behind another part of an opcode
+# A pattern of the step, what the line has for it, and what comes in its place (`\1` of the step, `\\1` of the line).
+_WORDS: Final = (
+    (r"^(?:membar|fence\.\w+)\.cta\b.*\(\.gpu\)$", r"__threadfence_block\(\)", "__threadfence()"),
+    (r"\(\.gpu\)$", r"\bthread_scope_block\b", "thread_scope_device"),
+    (r"\(\.gpu\)$", r"\b(atomic[A-Z]\w*)_block\b", r"\\1"),
+    (r"\(\.(gpu|cluster)\)$", _ASM + r"\.cta\b", r".\1"),
+    (r"^[a-z]+\.(acquire|release)\.", r"\bmemory_order_relaxed\b", r"memory_order_\1"),
+    (r"^[a-z]+\.(acquire|release)\.", _ASM + r"\.relaxed\b", r".\1"),
+    (r"^mbarrier\.arrive(?!.*\.relaxed)", _ASM + r"\.relaxed\b", ".release"),
+    (r"^mbarrier\.\w+_wait(?!.*\.relaxed)", _ASM + r"\.relaxed\b", ".acquire"),
+    (r"^barrier\.cluster\.arrive(?!.*\.relaxed)", _ASM + r"\.relaxed\b", ""),
+    (r"^mbarrier\.arrive(?!.*\.noComplete)", _ASM + r"\.noComplete\b", ""),
+    (r"^cp\.async\.mbarrier\.arrive\.noinc", r"(cp\.async\.mbarrier\.arrive)(?!\.noinc)", r"\\1.noinc"),
+    (r"^cp\.async\.mbarrier\.arrive(?!\.noinc)", r"(cp\.async\.mbarrier\.arrive)\.noinc", r"\\1"),
+    (r"^bar\.warp\.sync (0x[0-9a-f]+)$", r"__syncwarp\([^()]*\)", r"__syncwarp(\1)"),
+    (r"^(bar(?:rier)?\.\w+(?:\.\w+)? \d+, \d+)$", r"\bbar(?:rier)?\.\w+(?:\.\w+)? \d+, \d+", r"\1"),
+    (r"^red\.\S*add\.\S* in place of", r"(?<![^\s;{}()])([A-Za-z_][\w.]*(?:\[[^;=]*\])?)\s*\+=\s*([^;]+);", r"atomicAdd(&\\1, \\2);"),
 )
 
 
@@ -94,14 +116,26 @@ def _left_out(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
 
 
 def _altered(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
-    """Another number, in a line that has one."""
+    """Another number in a line that has one, or another word that says the scope, the order, the mask or the operation."""
     line = lines[step.own_line - 1] if step.own_line else ""
+    text = _with_number(line, step.instruction) or _with_word(line, step.instruction)
+    return ((step.own_line - 1, step.own_line, (text,)),) if text else ()
+
+
+def _with_number(line: str, instruction: str) -> str:
     there = _NUMBER.findall(_COMMENT.sub("", line))
-    wanted = [(found[1], new) for pattern, new in _WANTED if (found := pattern.search(step.instruction))]
-    if len(there) != 1 or not wanted:
-        return ()
-    number = wanted[0][1](int(there[0]), wanted[0][0])
-    return ((step.own_line - 1, step.own_line, (_NUMBER.sub(str(number), line, count=1),)),) if number >= 0 else ()
+    wanted = next((new(int(there[0]), found) for pattern, new in _WANTED if len(there) == 1 and (found := pattern.search(instruction))), -1)
+    return _NUMBER.sub(str(wanted), line, count=1) if wanted >= 0 else ""
+
+
+def _with_word(line: str, instruction: str) -> str:
+    """The line with the first word of the table that it has once, outside of comments; empty if it has none."""
+    code = _COMMENT.sub("", line)
+    for wanted, there, word in _WORDS:
+        found = re.search(wanted, instruction)
+        if found and len(re.findall(there, code)) == 1:
+            return re.sub(there, lambda old, found=found, word=word: old.expand(found.expand(word)), line, count=1)
+    return ""
 
 
 def _begins(lines: list[str], at: int) -> bool:

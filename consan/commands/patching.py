@@ -1,7 +1,7 @@
 """`consan check`: fixes that runs of the changed kernel confirm, and `--patch`.
 
-A patch is one of the CUDA source if lines and numbers of it can be all verified fixes and a check of the patched kernel finds nothing; else
-one of the PTX, and the PTX itself is written beside it.
+A patch is one of the CUDA source if lines, numbers and words of it can be all verified fixes and a check of the patched kernel finds
+nothing; else one of the PTX, and the PTX itself is written beside it.
 """
 
 from __future__ import annotations

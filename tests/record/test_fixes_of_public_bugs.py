@@ -126,3 +126,65 @@ def test_what_is_named(
     assert fix in text
     assert more in text
     assert never not in text
+
+
+FLAG = """extern "C" __global__ void k(float* d, float* o, int* f) {
+    int t = threadIdx.x;
+    if (blockIdx.x == 0) {
+        d[t] = t;
+        __syncthreads();
+        if (t == 0) {
+            __threadfence_block();
+            atomicExch(f, 1);
+        }
+    } else {
+        if (t == 0) while (atomicAdd(f, 0) == 0) {}
+        if (t == 0) __threadfence();
+        __syncthreads();
+        o[t] = d[t];
+    }
+}
+"""
+BINS = """extern "C" __global__ void k(const int* v, int* o) {
+    __shared__ int bins[8];
+    int t = threadIdx.x;
+    if (t < 8) bins[t] = 0;
+    __syncthreads();
+    bins[v[t] & 7] += 1;
+    __syncthreads();
+    if (t < 8) o[t] = bins[t];
+}
+"""
+MASK = """extern "C" __global__ void k(const int* x, int* o) {
+    __shared__ int s[32];
+    int t = threadIdx.x;
+    if (t < 16) {
+        s[t] = x[t];
+        __syncwarp(0xff);
+        o[t] = s[15 - t];
+    }
+}
+"""
+REWORDED = {
+    "a scope": (FLAG, "2", ("f32[64]=zeros", "f32[64]=zeros", "i32[1]=zeros"), "+            __threadfence();"),
+    "an operation": (BINS, "1", ("i32[64]=random", "i32[8]=zeros"), "+    atomicAdd(&bins[v[t] & 7], 1);"),
+    "a mask": (MASK, "1", ("i32[64]=random", "i32[64]=zeros"), "+        __syncwarp(0xffff);"),
+}
+
+
+@pytest.mark.parametrize(("source", "grid", "values", "line"), REWORDED.values(), ids=REWORDED)
+def test_a_patch_of_one_word_is_one_of_the_source(
+    source: str,
+    grid: str,
+    values: tuple[str, ...],
+    line: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("k.cu").write_text(source)
+    launch = ("--grid", grid, "--block", "64", *(word for value in values for word in ("--arg", value)))
+    assert main(["check", "k.cu", "--arch", "sm_80", "--device", "cpu", *launch, "--patch", "k.diff"]) == 66
+    assert "a patch of k.cu: the kernel was checked again: clean, 0 findings" in " ".join(capsys.readouterr().out.split())
+    assert [each for each in Path("k.diff").read_text().splitlines()[2:] if each.startswith("+")] == [line]

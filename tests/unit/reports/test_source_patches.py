@@ -58,6 +58,59 @@ NOT_WRITTEN = {
 }
 
 
+REWORDED = {
+    "a fence of wider scope": ("__threadfence_block();", "fence.sc.cta of a wider scope (.gpu)", "__threadfence();"),
+    "a wider scope of libcu++": (
+        "cuda::atomic_ref<int, cuda::thread_scope_block> a(x);", "atom.cta.add.u32 of a wider scope (.gpu)",
+        "<int, cuda::thread_scope_device>",
+    ),
+    "an atomic operation": ("atomicAdd_block(x, 1);", "atom.cta.add of a wider scope (.gpu)", "atomicAdd(x, 1);"),
+    "asm": (
+        'asm("mbarrier.try_wait.acquire.cta.shared::cta.b64 p, [x];");  // .cta', "mbarrier.try_wait of a wider scope (.cluster)",
+        'asm("mbarrier.try_wait.acquire.cluster.shared::cta.b64 p, [x];");  // .cta',
+    ),
+    "an order of libcu++": ("f.store(1, cuda::memory_order_relaxed);", "st.release.gpu.u32", "f.store(1, cuda::memory_order_release);"),
+    "an order of asm": ('asm("ld.relaxed.gpu.u32 %0, [%1];");', "ld.acquire.gpu.u32", '"ld.acquire.gpu.u32 %0'),
+    "an arrival that releases": (
+        'asm("mbarrier.arrive.relaxed.cta.b64 _, [x];");', "mbarrier.arrive.cta.b64", '"mbarrier.arrive.release.cta',
+    ),
+    "an mbarrier's wait": (
+        'asm("mbarrier.try_wait.relaxed.cta.b64 p, [x], 0;");', "mbarrier.try_wait.cta.b64", '"mbarrier.try_wait.acquire.cta',
+    ),
+    "a cluster's barrier": ('asm("barrier.cluster.arrive.relaxed;");', "barrier.cluster.arrive", '"barrier.cluster.arrive;"'),
+    "copies that are counted": (
+        'asm("cp.async.mbarrier.arrive.b64 [x];");', "cp.async.mbarrier.arrive.noinc.b64", '"cp.async.mbarrier.arrive.noinc.b64 [x]',
+    ),
+    "a mask": ("__syncwarp(0xff);", "bar.warp.sync 0xffff", "__syncwarp(0xffff);"),
+    "a named barrier": ('asm("bar.sync 1, 64;");', "bar.sync 1, 96", 'asm("bar.sync 1, 96;");'),
+    "bytes": ("expect(full, 1040);", "mbarrier.arrive.expect_tx.b64 with 16 bytes less", "expect(full, 1024);"),
+    "all bytes": ("expect(full, 1040);", "mbarrier.arrive.expect_tx.b64 with 1024 bytes", "expect(full, 1024);"),
+    "turns": ("for (; k < 5; k++) {", "setp.eq.s32 with 4 in place of 5", "for (; k < 4; k++) {"),
+    "an update": (
+        "if (t < n) bins[v[t]] += w * 2;", "red.shared.add.f32 in place of the load, the change and the store",
+        "if (t < n) atomicAdd(&bins[v[t]], w * 2);",
+    ),
+}  # fmt: skip
+NOT_REWORDED = {
+    "a scope in a comment": ("f(x);  // thread_scope_block", "atom.cta.add of a wider scope (.gpu)"),
+    "two scopes": ("g<thread_scope_block, thread_scope_block>();", "atom.cta.add of a wider scope (.gpu)"),
+    "a state space": ('asm("ld.shared::cta.u32 %0, [%1];");', "ld.shared of a wider scope (.cluster)"),
+    "two updates": ("a[t] += x; b[t] += y;", "red.shared.add.f32 in place of the load, the change and the store"),
+    "another update": ("a[t] -= x;", "red.shared.add.f32 in place of the load, the change and the store"),
+    "another bound": ("for (; k < 6; k++) {", "setp.eq.s32 with 4 in place of 5"),
+}
+
+
+@pytest.mark.parametrize(("line", "instruction", "new"), REWORDED.values(), ids=REWORDED)
+def test_a_word_of_a_line_is_another(line: str, instruction: str, new: str) -> None:
+    assert new in patched(f"{line}\n", [VerifiedFix((_step("alter", instruction, own=1),))], "k.cu")
+
+
+@pytest.mark.parametrize(("line", "instruction"), NOT_REWORDED.values(), ids=NOT_REWORDED)
+def test_no_word_is_another_where_the_line_does_not_tell_which(line: str, instruction: str) -> None:
+    assert patched(f"{line}\n", [VerifiedFix((_step("alter", instruction, own=1),))], "k.cu") == ""
+
+
 @pytest.mark.parametrize(("step", "line"), WRITTEN.values(), ids=WRITTEN)
 def test_a_step_is_written_as_lines(step: FixStep, line: str) -> None:
     assert line in _changed(step)
