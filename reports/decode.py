@@ -1,10 +1,10 @@
-"""Turns device records into findings: who, where, what is missing.
+"""Turns the records of findings into findings in words: who, where, what is missing.
 
-Inputs are the ring's records, the merge table (instrument/abi) and the site tables of the modules, never
-PTX. (1) of a finding is the access that came first, (2) the one that conflicts with it. For a missing wait (1) is the operation in
-flight; for a stage refilled too early (2) is the refill, whichever the device saw first.
+Inputs are the records and the site tables of the modules, never PTX. (1) of a finding is the access that came first, (2) the one that
+conflicts with it. For a missing wait (1) is the operation in flight; for a stage refilled too early (2) is the refill, whichever was
+seen first.
 
-An uninitialised read that a later, unordered write explains is one defect: the runtime reports the pair as a data
+An uninitialised read that a later, unordered write explains is one defect: the engine reports the pair as a data
 race and counts the explained bytes. If all uninitialised reads of a site are explained, only the race is kept.
 
 Not known: the CTA of the second access in later occurrences of a merged finding (the first one is kept).
@@ -17,32 +17,19 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.bits import STATE
-from consan.instrument.abi.events import TYPES, FindingFlags, Found, Hazard, Kind, Reason
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
+from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
 from consan.reports.branches import where_all_pass
 from consan.reports.buffers import named_by_line
 from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase
-from consan.reports.divergence import Split, divergence
+from consan.reports.divergence import divergence
 from consan.reports.facts import buffer_facts, facts_of, lacked_arrivals, loop_facts, outside_facts, situation_of
-from consan.reports.found import (
-    ModuleSites,
-    Records,
-    barrier_name,
-    barrier_state,
-    entry_of,
-    is_conflict,
-    is_copy,
-    is_global,
-    kernel_of,
-    merged,
-    operation_numbers,
-    reason_of,
-)
+from consan.reports.found import ModuleSites, barrier_name, barrier_state, entry_of, is_copy, is_global, kernel_of
 from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding
-from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of
+from consan.reports.numbering import block_of, in_cta, inside, rank_of
 from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, with_lost_updates
 from consan.reports.places import apart, shown_at
 from consan.reports.races import EXCHANGED
@@ -54,84 +41,76 @@ from consan.reports.unended import with_late_arrivals
 from consan.reports.waiters import Waiter, deadlock_of
 
 
-def decode(records: Records, table: Records | None, modules: Mapping[int, ModuleSites]) -> list[Finding]:
-    """Findings of all valid records; counts from the merge table if it could be read."""
-    valid = [Found.of(record) for record in records[records["event"]["valid"] & 1 == 1]]  # of a ring that is nearly empty
-    explained = _explained(valid, table)
-    unwaited = {kernel_of(f) for f in valid if f.kind is Kind.MISSING_WAIT and is_copy(f)}
+def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites]) -> list[Finding]:
+    """The findings of all records."""
+    explained = _explained(records)
+    unwaited = {kernel_of(each) for each in records if each.kind is Kind.MISSING_WAIT and is_copy(each)}
     findings: list[Finding] = []
     told: dict[tuple[Any, ...], Finding] = {}
-    for found in valid:
-        module = modules[int(found.event["module"])]
+    for found in records:
+        module = modules[found.module]
         if found.kind is Kind.WAITER:
             continue  # reported with the deadlock of its CTA
         if found.kind is Kind.DEADLOCK:
-            findings.append(_deadlock(found, valid, table, module))
+            findings.append(_deadlock(found, records, module))
             continue
-        is_explained = found.kind is Kind.UNINITIALIZED_READ and _count(found, table) <= explained.get(_place(found), 0)
+        is_explained = found.kind is Kind.UNINITIALIZED_READ and found.count <= explained.get(_place(found), 0)
         if found.kind is Kind.READ_EXPLAINED or is_explained:
             continue
-        if found.kind is Kind.LIFETIME and reason_of(found) is Reason.EXIT and is_copy(found) and kernel_of(found) in unwaited:
+        if found.kind is Kind.LIFETIME and found.reason is Reason.EXIT and is_copy(found) and kernel_of(found) in unwaited:
             continue  # the missing wait is the same, and the conflicts before the exit say more
         if not module.isa and _is_exchanged(found, module):
             continue
         key = _words_key(found, module)
         if key not in told:
-            told[key] = _finding(found, table, module)
+            told[key] = _finding(found, module)
             findings.append(told[key])
         else:
-            findings.append(_again(told[key], found, table, module))
+            findings.append(_again(told[key], found, module))
     return with_lost_updates(findings)
 
 
-def _words_key(found: Found, module: ModuleSites) -> tuple[Any, ...]:
+def _words_key(found: FindingRecord, module: ModuleSites) -> tuple[Any, ...]:
     """The common key of findings that will be merged: an unrolled loop has many pairs of instructions, and few pairs of source places."""
-    sites = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+    sites = module.site(found.site), module.site(found.other_site)
     places = (replace(site, number=0, ptx_line=0, ptx="") if site and site.file else site for site in sites)
-    hazard = int(found.own["hazard"]) if is_conflict(found) else 0
-    return found.kind, hazard, kernel_of(found), int(found.event["reason"]), int(found.event["flags"]), *places
+    return found.kind, found.hazard, kernel_of(found), found.reason, found.flags, *places
 
 
-def _again(told: Finding, found: Found, table: Records | None, module: ModuleSites) -> Finding:
+def _again(told: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
     """A finding in the words of an equal one. The words of the first one would remain when the two are merged."""
-    count, ctas, low, high = merged(found, table)
-    buffer = buffer_of(found, low, high, module) if told.buffer else None
-    return replace(told, count=count, ctas=ctas, buffer=buffer, verified=module.fixes.get(int(found.event["table"])))
+    buffer = buffer_of(found, found.low, found.high, module) if told.buffer else None
+    return replace(told, count=found.count, ctas=found.ctas, buffer=buffer, verified=module.fixes.get(found.index))
 
 
-def _place(found: Found) -> tuple[int, int]:
-    return int(found.event["module"]), int(found.event["site"])
+def _place(found: FindingRecord) -> tuple[int, int]:
+    return found.module, found.site
 
 
-def _count(found: Found, table: Records | None) -> int:
-    return int(table[int(found.event["table"])]["count"]) if table is not None else 1
-
-
-def _explained(valid: Iterable[Found], table: Records | None) -> dict[tuple[int, int], int]:
+def _explained(records: Iterable[FindingRecord]) -> dict[tuple[int, int], int]:
     totals: dict[tuple[int, int], int] = {}
-    for found in valid:
+    for found in records:
         if found.kind is Kind.READ_EXPLAINED:
-            totals[_place(found)] = totals.get(_place(found), 0) + _count(found, table)
+            totals[_place(found)] = totals.get(_place(found), 0) + found.count
     return totals
 
 
-def _finding(found: Found, table: Records | None, module: ModuleSites) -> Finding:
-    count, ctas, low, high = merged(found, table)
-    hazard = Hazard(int(found.own["hazard"])) if is_conflict(found) else Hazard.NONE
-    has_bytes = found.event["bytes"] and not is_global(found) and not in_tensor_memory(found) and TYPES[found.kind][0] != "barrier-misuse"
+def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
+    low, high, kind = found.low, found.high, KINDS[found.kind].name
+    has_bytes = found.bytes and not is_global(found) and not in_tensor_memory(found) and kind != "barrier-misuse"
     finding = Finding(
-        kind=TYPES[found.kind][0],
-        hazard=_hazard(found, hazard, module),
+        kind=kind,
+        hazard=_hazard(found, module),
         kernel=entry_of(found, module),
-        count=count,
-        ctas=ctas,
+        count=found.count,
+        ctas=found.ctas,
         buffer=buffer_of(found, low, high, module) if has_bytes else None,
-        accesses=apart(accesses_of(found, hazard, module)),
+        accesses=apart(accesses_of(found, module)),
         barrier=barrier_state(found, module),
-        verified=module.fixes.get(int(found.event["table"])),
+        verified=module.fixes.get(found.index),
     )
-    if found.kind is Kind.DIVERGENCE:
-        return divergence(finding, Split.of(found.own), module.site(int(found.event["site"])), module.framework)
+    if found.split is not None:
+        return divergence(finding, found.split, module.site(found.site), module.framework)
     pair = pair_of(found, finding.accesses, module)
     situation = EXCHANGED if _is_exchanged(found, module) else situation_of(found)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
@@ -142,7 +121,7 @@ def _finding(found: Found, table: Records | None, module: ModuleSites) -> Findin
     facts |= {"position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
     facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
     described = describe(finding, situation, shape, framework=module.framework, **facts)
-    described = explained_misuse(described, pair[0], module.relations, dim3(found.event["ntid"]))
+    described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
     described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
     described = with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found)
@@ -159,85 +138,81 @@ def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:
 _OF_VALUES = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
 
 
-def _is_unused(found: Found, module: ModuleSites) -> bool:
-    sites = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+def _is_unused(found: FindingRecord, module: ModuleSites) -> bool:
+    sites = module.site(found.site), module.site(found.other_site)
     return any(site is not None and site.unused for site in sites)
 
 
-def _is_exchanged(found: Found, module: ModuleSites) -> bool:
+def _is_exchanged(found: FindingRecord, module: ModuleSites) -> bool:
     """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read (R-W1)."""
     of_lanes = found.kind in (Kind.DATA_RACE, Kind.MISSING_ORDER) and situation_of(found) == Reason.NO_WARP_SYNC.situation
     if not of_lanes or module.relations is None:
         return False
-    one, other = (module.site(int(found.event[name])) for name in ("site", "other_site"))
-    within = bool(int(found.event["flags"]) & FindingFlags.SAME_WARP)
+    one, other = module.site(found.site), module.site(found.other_site)
+    within = FindingFlags.SAME_WARP in found.flags
     return within and one is not None and other is not None and module.relations.exchanged(one, other)
 
 
-def _hazard(found: Found, hazard: Hazard, module: ModuleSites) -> str | None:
-    """As observed. For a stage refilled too early the device says WAR also if the last fill was overwritten.
+def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
+    """As observed. For a stage refilled too early the record says WAR also if the last fill was overwritten.
 
     A race with the issue of an operation is shown with the operation last: of one that reads, the value may be missed.
     """
-    site, operation = module.site(int(found.event["site"])), operation_numbers(found)[0]
-    unordered = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and operation
-    if unordered and not operation & 1:
+    site, hazard = module.site(found.site), found.hazard
+    unordered = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and found.operation
+    if unordered and not found.operation & 1:
         return "RAW"
     overwritten = unordered and site is not None and site.access != "read"
     return "WAW" if overwritten else None if hazard is Hazard.NONE else hazard.name
 
 
-def _deadlock(found: Found, valid: Sequence[Found], table: Records | None, module: ModuleSites) -> Finding:
+def _deadlock(found: FindingRecord, records: Sequence[FindingRecord], module: ModuleSites) -> Finding:
     """The record of the first waiter, with those of the others: one for each place and barrier."""
-    waiters = [_waiter(each, module) for each in (found, *_other_waiters(found, valid))]
-    count, ctas, _, _ = merged(found, table)
+    waiters = [_waiter(each, each.waiting, module) for each in (found, *_other_waiters(found, records)) if each.waiting is not None]
     finding = deadlock_of(entry_of(found, module), waiters, module.relations)
-    return replace(finding, count=count, ctas=ctas)
+    return replace(finding, count=found.count, ctas=found.ctas)
 
 
-def _other_waiters(found: Found, valid: Sequence[Found]) -> list[Found]:
+def _other_waiters(found: FindingRecord, records: Sequence[FindingRecord]) -> list[FindingRecord]:
     """The other waiters of the CTA. Equal records of several CTAs are stored once, by the first. A CTA without its own record
     shares that one, and its other waiters belong here too."""
-    waiters = [each for each in valid if each.kind is Kind.WAITER and kernel_of(each) == kernel_of(found)]
-    leaders = {_cta(each) for each in valid if each.kind is Kind.DEADLOCK}
+    waiters = [each for each in records if each.kind is Kind.WAITER and kernel_of(each) == kernel_of(found)]
+    leaders = {_cta(each) for each in records if each.kind is Kind.DEADLOCK}
     return [each for each in waiters if _cta(each) == _cta(found) or _cta(each) not in leaders]
 
 
-def _cta(found: Found) -> tuple[int, int, Dim3]:
-    return *kernel_of(found), dim3(found.event["ctaid"])
+def _cta(found: FindingRecord) -> tuple[int, int, Dim3]:
+    return *kernel_of(found), found.geometry.ctaid
 
 
-def _waiter(found: Found, module: ModuleSites) -> Waiter:
+def _waiter(found: FindingRecord, waiting: Waiting, module: ModuleSites) -> Waiter:
     """The first warp that waits at a place for a barrier, with its lanes. `threads` counts the threads of all such warps."""
-    event, own = found.event, found.own
-    site, thread = module.site(int(event["site"])), int(event["thread"])
-    rank, number = rank_of(event, thread), int(own["number"])
+    site, rank = module.site(found.site), rank_of(found, found.thread)
     waiter = Waiter(
-        block=block_of(event, thread),
-        warp=in_cta(event, thread) // 32,
-        lanes=int(own["lanes"]),
+        block=block_of(found, found.thread),
+        warp=in_cta(found, found.thread) // 32,
+        lanes=waiting.lanes,
         why="barrier",
-        threads=int(own["threads"]),
+        threads=waiting.threads,
         cluster_rank=rank,
         place=shown_at(site) if site is not None else {},
     )
-    if own["barrier"]["place"]:
-        return replace(waiter, why="mbarrier", phase=_phase(found, module))
-    if rank is not None and number == CLUSTER_BARRIER:
+    if found.barrier is not None:
+        return replace(waiter, why="mbarrier", phase=_phase(found, found.barrier, module))
+    if rank is not None and found.number == CLUSTER_BARRIER:
         return replace(waiter, why="cluster-barrier")
-    return replace(waiter, barrier=number, arrived=int(own["arrived"]), expected=int(own["expected"]))
+    return replace(waiter, barrier=found.number, arrived=waiting.arrived, expected=waiting.expected)
 
 
-def _phase(found: Found, module: ModuleSites) -> Phase:
+def _phase(found: FindingRecord, barrier: MbarrierPhase, module: ModuleSites) -> Phase:
     """The mbarrier that a waiter waits at."""
-    barrier = found.own["barrier"]
-    state = STATE.unpack(int(barrier["state"]))
+    state = STATE.unpack(barrier.state)
     return Phase(
-        offset=inside(found.event, int(barrier["place"]) - 1),
-        phase=int(barrier["phase"]),
+        offset=inside(found, barrier.offset),
+        phase=barrier.phase,
         pending=state["pending"],
-        expected=int(barrier["expected"]),
+        expected=barrier.expected,
         tx=state["tx"],
-        cluster_rank=rank_of(found.event, int(found.event["thread"])),
+        cluster_rank=rank_of(found, found.thread),
         variable=barrier_name(found, barrier, module),
     )

@@ -8,10 +8,10 @@ with lane masks.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any, Final
 
-from consan.instrument.abi.events import Parted
+from consan.instrument.findings import Parted, Split
 from consan.instrument.sites import Site
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place
@@ -24,21 +24,6 @@ _ADVICE: Final = {
     "warp-barrier": "divergent-mask",
     "warp-collective": "divergent-mask",
 }
-
-
-@dataclass(frozen=True)
-class Split:
-    """Lane masks: the lanes that came, those that did not, and which of these have exited. `how` says where those are."""
-
-    came: int
-    others: int
-    exited: int
-    how: int
-
-    @classmethod
-    def of(cls, record: Any) -> Split:
-        """From a record DIVERGENCE."""
-        return cls(*(int(record[name]) for name in ("came", "others", "exited", "how")))
 
 
 def divergence(finding: Finding, split: Split, site: Site | None, framework: str = frameworks.CUDA) -> Finding:

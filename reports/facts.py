@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from consan.instrument.abi.bits import STATE
-from consan.instrument.abi.events import FindingFlags, Found, Kind, Reason
+from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Reason
 from consan.instrument.relations import Relations
 from consan.reports.bounds import extent_of, outside
 from consan.reports.deadlocks import mbarrier
@@ -14,12 +14,9 @@ from consan.reports.found import (
     ModuleSites,
     barrier_of,
     barrier_state,
-    completion_of,
-    fields_of,
     is_global,
     layout_of,
     range_of,
-    reason_of,
 )
 from consan.reports.global_races import NO_SIDE
 from consan.reports.kinds import place, place_of
@@ -29,59 +26,55 @@ from consan.reports.ordering import Pair
 from consan.reports.tensor_memory import cells_of, in_tensor_memory
 from consan.reports.verified import left_in_flight
 
-# Of a finding between CTAs: the sites of the flag's write, of its read, and of the fence or release before the write.
-_GRID_PLACES = {"flag_write_at": "group", "flag_read_at": "commits", "fence_at": "retired"}
 
-
-def situation_of(found: Found) -> str | None:
+def situation_of(found: FindingRecord) -> str | None:
     """The catalogue's situation, as far as the device tells."""
-    event, reason = found.event, reason_of(found)
-    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE) and int(event["flags"]) & FindingFlags.SAME_VALUE:
-        return "replicated" if int(event["site"]) == int(event["other_site"]) else "same-value"
+    reason, flags = found.reason, found.flags
+    if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE) and FindingFlags.SAME_VALUE in flags:
+        return "replicated" if found.site == found.other_site else "same-value"
     situation = None if reason is Reason.NONE else reason.situation
     if in_tensor_memory(found) and found.kind is not Kind.TENSOR_MISUSE:
         return "tensor" if situation is None else f"tensor-{situation}"
     if found.kind in (Kind.DATA_RACE, Kind.GLOBAL_RACE, Kind.SCOPE, Kind.MISSING_ORDER):
-        return NO_SIDE if int(event["flags"]) & FindingFlags.BOTH_SIDES else situation
-    space = "outer" if int(event["flags"]) & FindingFlags.GRID else "global" if int(event["flags"]) & FindingFlags.GLOBAL else ""
+        return NO_SIDE if FindingFlags.BOTH_SIDES in flags else situation
+    space = "outer" if FindingFlags.GRID in flags else "global" if FindingFlags.GLOBAL in flags else ""
     return f"{space}-{situation}" if space else situation
 
 
-def facts_of(found: Found, module: ModuleSites) -> dict[str, Any]:
+def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     """The facts beside the accesses that the catalogue's words need."""
-    done = completion_of(found)
-    leave = 0 if done is None else max(0, int(done["commits"]) - int(done["group"]) - 1)
-    leave = int(min(leave, left_in_flight(module.fixes.get(int(found.event["table"])))))
+    done = found.completion
+    leave = 0 if done is None else max(0, done.commits - done.group - 1)
+    leave = int(min(leave, left_in_flight(module.fixes.get(found.index))))
     facts: dict[str, Any] = {}
     if in_tensor_memory(found):
         facts["bytes"] = cells_of(found, module)
-    number = int(found.own["number"]) if "number" in fields_of(found) else 0 if done is None else int(done["group"])
+    number = found.number if done is None else done.group
     facts |= {"leave": leave, "number": number, "barrier": f"barrier {number}"}
     if state := barrier_state(found, module):
         facts["barrier"] = mbarrier(state["offset"], state.get("name", ""), state.get("cluster_rank"))
         facts |= {name: state.get(name) for name in ("phase", "parity", "expected", "tx")}
-    of_flags = reason_of(found) in (Reason.NO_RELEASE, Reason.NO_ACQUIRE) or found.kind is Kind.MISSING_ORDER
-    by_flag = int(found.event["flags"]) & FindingFlags.GRID or of_flags
-    if by_flag and found.kind is not Kind.MISSING_WAIT and done is not None:
-        for name, field in _GRID_PLACES.items():
-            site = module.site(int(done[field]))
-            facts[name] = place_of(site) if site is not None else None
-    return facts | {"shared_bytes": int(found.event["shared_bytes"]), "dynamic": layout_of(found, module).dynamic is not None}
+    of_flags = found.reason in (Reason.NO_RELEASE, Reason.NO_ACQUIRE) or found.kind is Kind.MISSING_ORDER
+    by_flag = FindingFlags.GRID in found.flags or of_flags
+    if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:
+        sites = {"flag_write_at": found.flag.write, "flag_read_at": found.flag.read, "fence_at": found.flag.fence}
+        facts |= {name: place_of(site) if (site := module.site(number)) is not None else None for name, number in sites.items()}
+    return facts | {"shared_bytes": found.geometry.shared_bytes, "dynamic": layout_of(found, module).dynamic is not None}
 
 
-def outside_facts(found: Found, low: int, high: int, module: ModuleSites) -> dict[str, str]:
+def outside_facts(found: FindingRecord, low: int, high: int, module: ModuleSites) -> dict[str, str]:
     """How far accesses outside the CTA's shared memory are from the end of their variable."""
-    site, touched = module.site(int(found.event["site"])), range_of(found)
+    site, touched = module.site(found.site), range_of(found)
     if found.kind is not Kind.OUT_OF_BOUNDS or is_global(found) or site is None or touched is None or module.relations is None:
         return {}
-    begin = inside(found.event, low)
-    symbol, shared = module.relations.variable(site), int(found.event["shared_bytes"])
+    begin = inside(found, low)
+    symbol, shared = module.relations.variable(site), found.geometry.shared_bytes
     return outside(extent_of(layout_of(found, module), symbol, shared, touched[1] - touched[0]), touched, (begin, begin + high - low))
 
 
-def buffer_facts(found: Found, accesses: Sequence[Access], low: int, high: int, module: ModuleSites) -> dict[str, str]:
+def buffer_facts(found: FindingRecord, accesses: Sequence[Access], low: int, high: int, module: ModuleSites) -> dict[str, str]:
     """The words for two iterations that use one part of an array whose parts may be meant as buffers used in turn."""
-    begin = inside(found.event, low)
+    begin = inside(found, low)
     part = layout_of(found, module).part(begin, begin + high - low)
     if part is None:
         return {}
@@ -102,8 +95,10 @@ def loop_facts(pair: Pair, relations: Relations | None) -> dict[str, str]:
     return {"loop_at": f" at {place_of(loop)}"} if loop is not None else {}
 
 
-def lacked_arrivals(found: Found) -> int:
+def lacked_arrivals(found: FindingRecord) -> int:
     """The pending arrivals of the phase that completes an operation; 0 if that phase was over."""
     barrier = barrier_of(found)
-    state = STATE.unpack(int(barrier["state"])) if barrier is not None else {"phase": 0, "pending": 0}
-    return int(state["pending"]) if barrier is not None and (state["phase"] ^ int(barrier["phase"])) & 1 == 0 else 0
+    if barrier is None:
+        return 0
+    state = STATE.unpack(barrier.state)
+    return state["pending"] if (state["phase"] ^ barrier.phase) & 1 == 0 else 0

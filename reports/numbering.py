@@ -1,46 +1,39 @@
-"""Threads and offsets of findings, by CTA. In clusters the device numbers them through all CTAs (runtime/base.cuh)."""
+"""Threads and offsets of findings, by CTA. In clusters they are numbered through all CTAs."""
 
 from __future__ import annotations
 
-from typing import Any
-
-from consan.instrument.abi.events import FindingFlags
+from consan.instrument.findings import FindingFlags, FindingRecord
 from consan.reports.model import Dim3
 
 
-def rank_of(event: Any, thread: int) -> int | None:
+def rank_of(found: FindingRecord, thread: int) -> int | None:
     """The rank of a thread's CTA in its cluster."""
-    return None if int(event["flags"]) & FindingFlags.GRID else _cta_of(event, thread)
+    return None if FindingFlags.GRID in found.flags else _cta_of(found, thread)
 
 
-def _cta_of(event: Any, thread: int) -> int | None:
+def _cta_of(found: FindingRecord, thread: int) -> int | None:
     """The number of a thread's CTA, in its cluster or in the grid."""
-    return thread // int(event["cta_threads"]) if event["cta_threads"] else None
+    return thread // found.geometry.cta_threads if found.geometry.cta_threads else None
 
 
-def in_cta(event: Any, thread: int) -> int:
+def in_cta(found: FindingRecord, thread: int) -> int:
     """The number of a thread in its CTA."""
-    return thread % int(event["cta_threads"]) if event["cta_threads"] else thread
+    return thread % found.geometry.cta_threads if found.geometry.cta_threads else thread
 
 
-def inside(event: Any, offset: int) -> int:
-    """The offset in the CTA's shared memory. The device counts modulo 2**32, and a kernel may go below the first byte."""
-    return offset % int(event["cta_bytes"]) if event["cta_bytes"] else (offset + (1 << 31)) % (1 << 32) - (1 << 31)
+def inside(found: FindingRecord, offset: int) -> int:
+    """The offset in the CTA's shared memory. Records count modulo 2**32, and a kernel may go below the first byte."""
+    nbytes = found.geometry.cta_bytes
+    return offset % nbytes if nbytes else (offset + (1 << 31)) % (1 << 32) - (1 << 31)
 
 
-def block_of(event: Any, thread: int) -> Dim3:
-    """%ctaid of a thread's CTA. The record holds that of the CTA which wrote it."""
-    own, rank, shape = dim3(event["ctaid"]), _cta_of(event, thread), dim3(event["cluster"])
+def block_of(found: FindingRecord, thread: int) -> Dim3:
+    """%ctaid of a thread's CTA. The record holds that of the CTA for which it was made."""
+    where, rank = found.geometry, _cta_of(found, thread)
     if rank is None:
-        return own
-    here, there = unflatten(int(event["rank"]), shape), unflatten(rank, shape)
-    x, y, z = (o - h + t for o, h, t in zip(own, here, there, strict=True))
-    return (x, y, z)
-
-
-def dim3(values: Any) -> Dim3:
-    """Three numbers of a record."""
-    x, y, z = (int(v) for v in values)
+        return where.ctaid
+    here, there = unflatten(where.rank, where.cluster), unflatten(rank, where.cluster)
+    x, y, z = (o - h + t for o, h, t in zip(where.ctaid, here, there, strict=True))
     return (x, y, z)
 
 

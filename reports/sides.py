@@ -1,4 +1,4 @@
-"""The accesses of a device record: who did what where, and the bytes in conflict."""
+"""The accesses of a finding: who did what where, and the bytes in conflict."""
 
 from __future__ import annotations
 
@@ -6,22 +6,20 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
-from consan.instrument.abi.events import FindingFlags, Found, Hazard, Kind, Operation
+from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, Operation
 from consan.instrument.sites import Site
 from consan.reports.divergence import TOGETHER
 from consan.reports.found import (
     ModuleSites,
     barrier_state,
-    completion_of,
     entry_of,
-    fields_of,
+    is_copy,
     is_global,
     layout_of,
-    operation_numbers,
     range_of,
 )
 from consan.reports.model import Access, AsyncInfo, Buffer
-from consan.reports.numbering import block_of, dim3, in_cta, inside, rank_of, unflatten
+from consan.reports.numbering import block_of, in_cta, inside, rank_of, unflatten
 from consan.reports.ordering import Pair
 from consan.reports.places import located
 from consan.reports.tensor_memory import SPACE as TENSOR_SPACE
@@ -71,27 +69,26 @@ _WARP_FAMILIES: Final = ("mma", "wmma", "ldmatrix", "stmatrix", "wgmma", "specia
 _MISUSES: Final = (Kind.BARRIER_MISUSE, Kind.DIVERGENCE, Kind.TENSOR_MISUSE, Kind.LAUNCH_MISUSE)  # with one side, or two
 
 
-def accesses_of(found: Found, hazard: Hazard, module: ModuleSites) -> tuple[Access, ...]:
+def accesses_of(found: FindingRecord, module: ModuleSites) -> tuple[Access, ...]:
     """(1) and (2), or the one access."""
-    event = found.event
     action, own_action = _actions(found, module)
-    own = _access(found, "site", int(event["thread"]), module, own_action)
-    if "other_thread" not in fields_of(found) or (found.kind in _MISUSES and not event["other_site"]):
+    own = _access(found, found.site, found.thread, module, own_action)
+    if not KINDS[found.kind].two_sides or (found.kind in _MISUSES and not found.other_site):
         return (own,)
-    other = _access(found, "other_site", int(found.own["other_thread"]), module, action)
-    if int(event["flags"]) & FindingFlags.OTHER_ATOMIC and not other.role:
+    other = _access(found, found.other_site, found.other_thread, module, action)
+    if FindingFlags.OTHER_ATOMIC in found.flags and not other.role:
         other = replace(other, role=_ROLES["rmw"])
     if not other.role:
-        other = replace(other, role="read" if hazard is Hazard.WAR else "write")
+        other = replace(other, role="read" if found.hazard is Hazard.WAR else "write")
     if found.kind is Kind.BARRIER_MISUSE and (own.site, own.thread, own.block) == (other.site, other.thread, other.block):
         return (own,)  # in two iterations of a loop
-    turned = found.kind is Kind.DIVERGENCE or (not in_tensor_memory(found) and _turned(found.kind, hazard, action, own_action))
+    turned = found.kind is Kind.DIVERGENCE or (not in_tensor_memory(found) and _turned(found.kind, found.hazard, action, own_action))
     return (own, other) if turned else (other, own)
 
 
-def pair_of(found: Found, accesses: Sequence[Access], module: ModuleSites) -> Pair:
+def pair_of(found: FindingRecord, accesses: Sequence[Access], module: ModuleSites) -> Pair:
     """The sites of (1) and (2)."""
-    own, other = (module.site(int(found.event[name])) for name in ("site", "other_site"))
+    own, other = module.site(found.site), module.site(found.other_site)
     if len(accesses) < 2:
         return own, None
     first_is_own = own is not None and (own.ptx_line, own.opcode) == (accesses[0].ptx_line, accesses[0].op)
@@ -105,30 +102,29 @@ def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: As
     return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
 
 
-def _actions(found: Found, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:
+def _actions(found: FindingRecord, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:
     """The operations behind the other access and behind the own one. Barrier, phase and group belong to the other's, if any."""
-    numbers = operation_numbers(found)
-    if found.kind is Kind.MISSING_WAIT and not any(numbers):
-        return AsyncInfo("cp.async", group=int(found.own["completion"]["group"])), None
+    if found.kind is Kind.MISSING_WAIT and is_copy(found):
+        return AsyncInfo("cp.async", group=found.completion.group if found.completion else None), None
+    numbers = found.operation, found.own_operation
     other, own = (AsyncInfo(_OPERATIONS[Operation(number)]) if number else None for number in numbers)
     return (_signalled(other, found, module), own) if other else (None, own and _signalled(own, found, module))
 
 
-def _signalled(action: AsyncInfo, found: Found, module: ModuleSites) -> AsyncInfo:
+def _signalled(action: AsyncInfo, found: FindingRecord, module: ModuleSites) -> AsyncInfo:
     """Add the phase or group that signals completion, if the device recorded it."""
-    done = completion_of(found)
+    done = found.completion
     if done is None:
         return action
-    if barrier := barrier_state(found, module):
-        phase, name = int(done["barrier"]["phase"]), barrier.get("name", "")
-        return replace(action, barrier=barrier["offset"], phase=phase, barrier_name=name)
-    grouped = action.kind in ("bulk store", "wgmma") and (found.kind is Kind.LIFETIME or operation_numbers(found)[0])
-    return replace(action, group=int(done["group"])) if grouped else action
+    if done.barrier is not None and (barrier := barrier_state(found, module)):
+        return replace(action, barrier=barrier["offset"], phase=done.barrier.phase, barrier_name=barrier.get("name", ""))
+    grouped = action.kind in ("bulk store", "wgmma") and (found.kind is Kind.LIFETIME or found.operation)
+    return replace(action, group=done.group) if grouped else action
 
 
-def _access(found: Found, site_field: str, thread: int, module: ModuleSites, action: AsyncInfo | None) -> Access:
-    event, site = found.event, module.site(int(found.event[site_field]))
-    number, touched = in_cta(event, thread), range_of(found)
+def _access(found: FindingRecord, number_of_site: int, thread: int, module: ModuleSites, action: AsyncInfo | None) -> Access:
+    site = module.site(number_of_site)
+    number, touched = in_cta(found, thread), range_of(found)
     if action is None and site is not None:
         action = action_of(site)
     tensor = in_tensor_memory(found)
@@ -136,9 +132,9 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
         role="",
         op="",
         name=cells_of(found, module) if tensor else _name(found, module, touched) if touched else "",
-        block=block_of(event, thread),
-        cluster_rank=rank_of(event, thread),
-        thread=unflatten(number, dim3(event["ntid"])),
+        block=block_of(found, thread),
+        cluster_rank=rank_of(found, thread),
+        thread=unflatten(number, found.geometry.ntid),
         warp=number // 32,
         lane=number % 32,
         bytes=touched,
@@ -149,7 +145,7 @@ def _access(found: Found, site_field: str, thread: int, module: ModuleSites, act
     return place if site is None else replace(place, role=role_of_site(site, action), op=site.opcode, **located(site))
 
 
-def _name(found: Found, module: ModuleSites, touched: tuple[int, int]) -> str:
+def _name(found: FindingRecord, module: ModuleSites, touched: tuple[int, int]) -> str:
     if is_global(found):
         return module.address_name(entry_of(found, module), *touched)
     return "" if found.kind is Kind.OUT_OF_BOUNDS else layout_of(found, module).name(*touched)
@@ -177,16 +173,16 @@ def role_of_site(site: Site, action: AsyncInfo | None) -> str:
     return named or _ROLES[site.access]
 
 
-def buffer_of(found: Found, low: int, high: int, module: ModuleSites) -> Buffer:
+def buffer_of(found: FindingRecord, low: int, high: int, module: ModuleSites) -> Buffer:
     """The bytes in conflict. In a cluster those of one CTA: the first, if several are equal."""
-    event, layout = found.event, layout_of(found, module)
-    if not event["cta_bytes"]:
-        begin = inside(event, low)
+    layout, cta_bytes = layout_of(found, module), found.geometry.cta_bytes
+    if not cta_bytes:
+        begin = inside(found, low)
         return Buffer(layout.region(begin, begin + high - low) or "shared memory", "shared", begin, high - low)
-    owner, last = low // int(event["cta_bytes"]), (high - 1) // int(event["cta_bytes"])
+    owner, last = low // cta_bytes, (high - 1) // cta_bytes
     if owner != last:
-        low, high = int(event["offset"]), int(event["offset"]) + int(event["bytes"])
-        owner = low // int(event["cta_bytes"])
-    begin = inside(event, low)
+        low, high = found.offset, found.offset + found.bytes
+        owner = low // cta_bytes
+    begin = inside(found, low)
     name = layout.region(begin, begin + high - low) or "shared memory"
     return Buffer(f"{name} of the CTA of rank {owner}", "shared", begin, high - low)

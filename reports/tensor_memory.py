@@ -7,24 +7,23 @@ from __future__ import annotations
 
 from typing import Final
 
-from consan.instrument.abi.events import FindingFlags, Found
-from consan.reports.found import ModuleSites, fields_of, merged
+from consan.instrument.findings import FindingFlags, FindingRecord
+from consan.reports.found import ModuleSites
 from consan.reports.kinds import place_of
 
 SPACE: Final = "tensor"  # of an Access
 
 
-def in_tensor_memory(found: Found) -> bool:
+def in_tensor_memory(found: FindingRecord) -> bool:
     """Whether a finding is about cells of tensor memory."""
-    return bool(int(found.event["flags"]) & FindingFlags.TENSOR)
+    return FindingFlags.TENSOR in found.flags
 
 
-def cells_of(found: Found, module: ModuleSites) -> str:
+def cells_of(found: FindingRecord, module: ModuleSites) -> str:
     """The cells of a finding, and the place of their allocation."""
-    _, _, begin, end = merged(found, None)
-    address = int(found.own["address"]) if "address" in fields_of(found) else 0
+    address, begin = found.address, found.offset
     alloc = module.site(address >> 32)
-    cells = f"TMEM[lanes {address & 255}..{(address >> 8 & 255) - 1}, columns {begin}..{end - 1}]"
+    cells = f"TMEM[lanes {address & 255}..{(address >> 8 & 255) - 1}, columns {begin}..{begin + found.bytes - 1}]"
     return cells if alloc is None else f"{cells} of the allocation at {place_of(alloc)}"
 
 

@@ -21,7 +21,7 @@ from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import Checked
 from consan.checker.uniting import Key
 from consan.checker.weaker import weaker
-from consan.instrument.abi.events import FindingFlags, Kind
+from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.record.reach import BarrierReach
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 

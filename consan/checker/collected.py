@@ -13,8 +13,23 @@ from consan.checker.beside import Kept
 from consan.checker.grouping import Dim3, units_of
 from consan.checker.replay import History
 from consan.checker.uniting import Key, key
-from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Kind
-from consan.instrument.abi.records import TABLE_ENTRY, dtype, size
+from consan.instrument.findings import (
+    KINDS,
+    Completion,
+    FindingFlags,
+    FindingRecord,
+    FlagSites,
+    Geometry,
+    Hazard,
+    Kind,
+    MbarrierPhase,
+    Parted,
+    Reason,
+    Split,
+    Waiting,
+    bounds,
+)
+from consan.instrument.layouts.records import integers
 from consan.instrument.record.templates import LANES
 
 
@@ -101,66 +116,55 @@ class Collected:
                 mask = sum(1 << int(lane) for lane in (lanes == place).nonzero()[0])
                 yield Stand(int(self._units[unit, rank]), within // LANES, mask, place)
 
-    def _record(self, found: Any, cta: int, number: int, history: History) -> npt.NDArray[np.void]:
-        """A FINDING, with the common fields and the fields of its type. `cta`: of rank 0."""
-        record = np.zeros(1, dtype(FINDING))
-        event = record["event"]
-        _copy(found, event)
-        event["valid"], event["module"], event["entry"], event["table"] = 1, self.launched.module, self.launched.entry, number
-        x, y, _ = self.launched.grid
-        of_grid = bool(int(found["flags"]) & FindingFlags.GRID)
-        if of_grid:
-            cta = int(found["thread"]) // history.threads
-        event["ctaid"] = (cta % x, cta // x % y, cta // (x * y))
-        event["ntid"], event["shared_bytes"] = self.launched.block, history.shared_bytes
-        if history.ctas > 1:
-            event["cluster"], event["cta_bytes"], event["cta_threads"] = self.launched.cluster, history.cta_bytes, history.cta_threads
-        if of_grid:
-            event["cluster"], event["cta_threads"], event["cta_bytes"] = self.launched.grid, history.threads, 0
-            event["rank"] = cta
-        _, own = TYPES[Kind(int(found["kind"]))]
-        if own.fields:
-            _fill(found, record["words"].view(np.uint8)[:, : size(own)].view(dtype(own))[:, 0])
-        return record
-
     def key(self) -> Hashable:
-        """The key of the tables: launches with equal keys have equal ones."""
+        """The key of `records`: launches with equal keys have equal ones."""
         places = tuple((cta, each.ctas, each.threads, each.shared_bytes) for cta, each in self._places)
         return self.launched, b"".join(found.tobytes() for found in self.found), tuple(map(tuple, self.rows)), places
 
-    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-        """The records and the table of their counts, as the device's runtime keeps them."""
-        table = np.zeros(max(len(self.rows), 1), dtype(TABLE_ENTRY))
-        for entry, (count, ctas, low, high) in zip(table, self.rows, strict=False):
-            entry["count"], entry["ctas"] = min(count, 0xFFFFFFFF), ctas
-            entry["low"], entry["high"] = ~low & 0xFFFFFFFF, high
-        places = zip(self.found, self._places, strict=True)
-        records = [self._record(found, cta, number, history) for number, (found, (cta, history)) in enumerate(places)]
-        return np.concatenate([np.zeros(0, dtype(FINDING)), *records]), table
+    def records(self) -> list[FindingRecord]:
+        """The findings in their order."""
+        places = zip(self.found, self.rows, self._places, strict=True)
+        return [self._record(index, found, row, cta, history) for index, (found, row, (cta, history)) in enumerate(places)]
+
+    def _record(self, index: int, found: Any, row: list[int], cta: int, history: History) -> FindingRecord:
+        """A finding. `cta`: of rank 0."""
+        kind, flags = Kind(int(found["kind"])), FindingFlags(int(found["flags"]))
+        of_grid, about, barrier = FindingFlags.GRID in flags, KINDS[kind], _barrier(found)
+        given = integers(found, *_COMMON, *(_OF_TWO_SIDES if about.two_sides else ()))
+        count, ctas, low, high = row
+        low, high = bounds(given["offset"], given["bytes"], low, high, of_cluster=history.ctas > 1 and not of_grid)
+        given |= {"count": count, "ctas": ctas, "low": low, "high": high}
+        if about.conflicts:
+            given["hazard"] = Hazard(int(found["hazard"]))
+        if about.completes:
+            given["completion"] = Completion(**integers(found, "group", "commits", "retired"), barrier=barrier)
+            given["flag"] = FlagSites(int(found["flag_write"]), int(found["flag_read"]), int(found["fence"]))
+        else:
+            given["barrier"] = barrier
+        if kind is Kind.DIVERGENCE:
+            given["split"] = Split(**integers(found, "came", "others", "exited"), how=Parted(int(found["how"])))
+        if kind in (Kind.DEADLOCK, Kind.WAITER):
+            given["waiting"] = Waiting(**integers(found, "threads", "lanes", "arrived", "expected"))
+        given["geometry"] = self._geometry(int(found["thread"]) // history.threads if of_grid else cta, history, of_grid=of_grid)
+        given["address"] = int(found["address_high"]) << 32 | int(found["address_low"])
+        reason, launched = Reason(int(found["reason"])), self.launched
+        return FindingRecord(kind, reason, flags, launched.module, launched.entry, index, **given)
+
+    def _geometry(self, cta: int, history: History, *, of_grid: bool) -> Geometry:
+        launched = self.launched
+        where = launched.ctaid(cta), launched.block, history.shared_bytes
+        if of_grid:
+            return Geometry(*where, launched.grid, history.threads, rank=cta)
+        return Geometry(*where, launched.cluster, history.cta_threads, history.cta_bytes) if history.ctas > 1 else Geometry(*where)
 
 
-def _copy(found: Any, target: npt.NDArray[np.void]) -> None:
-    """Copy the fields that have the same name."""
-    names = target.dtype.names or ()
-    for name in set(found.dtype.names) & set(names):
-        target[name] = found[name]
+_COMMON = ("site", "other_site", "thread", "offset", "bytes", "own_operation", "number")
+_OF_TWO_SIDES = ("other_thread", "operation")
 
 
-def _fill(found: Any, own: npt.NDArray[np.void]) -> None:
-    """The fields of a finding's type, those of its completion among them."""
-    names = own.dtype.names or ()
-    _copy(found, own)
-    if "completion" in names:
-        _copy(found, own["completion"])
-        _fill_barrier(found, own["completion"]["barrier"])
-    if "barrier" in names:
-        _fill_barrier(found, own["barrier"])
-    if "address" in names:
-        own["address"] = int(found["address_high"]) << 32 | int(found["address_low"])
-
-
-def _fill_barrier(found: Any, barrier: npt.NDArray[np.void]) -> None:
+def _barrier(found: Any) -> MbarrierPhase | None:
     """The mbarrier of a finding, if it has one."""
-    if found["place"]:
-        _copy(found, barrier)
-        barrier["state"] = int(found["state_high"]) << 32 | int(found["state_low"])
+    if not found["place"]:
+        return None
+    state = int(found["state_high"]) << 32 | int(found["state_low"])
+    return MbarrierPhase(int(found["place"]) - 1, int(found["phase"]), int(found["expected"]), state)

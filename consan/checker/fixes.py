@@ -22,7 +22,7 @@ from consan.checker.recorder import Checked
 from consan.checker.repairs import Repairs
 from consan.checker.uniting import Key
 from consan.checker.whole_barriers import are_whole, for_some_warps, own_barriers
-from consan.instrument.abi.events import FindingFlags, Kind
+from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.sites import Site
 
 MOST_TRIES = 320  # of a finding

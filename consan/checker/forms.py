@@ -13,7 +13,7 @@ from typing import Any
 from consan.checker.changes import Change, EventPlaces, Statement
 from consan.checker.pieces import Piece, words_of
 from consan.checker.questions import Questions
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from consan.checker.beside import KeptFlag
-from consan.instrument.abi.events import FindingFlags, Hazard, Kind, Operation, Parted, Reason
+from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records, dtype
 from consan.instrument.record import templates
@@ -98,9 +98,13 @@ RECORD = record(
     u32 how            Parted
     u32 operation      Operation of the other side
     u32 own_operation  Operation of this side
-    u32 group          of the operation; of global memory: the instruction that writes the flag between two CTAs
-    u32 commits        groups that its thread has committed; of global memory: the instruction that reads the flag
-    u32 retired        groups that waits of its thread have retired; of global memory: the fence or release before the write
+    u32 group          of the operation
+    u32 commits        groups that its thread has committed
+    u32 retired        groups that waits of its thread have retired
+    u32 flag_write     the instruction that writes the flag between the two accesses
+    u32 flag_read      the instruction that reads it
+    u32 fence          the fence or release before the write
+    u32 narrow_fence   a fence between two CTAs whose scope may be too narrow
     u32 address_low    of bytes in global memory
     u32 address_high   -
     u32 place          of an mbarrier: its offset plus one; 0: none

@@ -32,7 +32,7 @@ from consan.checker.shares import AT_ONCE, read_units, spread
 from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop
 from consan.checker.uniting import Key, forward, key, preferred, united, united_records
-from consan.instrument.abi.events import Kind
+from consan.instrument.findings import FindingRecord, Kind
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
@@ -98,12 +98,12 @@ class Checked:
 
     @property
     def found(self) -> list[Any]:
-        """The checker's records, one for each row of the table."""
+        """The checker's own records of them, in the same order."""
         return self.collected.found
 
-    def tables(self) -> tuple[npt.NDArray[np.void], npt.NDArray[np.void]]:
-        """The records and the table of their counts, as the device's runtime keeps them."""
-        return self.collected.tables()
+    def records(self) -> list[FindingRecord]:
+        """The findings for a report."""
+        return self.collected.records()
 
     @property
     def keys(self) -> list[Key]:

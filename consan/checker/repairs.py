@@ -33,8 +33,8 @@ from consan.checker.pieces import (
     copy_wait,
     product_wait,
 )
-from consan.instrument.abi.events import FindingFlags, Kind, Reason
-from consan.instrument.abi.events import Operation as InFlight
+from consan.instrument.findings import FindingFlags, Kind, Reason
+from consan.instrument.findings import Operation as InFlight
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 _SCOPE_BITS, _GPU_SCOPE = 3 << 4, 2 << 4

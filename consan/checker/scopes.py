@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from consan.checker.layouts import Level
 from consan.checker.replay import Replayed
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.findings import Kind, Reason
 
 if TYPE_CHECKING:
     from consan.checker.grid import GridChecked
@@ -26,7 +26,8 @@ _Pair = tuple[int, int]
 _UNORDERED = (Kind.DATA_RACE, Kind.MISSING_TENSOR_FENCE)  # what a narrow scope looks like, of shared and of tensor memory
 _CONFLICTS = (*_UNORDERED, Kind.MISSING_WAIT)
 _RACES = (*_UNORDERED, Kind.GLOBAL_RACE)
-_TOLD = ("kind", "reason", "group", "commits", "retired", "expected")  # of a race in global memory: what it is, and the sites of what lacks
+# Of a race in global memory: what it is, and the sites of what lacks.
+_TOLD = ("kind", "reason", "flag_write", "flag_read", "fence", "narrow_fence")
 
 
 def named(at: Callable[[Level], Replayed]) -> Replayed:
@@ -59,8 +60,8 @@ def named_of_launch(at: Callable[[Level], GridChecked], ctas: int) -> GridChecke
     wide = at(Level.SCOPES)
     _lack_more(scoped, wide.records)
     gone = _gone(outer, wide.records)
-    for record in (each for each in gone if each["expected"]):
-        record["kind"], record["reason"], record["retired"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["expected"]
+    for record in (each for each in gone if each["narrow_fence"]):
+        record["kind"], record["reason"], record["fence"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["narrow_fence"]
     signals = [each for each in gone if each["kind"] == Kind.GLOBAL_RACE], _gone(inner, wide.of_units)
     waited = at(Level.WAIT_SCOPES) if any(signals) else wide
     for records, left in zip(signals, (waited.records, waited.of_units), strict=True):

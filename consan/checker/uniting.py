@@ -8,7 +8,7 @@ import numpy as np
 
 from consan.checker.layouts import UNORDERED, Status
 from consan.checker.replay import Replayed
-from consan.instrument.abi.events import Hazard, Kind, Reason
+from consan.instrument.findings import Hazard, Kind, Reason
 
 # Numbers: a launch without one of its barriers has thousands of findings, and members of enumerations are slow to look up.
 _RACE, _WAIT, _FENCE = int(Kind.DATA_RACE), int(Kind.MISSING_WAIT), int(Kind.MISSING_PROXY_FENCE)

@@ -239,7 +239,7 @@ class Recording:
             return self._decoded[key]
         if len(self._decoded) >= _MOST_DECODED:
             self._decoded.clear()
-        found = decode(*checked.tables(), {prepared.number: sites})
+        found = decode(checked.records(), {prepared.number: sites})
         return found if sites.fixes else self._decoded.setdefault(key, found)
 
     def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:

@@ -61,7 +61,7 @@ class Fixes:
         def depending(lines: set[int]) -> bool:
             return depends(prepared.instrumented.module, lines, outer=recorded.outer)
 
-        texts = {finding.fix for finding in decode(*checked.tables(), {prepared.number: places})}
+        texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
 
         def named(repair: Repair) -> bool:
             fix = told(repair.steps, sites, prepared.framework, ())

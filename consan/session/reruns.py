@@ -31,7 +31,7 @@ from consan.checker.text_paths import TextRepair
 from consan.checker.text_places import TextPlaces
 from consan.checker.text_repairs import TextRepairs
 from consan.checker.whole_barriers import barriers_for, own_barriers_in_text
-from consan.instrument.abi.events import TYPES, Kind, Operation, Reason
+from consan.instrument.findings import KINDS, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
@@ -53,7 +53,7 @@ MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
 _RACES: Final = ("data-race", "missing-wait")
 _REGISTERS: Final = "register-hazard"
-_KINDS: Final = {name: kind for kind, (name, _) in TYPES.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
+_KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found

@@ -368,7 +368,7 @@ class Session:
         """Stored records, and those of the tables."""
         drained = self.device.shadow.drain(lost=lost)
         modules = {p.number: self.sites_of(p) for p in self.modules.used.values()}
-        found = decode(drained.records, drained.table, modules)
+        found = decode(drained.found, modules)
         return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
     def sites_of(self, prepared: Prepared) -> ModuleSites:

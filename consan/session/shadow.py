@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from consan.backends.base import DeviceLost
 from consan.instrument.abi import events, records, sizes
+from consan.instrument.findings import FindingRecord
 
 if TYPE_CHECKING:
     from consan.backends.base import Backend
@@ -59,10 +60,9 @@ class Counters:
 
 @dataclass(frozen=True)
 class Drained:
-    """Findings and counters read back. `table` is None if the context was lost; counts are lower bounds then."""
+    """Findings and counters read back. If the context was lost, counts are lower bounds."""
 
-    records: npt.NDArray[np.void]
-    table: npt.NDArray[np.void] | None
+    found: list[FindingRecord]
     counters: Counters
     launches: npt.NDArray[np.uint64]
 
@@ -232,7 +232,7 @@ class Shadow:
     def drain(self, *, lost: bool = False) -> Drained:
         """Read everything back; after a lost context only the ring is readable."""
         ring = self.ring[:_FINDINGS_BYTES].view(records.dtype(events.FINDING)).copy()
-        nothing = Drained(ring, None, Counters(), np.zeros(sizes.LAUNCH_COUNTERS, "<u8"))
+        nothing = Drained(events.records_of(ring, None), Counters(), np.zeros(sizes.LAUNCH_COUNTERS, "<u8"))
         if lost:
             return nothing
         try:
@@ -249,7 +249,7 @@ class Shadow:
             checked_ctas=int(runtime["checked_ctas"]),
             arena_used=int(runtime["arena_next"]),
         )
-        return Drained(ring, table, counters, launches)
+        return Drained(events.records_of(ring, table), counters, launches)
 
     def _read(self, address: int, struct: records.Record, count: int) -> npt.NDArray[np.void]:
         return np.frombuffer(self.backend.read(address, count * records.size(struct)), dtype=records.dtype(struct))

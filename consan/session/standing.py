@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 import numpy.typing as npt
 
+from consan.instrument.abi.events import dim3
 from consan.instrument.abi.sizes import STAND_AT_SITE
 from consan.reports.model import Dim3
-from consan.reports.numbering import dim3
 from consan.reports.places import shown_at
 from consan.reports.positions import RUNNING
 from consan.reports.waiters import Waiter

@@ -7,12 +7,13 @@ from collections.abc import Iterator
 
 from consan.instrument.abi import flags
 from consan.instrument.abi.bits import WORDS, Bits, Word
-from consan.instrument.abi.events import FINDING, MEMBERS, FindingFlags, Hazard, Kind, Operation, Parted, Reason
+from consan.instrument.abi.events import FINDING, MEMBERS
 from consan.instrument.abi.geometry import FORMULAS, SLOT_ALIGNMENT, TABLES, numbers, places
 from consan.instrument.abi.hooks import HOOKS
 from consan.instrument.abi.records import RECORDS
 from consan.instrument.abi.sizes import sizes
 from consan.instrument.abi.variant import Variant
+from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import structure
 
 _START = """// Generated from consan/instrument/abi; do not edit.

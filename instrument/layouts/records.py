@@ -10,6 +10,7 @@ import math
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cache
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -109,3 +110,8 @@ def dtype(record: Record, ctas: int = 1) -> np.dtype[np.void]:
         members.append((each.name, kind, (count,)) if count else (each.name, kind))
     result: np.dtype[np.void] = np.dtype(members)
     return result
+
+
+def integers(record: Any, *names: str) -> dict[str, Any]:
+    """Fields of one record by name."""
+    return {name: int(record[name]) for name in names}

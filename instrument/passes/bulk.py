@@ -15,9 +15,9 @@ from __future__ import annotations
 import re
 
 from consan.instrument.abi.bits import SITES
-from consan.instrument.abi.events import Operation
 from consan.instrument.abi.flags import OperationFlags
 from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.findings import Operation
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of

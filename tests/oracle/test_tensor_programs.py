@@ -16,7 +16,7 @@ from consan.checker import build
 from consan.checker.layouts import Status
 from consan.checker.recorder import united
 from consan.checker.replay import replay
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import tables
 
 QUICK = {oracle_tensor: 50, oracle_tensor_pairs: 20}

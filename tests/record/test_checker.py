@@ -10,7 +10,7 @@ from consan.checker import build, layouts
 from consan.checker.grouping import units_of
 from consan.checker.layouts import Status
 from consan.checker.replay import History, replay
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.findings import Kind, Reason
 from consan.instrument.layouts.records import Record, dtype, offsets
 from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
 from consan.session.session import Session

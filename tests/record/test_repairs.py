@@ -18,7 +18,7 @@ from consan.checker.changes import EventPlaces
 from consan.checker.fixes import verified_fixes
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
-from consan.instrument.abi.events import Kind
+from consan.instrument.findings import Kind
 from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.record.templates import NO_WORD, Event, Template, TemplateEvent

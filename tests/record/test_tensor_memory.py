@@ -10,7 +10,7 @@ import pytest
 from consan.checker.layouts import Status
 from consan.checker.replay import History, Replayed, replay
 from consan.checker.uniting import united
-from consan.instrument.abi.events import Kind, Reason
+from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables
 
 WINDOW, BYTES = 1024, 20480

@@ -224,7 +224,7 @@ class Outer {
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);
         if (found.kind == DATA_RACE && overwrites(item, now)) turn(found);
-        if (apart && found.kind != MISSING_WAIT) found.expected = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
+        if (apart && found.kind != MISSING_WAIT) found.narrow_fence = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
         findings_.add(found, 1 + item.more);
     }
 
@@ -350,7 +350,7 @@ class Outer {
     }
 
     static void tell_flag(const Deficit &deficit, Record &found) {
-        found.group = deficit.write_site, found.commits = deficit.read_site, found.retired = deficit.fence_site;
+        found.flag_write = deficit.write_site, found.flag_read = deficit.read_site, found.fence = deficit.fence_site;
         if (deficit.both && deficit.lack == Lack::RELEASE) found.flags |= BOTH_SIDES;
     }
 
@@ -379,7 +379,7 @@ class Outer {
         if (old.unit == now.unit) found.reason = NO_CLUSTER_BARRIER;
         if (!last.made) return;
         bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.unit).before(last.thread, last.time, old.thread));
-        found.reason = earlier ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.retired = last.site;
+        found.reason = earlier ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.fence = last.site;
     }
 
     // Whether a strong access sets or tests a value, as one of a flag or a lock does. A sum does not.

@@ -13,6 +13,7 @@ from consan.instrument.abi import bits, events, flags, records, sizes
 from consan.instrument.abi.header import header
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.variant import Variant
+from consan.instrument.findings import KINDS, Kind, Reason
 from consan.instrument.layouts.records import Records
 from consan.toolchain import find
 from consan.toolchain.nvrtc import compile_ptx
@@ -60,8 +61,8 @@ def test_counts_fit_their_bits() -> None:
     assert known["record", "site"] >= sizes.SITE_LIMIT
     assert known["point", "site"] >= sizes.SITE_LIMIT
     assert known["entry", "site"] >= sizes.READ_SITE_LIMIT
-    assert max(events.Kind) <= known["key", "kind"]
-    assert max(events.Reason) <= known["key", "reason"]
+    assert max(Kind) <= known["key", "kind"]
+    assert max(Reason) <= known["key", "reason"]
     assert sizes.DIRECTORY_ENTRIES & (sizes.DIRECTORY_ENTRIES - 1) == 0
 
 
@@ -70,7 +71,7 @@ def test_every_constant_of_the_host_reaches_the_device() -> None:
     assert "#define MAX_CTAS 4u" in header(Variant(cluster=4))
     for name, value in sizes.FIXED.items():
         assert f"#define {name} {value}u" in text
-    for kind in events.Kind:
+    for kind in Kind:
         assert f"#define KIND_{kind.name} {int(kind)}u" in text
 
 
@@ -106,23 +107,29 @@ def test_members_that_are_not_aligned_are_refused() -> None:
 
 def test_every_kind_has_a_type_that_fits() -> None:
     (words,) = (count for field, count in events.FINDING.members() if field.name == "words")
-    assert set(events.TYPES) == set(events.Kind)
-    assert all(records.size(own) <= 8 * words for _, own in events.TYPES.values())
-    assert {own.name for _, own in events.TYPES.values() if own.fields} == {own.name for own in events.MEMBERS}
+    assert set(events.TYPES) == set(Kind) == set(KINDS)
+    assert all(records.size(own) <= 8 * words for own in events.TYPES.values())
+    assert {own.name for own in events.TYPES.values() if own.fields} == {own.name for own in events.MEMBERS}
 
 
-@pytest.mark.parametrize("kind", events.Kind, ids=lambda kind: kind.name)
-def test_a_finding_is_read_by_its_type(kind: events.Kind) -> None:
-    own = events.TYPES[kind][1]
-    stored = np.zeros(1, records.dtype(events.FINDING))
-    stored["event"]["kind"], stored["event"]["site"] = kind, 7
-    stored["words"][0] = range(1, 1 + stored["words"].shape[1])
-    found = events.Found.of(stored[0])
-    assert (found.kind, int(found.event["site"])) == (kind, 7)
-    assert (found.own is None) == (not own.fields)
-    if own.fields:
-        assert found.own.dtype.names == tuple(field.name for field in own.fields)
-        assert found.own.tobytes() == stored["words"].tobytes()[: records.size(own)]
+@pytest.mark.parametrize("kind", Kind, ids=lambda kind: kind.name)
+def test_a_finding_is_read_by_its_type(kind: Kind) -> None:
+    own = np.zeros(1, records.dtype(events.TYPES[kind]))
+    names = own.dtype.names or ()
+    for number, name in enumerate(("other_thread", "operation", "own_operation", "number", "address"), 1):
+        if name in names:
+            own[name] = number
+    stored = np.zeros(2, records.dtype(events.FINDING))
+    stored["event"]["valid"] = 1, 0
+    stored["event"]["kind"], stored["event"]["site"], stored["event"]["bytes"] = kind, 7, 4
+    stored["words"][0] = np.frombuffer(own.tobytes().ljust(stored["words"][0].nbytes, b"\0"), "<u8")
+    (found,) = events.records_of(stored, None)
+    assert (found.kind, found.site, found.count, found.high) == (kind, 7, 1, 4)
+    for number, name in enumerate(("other_thread", "operation", "own_operation", "number", "address"), 1):
+        assert getattr(found, name) == (number if name in names else 0)
+    assert (found.completion is not None) == KINDS[kind].completes
+    assert KINDS[kind].two_sides == ("other_thread" in names)
+    assert KINDS[kind].conflicts == ("hazard" in names)
 
 
 # -- hooks ----------------------------------------------------------------------------------------------------------------------

@@ -10,9 +10,10 @@ import numpy as np
 import pytest
 
 from consan.instrument.abi.bits import STATE
-from consan.instrument.abi.events import FINDING, TYPES, FindingFlags, Hazard, Kind, Operation, Reason
+from consan.instrument.abi.events import FINDING, TYPES, records_of
 from consan.instrument.abi.records import dtype
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
+from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.sites import Site
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
@@ -48,7 +49,7 @@ def _put(record: Any, fields: dict[str, Any]) -> None:
 
 def stored(kind: Kind, **fields: Any) -> Any:
     """A FINDING with these fields, of all findings or of its type."""
-    finding, own = np.zeros(1, dtype(FINDING)), np.zeros(1, dtype(TYPES[kind][1]))
+    finding, own = np.zeros(1, dtype(FINDING)), np.zeros(1, dtype(TYPES[kind]))
     _put(finding["event"], left := {"valid": 1, "kind": kind, "ntid": (128, 1, 1), **fields})
     if own.dtype.names:
         _put(own, left)
@@ -60,7 +61,7 @@ def stored(kind: Kind, **fields: Any) -> Any:
 def found(kind: Kind, reason: Reason = Reason.NONE, **fields: Any) -> Finding:
     """The finding of one record; threads 64 (own) and 0 of one CTA unless given."""
     given = {"thread": 64, "offset": 256, "bytes": 4, "shared_bytes": 1024, **fields}
-    (finding,) = decode(stored(kind, reason=reason, **given), None, {0: MODULE})
+    (finding,) = decode(records_of(stored(kind, reason=reason, **given), None), {0: MODULE})
     return finding
 
 
@@ -207,10 +208,10 @@ def test_a_copy_at_exit_is_told_unless_a_missing_wait_for_it_is() -> None:
     copy = stored(Kind.LIFETIME, reason=Reason.EXIT, site=COPY)
     wait = stored(Kind.MISSING_WAIT, reason=Reason.NOT_WAITED, site=READ, other_site=COPY, bytes=4)
     records = np.concatenate([copy, wait])
-    (alone,) = decode(records[:1], None, {0: MODULE})
+    (alone,) = decode(records_of(records[:1], None), {0: MODULE})
     assert (alone.kind, alone.accesses[0].role, alone.buffer) == ("lifetime", "asynchronous copy", None)
     assert "cp.async.wait_all" in alone.fix
-    assert [finding.kind for finding in decode(records, None, {0: MODULE})] == ["missing-wait"]
+    assert [finding.kind for finding in decode(records_of(records, None), {0: MODULE})] == ["missing-wait"]
 
 
 @pytest.mark.parametrize("second_leads", [False, True])
@@ -219,7 +220,7 @@ def test_waiters_of_several_ctas_whose_equal_records_are_one(second_leads: bool)
     kinds = (Kind.DEADLOCK, Kind.WAITER, Kind.DEADLOCK if second_leads else Kind.WAITER)
     made = zip(kinds, (0, 1, 1), (INIT, ARRIVE, COPIES), strict=True)
     records = np.concatenate([stored(kind, ctaid=(cta, 0, 0), site=site, threads=32) for kind, cta, site in made])
-    first = decode(records, None, {0: MODULE})[0]
+    first = decode(records_of(records, None), {0: MODULE})[0]
     told = [waiter["ptx"].split(".")[1] for waiter in first.waiters]
     assert told == (["init"] if second_leads else ["init", "arrive", "async"])
 
