@@ -11,6 +11,7 @@ import pytest
 from consan.backends.base import DeviceLost
 from consan.backends.virtual import VirtualBackend
 from consan.instrument.abi import events, records, sizes
+from consan.instrument.findings import Kind
 from consan.session.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
 
 
@@ -110,15 +111,19 @@ def test_drain_reads_what_the_device_wrote(shadow: Shadow) -> None:
     backend.write(int(runtime["launches"]) + 8 * 6, (99).to_bytes(8, "little"))
     finding = np.zeros(1, records.dtype(events.FINDING))
     event = finding["event"]
-    event["valid"], event["site"], event["ctaid"] = 1, 42, (1, 2, 3)
+    event["valid"], event["kind"], event["site"], event["ctaid"] = 1, Kind.OUT_OF_BOUNDS, 42, (1, 2, 3)
+    event["table"] = 5
     backend.write(int(runtime["ring"]) + 2 * records.size(events.FINDING), finding.tobytes())
+    entry = np.zeros(1, records.dtype(records.TABLE_ENTRY))
+    entry["count"], entry["ctas"], entry["low"], entry["high"] = 12, 3, ~np.uint32(4), 20
+    backend.write(int(runtime["table"]) + 5 * records.size(records.TABLE_ENTRY), entry.tobytes())
     drained = shadow.drain()
     assert drained.counters == wanted
     assert drained.launches[6] == 99
     assert drained.launches.sum() == 99
-    (place,) = np.flatnonzero(drained.records["event"]["valid"])
-    event = drained.records[place]["event"]
-    assert (int(place), int(event["site"]), event["ctaid"].tolist()) == (2, 42, [1, 2, 3])
+    (found,) = drained.found
+    assert (found.kind, found.site, found.geometry.ctaid) == (Kind.OUT_OF_BOUNDS, 42, (1, 2, 3))
+    assert (found.index, found.count, found.ctas, found.low, found.high) == (5, 12, 3, 4, 20)
 
 
 def test_reset_forgets_findings_and_counts_and_on_the_virtual_machine_slots(shadow: Shadow) -> None:
@@ -138,9 +143,8 @@ def test_reset_forgets_findings_and_counts_and_on_the_virtual_machine_slots(shad
     drained, after = shadow.drain(), record_of(shadow)
     virtual = backend.allocates_zeros
     assert drained.counters == Counters(arena_used=0 if virtual else 64)
-    assert not drained.records["event"]["valid"].any()
-    assert drained.table is not None
-    assert not drained.table["key"].any()
+    assert drained.found == []
+    assert not any(backend.read(int(runtime["table"]), 64))
     assert not drained.launches.any()
     assert (int(after["ring_count"]), int(after["abort"]), int(after["cta_limit"])) == (0, 0, 4)
     assert any(backend.read(int(runtime["arena"]), 64)) is not virtual, "on a GPU slots and their epochs must stay"
@@ -168,11 +172,11 @@ class LostBackend(VirtualBackend):
 def test_the_ring_is_read_when_the_context_is_lost(told: bool) -> None:
     backend = LostBackend()
     shadow = Shadow(backend, arena_bytes=1 * MiB)
-    shadow.ring[: sizes.RING_ENTRIES * records.size(events.FINDING)].view(records.dtype(events.FINDING))[3]["event"]["valid"] = 1
+    event = shadow.ring[: sizes.RING_ENTRIES * records.size(events.FINDING)].view(records.dtype(events.FINDING))[3]["event"]
+    event["valid"], event["kind"], event["table"] = 1, Kind.OUT_OF_BOUNDS, 7
     backend.lost = True
     drained = shadow.drain(lost=told)
-    assert np.flatnonzero(drained.records["event"]["valid"]).tolist() == [3]
-    assert drained.table is None
+    assert [(found.index, found.count, found.ctas) for found in drained.found] == [(7, 1, 1)]
     assert drained.counters == Counters()
 
 
