@@ -18,6 +18,7 @@ from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.kinds import place
 from consan.reports.model import CULPRIT, SEVERITIES, Finding
 from consan.reports.names import base_name
+from consan.reports.verified import own_words
 
 
 @dataclass(frozen=True)
@@ -232,11 +233,12 @@ def _one_store(root: Finding, finding: Finding) -> bool:
 
 
 def _one_verified_repair(root: Finding, finding: Finding) -> bool:
-    """Two findings that one change, at one place, was seen to remove: that of several places may be the repairs of several faults."""
+    """Two findings that one change was seen to remove: at one place, or with one fix; several places may repair several faults."""
     one, other = root.verified, finding.verified
     if one is None or other is None or one.steps != other.steps or _lapped_behind(finding, root):
         return False
-    return len({(step.action, step.where, step.file, step.line or -step.ptx_line) for step in one.steps}) == 1
+    places = {(step.action, step.where, step.file, step.line or -step.ptx_line) for step in one.steps}
+    return len(places) == 1 or own_words(root) == own_words(finding) != ""
 
 
 def _at_shared_id(root: Finding, finding: Finding) -> bool:

@@ -18,6 +18,7 @@ LineEdit = tuple[int, int, tuple[str, ...]]  # lines from the first, counted fro
 
 _OPERAND: Final = re.compile(r" at | of |\[")  # that only the PTX names
 _QUIET: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')  # where braces are no code
+_STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
 _CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence)\(\)$")
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//.*$")
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
@@ -37,6 +38,7 @@ _ASM: Final = r"(?<=[\w.])"  # behind another part of an opcode
 # A pattern of the step, what the line has for it, and what comes in its place (`\1` of the step, `\\1` of the line).
 _WORDS: Final = (
     (r"^(?:membar|fence\.\w+)\.cta\b.*\(\.gpu\)$", r"__threadfence_block\(\)", "__threadfence()"),
+    (r"with the other parity$", r"\s*\^ 1\b", ""),
     (r"\(\.gpu\)$", r"\bthread_scope_block\b", "thread_scope_device"),
     (r"\(\.gpu\)$", r"\b(atomic[A-Z]\w*)_block\b", r"\\1"),
     (r"\(\.(gpu|cluster)\)$", _ASM + r"\.cta\b", r".\1"),
@@ -111,7 +113,7 @@ def _moved(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
 def _left_out(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
     """Without a line that is one statement, with its condition, and not the body of one above it."""
     own = step.own_line - 1
-    is_lone = own >= 0 and _LONE.fullmatch(_COMMENT.sub("", lines[own]).strip()) is not None and _begins(lines, own)
+    is_lone = own >= 0 and _LONE.fullmatch(_STRING.sub('""', _COMMENT.sub("", lines[own])).strip()) is not None and _begins(lines, own)
     return ((own, own + 1, ()),) if is_lone and step.instruction != "condition" else ()
 
 

@@ -52,6 +52,9 @@ _OUT: Final = re.compile(r"\bmove\b[^;]*\bout of (?:its|the) branch|make the bra
 _BOTH_SIDES: Final = re.compile(r"let the threads of both sides pass the ")
 _BARRIERS: Final = ("bar.sync", "barrier.sync.aligned", "barrier.sync")
 _ELSEWHERE: Final = "the branch that contains "  # not the line itself
+_COUNT: Final = re.compile(r"with a count of (\d+)$")
+_COUNT_OF: Final = re.compile(r"\binitialise \S+ with ([\d,]+) at\b")
+_BRANCH: Final = "the bra"
 _ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
 
 
@@ -93,12 +96,16 @@ def _names_step(text: str, step: FixStep) -> bool:
         return _OUT.search(text) is not None
     if step.action == "alter" and any(word in text for word in aliases):
         return True
+    if (counts := _COUNT.search(step.instruction)) and (named := _COUNT_OF.search(text)) and named[1].replace(",", "") != counts[1]:
+        return False
     if step.action != "add":
         side = rf"\b{step.where}\b[^;]*?" if step.action == "move" else ""
         return re.search(_CHANGES[step.action] + side + at, text) is not None
     words = (step.instruction.partition(" ")[0], step.spelling, *aliases)
     if not any(word and word in text for word in words):
         return False
+    if step.at == _BRANCH and step.where == "before" and re.search(_ELSEWHERE + at, text):
+        return True
     sided = rf"\b{step.where}\b(?:(?!\b(?:before|after)\b)[^;])*?{at}"
     is_sided = not re.search(_ELSEWHERE + at, text) and re.search(sided, text) is not None
     return is_sided or _is_between(text, step) or _is_behind_wait(text, step)

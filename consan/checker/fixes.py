@@ -93,7 +93,9 @@ class _Search:
         groups: dict[tuple[Any, ...], list[int]] = {}
         for number, key in enumerate(self._checked.keys):
             groups.setdefault(self._name(key), []).append(number)
-        fixed = [name for name, numbers in list(groups.items())[:MOST_PAIRS] if self._is_fixed(name, self._checked.found[numbers[0]])]
+        for name, numbers in list(groups.items())[:MOST_PAIRS]:
+            self._seek(name, self._checked.found[numbers[0]])
+        fixed = [name for name in groups if self._is_removed(name)]
         best = ((name, self._best(name)) for name in fixed)
         return {number: fix for name, fix in best if not fix.left for number in groups[name]}
 
@@ -112,14 +114,13 @@ class _Search:
         places = self._questions.places
         return tuple(sorted(str(places.statement(site) or site) for site in key[3:]))
 
-    def _is_fixed(self, name: tuple[Any, ...], record: Any) -> bool:
-        """Whether a repair removes a finding. It is kept."""
-        if any(self._removes(name, answer) for _, answer in self._good):
-            return True
-        if self._questions.exhausted:
-            return False
+    def _is_removed(self, name: tuple[Any, ...]) -> bool:
+        return any(self._removes(name, answer) for _, answer in self._good)
+
+    def _seek(self, name: tuple[Any, ...], record: Any) -> None:
+        """Keep the repairs that remove a finding, unless one does that removes another."""
         tries, base = MOST_TRIES, self._base
-        for number, each in enumerate(self._candidates(record)):
+        for number, each in enumerate(() if self._is_removed(name) else self._candidates(record)):
             if self._questions.exhausted or number >= tries + MOST_PARTIAL:
                 break
             repair = base + each if base else each
@@ -131,7 +132,6 @@ class _Search:
                 if not _left(answer):
                     break
                 tries = min(tries, number + MORE_TRIES)  # perhaps one removes all findings
-        return any(self._removes(name, answer) for _, answer in self._good)
 
     def _candidates(self, record: Any) -> Iterator[Repair]:
         """What the report names first; last, barriers of those warps only that pass there."""

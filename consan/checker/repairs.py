@@ -52,6 +52,7 @@ _SCOPED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.ATOMIC, Event.READ,
 _RELAXED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.CLUSTER_ARRIVE)
 _FLAGS = (Event.OBSERVE, Event.PUBLISH, Event.FENCE)
 _PLAIN = (Event.GLOBAL_READ, Event.GLOBAL_WRITE)  # of a strong access, an event of its bytes
+_OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
 _MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
 
 
@@ -100,14 +101,17 @@ class Repairs(PhaseForms):
         yield from self.at_accesses(WARP_BARRIER)  # also where lanes of one warp lack an edge that one of them has
         if self.record["flags"] & FindingFlags.SAME_WARP:
             yield from self._at_all(WARP_BARRIER)
+        if self.clusters:
+            yield from self.at_accesses(CLUSTER)
+        if self.reason in _OF_FLAGS:
+            yield from self._both_sides(CTA_FENCE)
+            yield from self.between(CTA_FENCE, everywhere=True)
         yield from self.arrivals_moved()
         yield from self.moved_across(Event.BARRIER)
         yield from self.parities()
         yield from self.at_accesses(BARRIER)
         yield from self._scopes()
         yield from self.counts()
-        if self.clusters:
-            yield from self.at_accesses(CLUSTER)
         yield from self.between(BARRIER)
         yield from self.between(CTA_FENCE, everywhere=True)
         yield from self.phase_waits()
@@ -115,6 +119,8 @@ class Repairs(PhaseForms):
     def _wait(self) -> Iterator[Repair]:
         kind = _WAIT_OF.get(InFlight(self.operation) if self.operation else 0)
         yield from self.copies_arrive_later()
+        if self.operation and kind is None:
+            yield from self.parities()
         if self.operation:
             yield from self.at_accesses(WARP_BARRIER)
         if kind is Event.PRODUCT_WAIT:
@@ -208,17 +214,18 @@ class Repairs(PhaseForms):
 
     def _global(self) -> Iterator[Repair]:
         yield from self._scopes()
+        yield from self.at_accesses(WARP_BARRIER)
         yield from self.at_accesses(BARRIER)
-        yield from self._both_sides()
+        yield from self._both_sides(GPU_FENCE)
         yield from self.between(GPU_FENCE, everywhere=True)
         yield from self.between(BARRIER)
 
-    def _both_sides(self) -> Iterator[Repair]:
+    def _both_sides(self, fence: Piece) -> Iterator[Repair]:
         """The two sides of a flag: a fence behind the one access, and one before the other."""
         ends = self.sites[0], self.sites[-1]
         for first, last in dict.fromkeys((ends, ends[::-1])):
             for whole in (True, False):
-                both = self.add(first, GPU_FENCE, after=True, whole=whole) + self.add(last, GPU_FENCE, after=False, whole=whole)
+                both = self.add(first, fence, after=True, whole=whole) + self.add(last, fence, after=False, whole=whole)
                 if both:
                     yield both
 

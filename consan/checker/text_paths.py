@@ -146,14 +146,15 @@ class PathForms:
                     yield self._repair("leave-out", "condition", (function, branch), (branch.start, branch.end, ""))
 
     def _around_branches(self) -> Iterator[TextRepair]:
-        """A barrier where the branch around an access begins, or where it ends."""
+        """A barrier where the branch around an access begins, or where it ends: of the warp, if lanes race; of the CTA."""
         if self.kind not in _OF_ORDER:
             return
-        for function, instruction in self._own:
+        barriers = ("bar.warp.sync 0xffffffff", "bar.sync 0") if self.situation.startswith("no-warp-sync") else ("bar.sync 0",)
+        for barrier, (function, instruction) in itertools.product(barriers, self._own[::-1]):
             for branch in reversed(_branches_around(function, instruction)):
                 for each in filter(None, (branch, _behind(function, branch))):
-                    step = RepairStep("add", "bar.sync 0", "before", self._site(function, each))
-                    yield TextRepair((step,), ((each.start, each.start, "bar.sync 0; "),))
+                    step = RepairStep("add", barrier, "before", self._site(function, each))
+                    yield TextRepair((step,), ((each.start, each.start, f"{barrier}; "),))
 
     def _out_of_branches(self) -> Iterator[TextRepair]:
         """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""

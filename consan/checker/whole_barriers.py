@@ -27,7 +27,15 @@ _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*
 _ADDED: Final = re.compile(r"\bbar\.sync 0;")
 
 _OF_WARPS: Final = frozenset(
-    (Event.PRODUCT_COMMIT, Event.PRODUCT_WAIT, Event.PRODUCT_FENCE, Event.TENSOR_WAIT, Event.CLUSTER_ARRIVE, Event.CLUSTER_WAIT)
+    (
+        Event.WARP_BARRIER,
+        Event.PRODUCT_COMMIT,
+        Event.PRODUCT_WAIT,
+        Event.PRODUCT_FENCE,
+        Event.TENSOR_WAIT,
+        Event.CLUSTER_ARRIVE,
+        Event.CLUSTER_WAIT,
+    )
 )
 
 

@@ -44,11 +44,12 @@ from consan.session.repairs import told
 SCHEDULES: Final = 20
 FEWEST_SCHEDULES: Final = 3  # of a large kernel
 MOST_REPAIRS: Final = 40  # that are run for a report
-MORE_REPAIRS: Final = 6  # once one removes the finding and leaves others
+MORE_REPAIRS: Final = 3  # once one removes the finding and leaves others
 MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
 FIRST_OF_RACES: Final = 12  # repairs of events before those of the text: a barrier of a warp, or an arrival that moves
 MOST_PIECES: Final = 2  # that are tried as lines of the source
-MOST_TEXT: Final = 1 << 19  # characters of PTX that are run for a report
+MOST_TEXT: Final = 1 << 21  # characters of PTX that are run for a report
+LARGE_TEXT: Final = 1 << 19  # that one repair may have in all schedules
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
 _RACES: Final = ("data-race", "missing-wait")
@@ -115,6 +116,7 @@ class Reruns:
     def _fix_of(self, findings: list[Finding], found: frozenset[_Name]) -> VerifiedFix | None:
         """One repair of all findings."""
         begun = self.clock()
+        whole: VerifiedFix | None = None
         base, left, text = VerifiedFix((), rerun=True), frozenset(map(_name, findings)), TextPlaces(self.module)
         for finding in findings if all(each.kind in _KINDS for each in findings) else ():
             if _name(finding) not in left:
@@ -125,11 +127,27 @@ class Reruns:
                     break
                 remains = self._left(fix, finding, found)
                 if remains is not None and not remains:
-                    return replace(fix, schedules=self._schedules)
+                    whole = whole or replace(fix, schedules=self._schedules)
+                    if self._holds_in_source(fix):
+                        return replace(fix, schedules=self._schedules)
+                    continue
                 if remains is not None and best is None:
                     best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
+            if whole is not None:
+                return whole
             base, left = best or (base, left)  # the repair of another finding may be that of this one
         return None
+
+    def _holds_in_source(self, fix: VerifiedFix) -> bool:
+        """Whether new lines of the source are the repair, too, if it can be written so: their line may be more than the instruction."""
+        text = patched(self.source.text, [fix], self.source.file) if self.source and fix.edits else ""
+        if not text or self.source is None:
+            return True
+        try:
+            ran = self._ran(self.source.compiled(text), 0)
+        except ConsanError:
+            return True
+        return ran is not None and all(each.severity == "note" for each in ran.report.findings)
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
@@ -212,7 +230,7 @@ class Reruns:
 
     def _is_large(self, ptx: str, executed: int) -> bool:
         """Whether one repair in all schedules is more work than is allowed. `executed`: in the fewest schedules."""
-        return len(ptx) * SCHEDULES > MOST_TEXT or executed * SCHEDULES > FEWEST_SCHEDULES * MOST_INSTRUCTIONS
+        return len(ptx) * SCHEDULES > LARGE_TEXT or executed * SCHEDULES > FEWEST_SCHEDULES * MOST_INSTRUCTIONS
 
     def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[TextRepair]:
         """Those of the text and those of events, in turn; of a race the narrowest of events first."""

@@ -266,7 +266,7 @@ RERUNS = [
     ("divergent_barrier_aligned", "without the condition at divergent_barrier_aligned.cu:14"),
     ("histogram_no_atomics", "with red.shared.add.s32 in place of the load, the change and the store at"),
     ("mbarrier_two_warps_init", "with mbarrier.init.shared::cta.b64 by the first thread only at"),
-    ("same_value_two_stores", "with bar.sync 0 (__syncthreads()) before the setp.ne.s32 at same_value_two_stores.cu:"),
+    ("same_value_two_stores", "with bar.sync 0 (__syncthreads()) before the bra at same_value_two_stores.cu:"),
     ("bulk_bytes_never_come", "with 16 bytes less at"),
     ("deadlock_copies_counted_twice", "with cp.async.mbarrier.arrive.noinc"),
     ("named_barrier_deadlock", "with bar."),

@@ -122,3 +122,27 @@ def test_an_element_added_to_itself_is_no_atomic_update(tmp_path: Path) -> None:
     words = ("--grid", "2", "--block", "32", "--arg", "f32[32]=arange", "--device", "cpu", "--patch", str(tmp_path / "fix.diff"))
     assert main(["check", str(tmp_path / "k.cu"), *words]) == 66
     assert not (tmp_path / "fix.diff").exists()
+
+
+LEVELS = """extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ float s[32];
+    int t = threadIdx.x;
+    s[t] = x[t];
+    __syncwarp();
+    if (t < 16) s[t] += s[t + 16];
+    if (t < 8) s[t] += s[t + 8];
+    if (t < 4) s[t] += s[t + 4];
+    if (t < 1) out[0] = s[0] + s[1] + s[2] + s[3];
+}"""
+
+
+def test_lanes_meet_before_the_branches_of_a_reduction() -> None:
+    """Lanes that have gone on make up for a barrier of the warp in a branch of some, in a replay and in plain runs."""
+    kernel, values = consan.Kernel(LEVELS, entry="k"), [np.arange(32, dtype=np.float32), np.zeros(1, np.float32)]
+    report = consan.launch(kernel, 1, 32, values, device="cpu")
+    assert report.findings
+    assert all(finding.verified is None for finding in report.findings), str(report)
+    run = lambda ptx, seed: Ran(consan.launch(consan.Kernel(ptx, entry="k"), 1, 32, values, device="cpu", seed=seed))  # noqa: E731
+    fixed = Reruns(kernel.module, run, (32, 1, 1), (1, 1, 1), clock=lambda: 0.0).confirmed(report)
+    steps = {(step.instruction, step.where, step.line) for finding in fixed.findings if finding.verified for step in finding.verified.steps}
+    assert steps == {("bar.warp.sync 0xffffffff", "before", line) for line in (7, 8, 9)}

@@ -28,6 +28,8 @@ NAMED = [
     ("move the bar.sync at k.cu:3 after the wait at k.cu:9", "move", "after", 9, True),
     ("move the bar.sync at k.cu:3 after the wait at k.cu:9", "move", "before", 9, False),
     ("move the barrier at k.cu:9 out of its branch", "leave-out", "at", 9, False),
+    ("put __syncthreads() between the wait and k.cu:9, or let all lanes wait", "add", "before", 9, True),
+    ("put __syncthreads() between the wait and k.cu:9, or let all lanes wait", "add", "after", 9, False),
     ("remove the arrival at k.cu:9", "leave-out", "at", 9, True),
     ("use .noinc at k.cu:9", "alter", "at", 9, True),
     ("use .noinc at k.cu:9", "alter", "at", 8, False),
@@ -62,3 +64,16 @@ def test_a_fix_of_a_kernel_is_one_of_all_its_findings() -> None:
     assert fixed(one, replace(other, kernel="other")) == [True, False]
     assert fixed(one, other) == [False, False]
     assert fixed(one, replace(other, severity="note")) == [True, False]
+
+
+def test_a_place_before_a_branch() -> None:
+    text = "put __syncwarp() between k.cu:5 and k.cu:9; put it before the branch that contains k.cu:9"
+    before = step("add", "bar.warp.sync 0xffffffff", "before", 9, "__syncwarp()")
+    assert not names(text, VerifiedFix((before,)))
+    assert names(text, VerifiedFix((replace(before, at="the bra"),)))
+
+
+@pytest.mark.parametrize(("count", "named"), [(4, True), (129, False)])
+def test_a_count_is_that_of_the_words(count: int, *, named: bool) -> None:
+    text = "initialise bar with 4 at k.cu:9; else let 124 more arrive at k.cu:12"
+    assert names(text, VerifiedFix((step("alter", f"mbarrier.init.b64 with a count of {count}", "at", 9),))) is named
