@@ -193,10 +193,22 @@ ELSEWHERE = FixStep("add", "bar.sync 0", "before", "", "k.cu", 19, 190, "__synct
 @pytest.mark.parametrize(("fix", "shown"), [(FIX, 1), (VerifiedFix((*FIX.steps, ELSEWHERE)), 12)])
 def test_findings_that_one_change_removes_are_one(fix: VerifiedFix, shown: int) -> None:
     """Twelve races for one missing barrier. A change at two places may be two repairs."""
-    races = [Finding("data-race", "k", accesses=(at("write", 11), at("read", 20 + each)), verified=fix) for each in range(12)]
+    races = [
+        Finding("data-race", "k", fix=f"before line {20 + each}", accesses=(at("write", 11), at("read", 20 + each)), verified=fix)
+        for each in range(12)
+    ]
     text = render(run(*races), "text")
     assert f"1/{shown} ==" in text
     assert ("and 3 more; the JSON report lists them all" in text) is (shown == 1)
+
+
+def test_findings_with_one_fix_of_two_places_are_one() -> None:
+    """Both sides of a flag, for a load and a store of the same data."""
+    both = VerifiedFix((*FIX.steps, ELSEWHERE))
+    races = [
+        Finding("global-race", "k", fix="two fences", accesses=(at("write", 11), at(role, 11)), verified=both) for role in ("read", "write")
+    ]
+    assert "1/1 ==" in render(run(*races), "text")
 
 
 def test_a_chain_has_one_root() -> None:
