@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import argparse
-import contextlib
 import os
 import sys
 from dataclasses import replace
@@ -63,14 +62,18 @@ def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
         return False
     from consan.triage.again import KNOWN
     from consan.triage.schedule_file import load as load_document
+    from consan.triage.schedule_file import refused
     from consan.triage.show import show_document
 
-    with contextlib.suppress(UsageError):
+    try:
         document = load_document(name)
-        if document["schema"] in KNOWN:
-            show_document(document, sys.stdout, notes=notes)
-            return True
-    return False
+    except UsageError:
+        return False
+    if document["schema"] not in KNOWN:
+        return False
+    with refused(name, document["schema"]):
+        show_document(document, sys.stdout, notes=notes)
+    return True
 
 
 def load(name: str) -> Report:

@@ -6,8 +6,9 @@ another kernel is an error.
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Final
 
@@ -83,16 +84,25 @@ def load(name: str) -> Json:
     """A document of consan stress or consan reduce."""
     try:
         data = json.loads(read_file(name))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(f"{name} is not JSON: {error}") from None
     if not isinstance(data, dict) or "schema" not in data:
         raise UsageError(f"{name} is not a file of consan stress or consan reduce")
     return data
 
 
+@contextlib.contextmanager
+def refused(name: str, schema: str) -> Iterator[None]:
+    """What goes wrong inside the block, because a document is not as its schema says, is a UsageError."""
+    try:
+        yield
+    except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:
+        raise UsageError(f"{name} is not a valid {schema}: {type(error).__name__}: {error}") from None
+
+
 def parse(name: str, data: Json) -> Stored:
     """A schedule's document; UsageError if it is not one."""
-    try:
+    with refused(name, SCHEMA):
         found = Stored(
             subject=subjects.from_json(data["subject"]),
             failure=Failure(**data["failure"]),
@@ -103,8 +113,6 @@ def parse(name: str, data: Json) -> Stored:
             result=data["outcome"]["result"],
             consan=data.get("consan", ""),
         )
-    except (KeyError, TypeError, ValueError) as error:
-        raise UsageError(f"{name} is not a valid {SCHEMA}: {type(error).__name__}: {error}") from None
     if found.baseline not in BASELINES or any(decision.kind not in KINDS for decision in found.decisions):
         raise UsageError(f"{name} is not a valid {SCHEMA}: a baseline or a decision of an unknown kind")
     return found

@@ -168,3 +168,19 @@ def test_cuda_that_does_not_compile_shows_the_compilers_own_text(tmp_path: Path,
 
 def test_the_stored_example_is_json(run_file: str) -> None:
     assert json.loads(Path(run_file).read_text())["schema"] == "consan.report/1"
+
+
+@pytest.mark.parametrize("more", ["", ', "failure": 5', ', "subject": [], "decisions": 5, "summary": 7, "seeds": [[1]]'])
+@pytest.mark.parametrize("schema", ["consan.schedule/1", "consan.stress/1"])
+def test_a_made_up_document_of_triage_is_bad_input(schema: str, more: str, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "made.json"
+    file.write_text(f'{{"schema": "{schema}"{more}}}')
+    assert main(["report", str(file)]) == 2
+    assert f"made.json is not a valid {schema}: " in capsys.readouterr().err
+
+
+def test_deep_nesting_is_bad_input(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    file = tmp_path / "deep.json"
+    file.write_text(100_000 * "[" + 100_000 * "]")
+    assert main(["report", str(file)]) == 2
+    assert "deep.json is not a stored run: its values are nested too deeply" in capsys.readouterr().err
