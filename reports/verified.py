@@ -24,6 +24,7 @@ _SPELLED: Final = (
     (re.compile(r"bar\.sync 0$"), "cta_barrier", ""),
     (re.compile(r"bar\.warp\.sync 0xffffffff$"), "warp_barrier", ""),
     (re.compile(r"fence\.(?:sc|acq_rel)\.gpu$"), "gpu_fence", ""),
+    (re.compile(r"fence\.(?:sc|acq_rel)\.cta$"), "cta_fence", ""),
     (re.compile(r"cp\.async\.wait_group (\d+)$"), "wait_cpp", "cp.async"),
     (re.compile(r"cp\.async\.commit_group$"), "commit_cpp", "cp.async"),
 )

@@ -18,6 +18,8 @@ from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
 
+_WRITE_FLAGS = (Event.PUBLISH, Event.ATOMIC)
+_MEETINGS_OF_LANES = (Event.WARP_BARRIER, Event.BARRIER)
 _REMOVABLE = (Event.BARRIER, Event.WARP_BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_INIT, Event.MBARRIER_INVAL)
 
 _ORDERED = (Event.FENCE, Event.OBSERVE, Event.PUBLISH, Event.GLOBAL_READ, Event.GLOBAL_WRITE, Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT)
@@ -153,6 +155,12 @@ class Forms:
         """Before or after those."""
         for site in self.meetings():
             yield self.add(site, piece, after=after)
+
+    def at_flags(self, piece: Piece) -> Iterator[Repair]:
+        """Before each statement that may write a flag, and behind the reads of one: before the lanes meet."""
+        for kinds in (_WRITE_FLAGS, _MEETINGS_OF_LANES):
+            for spots in self.places.by_statement(lambda event, kinds=kinds: event.kind in kinds).values():
+                yield self.add(self.places[spots[0]].site, piece, after=False)
 
     def arriving(self) -> set[Statement]:
         """The statements that arrive without a wait."""

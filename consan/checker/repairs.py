@@ -98,14 +98,14 @@ class Repairs(PhaseForms):
         yield from self._global() if self.record["flags"] & FindingFlags.GLOBAL else self._race()
 
     def _race(self) -> Iterator[Repair]:
+        if self.reason in _OF_FLAGS:
+            yield from self.at_flags(CTA_FENCE)
+            yield from self._both_sides(CTA_FENCE)
         yield from self.at_accesses(WARP_BARRIER)  # also where lanes of one warp lack an edge that one of them has
         if self.record["flags"] & FindingFlags.SAME_WARP:
             yield from self._at_all(WARP_BARRIER)
         if self.clusters:
             yield from self.at_accesses(CLUSTER)
-        if self.reason in _OF_FLAGS:
-            yield from self._both_sides(CTA_FENCE)
-            yield from self.between(CTA_FENCE, everywhere=True)
         yield from self.arrivals_moved()
         yield from self.moved_across(Event.BARRIER)
         yield from self.parities()

@@ -58,6 +58,7 @@ _PURE: Final = frozenset(
         "div",
     ]
 )
+_MEETINGS: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": ("barrier.cluster.arrive", "barrier.cluster.wait")}
 _OF_ORDER: Final = ("data-race", "global-race", "missing-wait", "uninitialized-read", "barrier-misuse")
 
 
@@ -146,15 +147,16 @@ class PathForms:
                     yield self._repair("leave-out", "condition", (function, branch), (branch.start, branch.end, ""))
 
     def _around_branches(self) -> Iterator[TextRepair]:
-        """A barrier where the branch around an access begins, or where it ends: of the warp, if lanes race; of the CTA."""
+        """A barrier where the branch around an access begins, or where it ends: of the warp, if lanes race; of the cluster; of the CTA."""
         if self.kind not in _OF_ORDER:
             return
-        barriers = ("bar.warp.sync 0xffffffff", "bar.sync 0") if self.situation.startswith("no-warp-sync") else ("bar.sync 0",)
+        narrow = next((barrier for situation, barrier in _MEETINGS.items() if self.situation.startswith(situation)), ())
+        barriers = (narrow, ("bar.sync 0",)) if narrow else (("bar.sync 0",),)
         for barrier, (function, instruction) in itertools.product(barriers, self._own[::-1]):
             for branch in reversed(_branches_around(function, instruction)):
                 for each in filter(None, (branch, _behind(function, branch))):
-                    step = RepairStep("add", barrier, "before", self._site(function, each))
-                    yield TextRepair((step,), ((each.start, each.start, f"{barrier}; "),))
+                    steps = tuple(RepairStep("add", instruction, "before", self._site(function, each)) for instruction in barrier)
+                    yield TextRepair(steps, ((each.start, each.start, "".join(f"{instruction}; " for instruction in barrier)),))
 
     def _out_of_branches(self) -> Iterator[TextRepair]:
         """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""

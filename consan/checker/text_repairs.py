@@ -27,6 +27,7 @@ _BY_ONE: Final[dict[str, tuple[Event, ...]]] = {  # by the situation of the find
 }
 _MAP: Final = re.compile(r"\[\s*(%\w+)\s*,\s*\{")
 _ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
+_UPDATES: Final = ("@update", "same-value", "replicated")  # an update within a lock is none
 _HALVES: Final = (0xFFFF, 0xFFFF0000)
 _UPDATE: Final = re.compile(r"(add|min|max|and|or|xor)\.(?:rn\.)?([usbf])(32|64)$")
 _OWN: Final = {
@@ -166,7 +167,7 @@ class TextRepairs(PathForms):
 
     def _atomic(self) -> Iterator[TextRepair]:
         """One reduction in place of a load, an addition and a store of the same thread to the same address."""
-        if self.kind not in ("data-race", "global-race"):
+        if self.kind not in ("data-race", "global-race") or not self.situation.endswith(_UPDATES):
             return
         for function, load in self._own:
             for update, store in _updates(function, load):

@@ -34,6 +34,7 @@ from consan.checker.whole_barriers import barriers_for, own_barriers_in_text
 from consan.instrument.findings import KINDS, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA
+from consan.reports.global_races import NO_SIDE
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
@@ -281,7 +282,8 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     operation = int(_OPERATIONS.get(first.family, 0)) if first else 0
     if first and "global.shared" in first.opcode:
         operation = int(Operation.BULK_STORE)
-    reason = Reason.__members__.get(finding.situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
+    situation = "no-release" if finding.situation == NO_SIDE else finding.situation
+    reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
     kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
     names = ("flags", "place", "group", "commits")
     return dict.fromkeys(names, 0) | {
