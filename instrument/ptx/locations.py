@@ -1,6 +1,7 @@
 """Source locations (ISA "Debugging Directives: .loc", ".section").
 
-Defines which call site an `inlined_at` refers to: the nearest earlier `.loc` of the same function with that file, line and column.
+Defines which call site an `inlined_at` refers to: a `.loc` of the same function with that file, line and column. It may be one of several:
+a template's line is inlined once for each of its instances (`CallSites`).
 This gives the chain of inlining, from the inside outwards. A `.loc` is valid in its own function only. Line 0 (code without a
 source line) is passed on unchanged.
 """
@@ -32,7 +33,7 @@ class Loc:
 class LocDirective(Directive):
     """A `.loc`, resolved on first use."""
 
-    __slots__ = ("_call_site", "_fields", "_loc")
+    __slots__ = ("_call_site", "_loc", "fields")
 
     def __init__(self, source: Source, start: int, end: int, fields: tuple[str | None, ...], call_site: LocDirective | None) -> None:
         self.source = source
@@ -41,7 +42,7 @@ class LocDirective(Directive):
         self.name = ".loc"
         self.label = None
         #: file, line, column, function label, offset from that label, file, line and column of the call site
-        self._fields = fields
+        self.fields = fields
         self._call_site = call_site
         self._loc: Loc | None = None
 
@@ -59,12 +60,45 @@ class LocDirective(Directive):
         return self._loc
 
     def _resolve(self) -> Loc:
-        file, line, column, label, offset, *site = self._fields
+        file, line, column, label, offset, *site = self.fields
         at = self._call_site._loc if self._call_site is not None else None
         if at is None and site[0] is not None:
             at = Loc(int(site[0]), int(site[1] or 0), int(site[2] or 0))
         function = f"{label}+{offset}" if offset else label
         return Loc(int(file or 0), int(line or 0), int(column or 0), function, at)
+
+
+_Fields = tuple[str | None, ...]
+
+
+class CallSites:
+    """The `.loc` directives of a function so far.
+
+    The compiler writes a chain from the outside inwards, once, right before the first `.loc` that needs it. So the `.loc` right before
+    another one, at its `inlined_at`, is its call site, and tells from which function (an instance of a template) that one is called
+    there. Later ones that are called from there take the nearest earlier `.loc` of a function that calls them, else the nearest one.
+    Two inlined copies of one function are one: the nearer.
+    """
+
+    def __init__(self) -> None:
+        self._nearest: dict[_Fields, LocDirective] = {}  # by file, line and column
+        self._within: dict[_Fields, LocDirective] = {}  # by function, too
+        self._callers: dict[_Fields, list[_Fields]] = {}  # by the called function and the call's place: the calling functions
+
+    def add(self, fields: _Fields, directive: LocDirective) -> None:
+        """Add a directive that was read."""
+        self._nearest[fields[:3]] = self._within[fields[:5]] = directive
+
+    def of(self, fields: _Fields, before: LocDirective | None) -> LocDirective | None:
+        """The call site of a directive. `before`: the one before it, if no instruction lies between."""
+        place = fields[5:]
+        callers = self._callers.setdefault(fields[3:], [])
+        if before is not None and before.fields[:3] == place:
+            if before.fields[3:5] not in callers:
+                callers.append(before.fields[3:5])
+            return before
+        known = [self._within[(*place, *caller)] for caller in callers]
+        return max(known, key=lambda each: each.start) if known else self._nearest.get(place)
 
 
 class DebugStrings:

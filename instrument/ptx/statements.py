@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 
 from consan.instrument.ptx.declarations import LABELLED, LINKAGE, SPACES, match_variable, parse_linkage, parse_strings, parse_variable
-from consan.instrument.ptx.locations import LocDirective
+from consan.instrument.ptx.locations import CallSites, LocDirective
 from consan.instrument.ptx.operand_parser import parse_operands
 from consan.instrument.ptx.source import ANNOTATION, TRIVIA_BETWEEN, Source
 from consan.instrument.ptx.tokens import Cursor
@@ -58,7 +58,7 @@ class _Body:
         self.outermost = self.block = Block(source, start, None)
         self.depth = 0
         self.loc: LocDirective | None = None
-        self.locs: dict[tuple[str | None, ...], LocDirective] = {}
+        self.call_sites = CallSites()
 
     def read(self) -> int:
         """Read all statements. Returns the offset after the closing brace and the trivia behind it."""
@@ -81,10 +81,12 @@ class _Body:
 
     def add_loc(self, start: int, end: int, fields: tuple[str | None, ...]) -> None:
         """Add a `.loc` and make it the current one."""
-        site = self.locs.get(fields[5:]) if fields[5] is not None else None
+        statements = self.block.statements
+        before = self.loc if statements and statements[-1] is self.loc else None
+        site = self.call_sites.of(fields, before) if fields[5] is not None else None
         self.loc = directive = LocDirective(self.source, start, end, fields, site)
-        self.locs[fields[:3]] = directive
-        self.block.statements.append(directive)
+        self.call_sites.add(fields, directive)
+        statements.append(directive)
 
     def add_other(self, start: int, found: re.Match[str]) -> bool:
         """Add a label, call or brace. Returns true at the closing brace of the body."""

@@ -268,3 +268,39 @@ def test_type_sizes(type_: str, size: int) -> None:
 def test_masked_addresses_in_initialisers() -> None:
     text = HEADER + ".global .u8 a[] = {0xff(foo), 0xff00(generic(foo)+4), 0xFF(1000 + 546), -1, 0.5};"
     assert parse(text).variables[0].names[0].elements == 5
+
+
+# `copy` of line 5 is one line in two instances, for kernel lines 10 and 20. The second copy of line 10 comes behind line 20.
+INSTANCES = """.version 8.0
+.target sm_80
+.address_size 64
+.visible .entry k() {
+.loc 1 1 0
+.loc 1 10 1
+.loc 2 5 3, function_name $of_tiles, inlined_at 1 10 1
+.loc 2 7 3, function_name $loads, inlined_at 2 5 3
+membar.cta;
+.loc 1 20 1
+.loc 2 5 3, function_name $of_rows, inlined_at 1 20 1
+.loc 2 8 3, function_name $stores, inlined_at 2 5 3
+membar.gl;
+.loc 2 7 3, function_name $loads, inlined_at 2 5 3
+membar.cta;
+.loc 2 9 3, function_name $sorts, inlined_at 2 5 3
+membar.sys;
+ret;
+}
+"""
+
+
+def test_a_call_site_that_is_inlined_in_two_instances() -> None:
+    """The nearest one of a function that calls the inlined one; of a function that nothing is known of, the nearest."""
+    found = []
+    for each in parse(INSTANCES).functions[0].instructions():
+        if each.opcode.startswith("membar"):
+            assert each.loc is not None
+            at = each.loc.inlined_at
+            assert at is not None
+            assert at.inlined_at is not None
+            found.append((each.loc.line, at.function_name, at.inlined_at.line))
+    assert found == [(7, "$of_tiles", 10), (8, "$of_rows", 20), (7, "$of_tiles", 10), (9, "$of_rows", 20)]
