@@ -97,7 +97,7 @@ class CallSites:
             if before.fields[3:5] not in callers:
                 callers.append(before.fields[3:5])
             return before
-        known = [self._within[(*place, *caller)] for caller in callers]
+        known = [self._within[place + caller] for caller in callers]
         return max(known, key=lambda each: each.start) if known else self._nearest.get(place)
 
 
