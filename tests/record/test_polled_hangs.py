@@ -33,6 +33,15 @@ extern "C" __global__ void lock(unsigned* out) {
     __threadfence();
     out[1] += 1;
 }
+// The same lock, which is looked at before it is tried: one head for two loops.
+extern "C" __global__ void tested_lock(unsigned* out) {
+    while (true) {
+        while (((volatile unsigned*)out)[64] != 0);
+        if (atomicCAS(out + 64, 0, 1) == 0) break;
+    }
+    __threadfence();
+    out[1] += 1;
+}
 // Thread 0 of each CTA polls with a back-off, the others wait for it at a barrier.
 extern "C" __global__ void beside_a_barrier(unsigned* out) {
     __shared__ unsigned value;
@@ -100,7 +109,7 @@ def _launched(entry: str, *, alone: bool = True, **options: Any) -> tuple[consan
     return session.report(), backend.launches
 
 
-@pytest.mark.parametrize("entry", ["flag", "lock", "beside_a_barrier", "in_shared_memory", "words"])
+@pytest.mark.parametrize("entry", ["flag", "lock", "tested_lock", "beside_a_barrier", "in_shared_memory", "words"])
 def test_a_poll_that_nobody_ends(entry: str) -> None:
     report, launches = _launched(entry)
     assert (report.verdict, report.incomplete, launches) == ("violations", (), 1)
@@ -151,18 +160,19 @@ setp.lt.u32 %p1, %r1, %r3;
 BEHIND
 add.u32 %r3, %r3, 1;
 setp.lt.u32 %p2, %r3, 9;
-@%p2 bra OUTER;
+@%p2 bra FROM;
 ret;
 }"""
 
 
+@pytest.mark.parametrize("start", ["OUTER", "LOOP"])
 @pytest.mark.parametrize(
     ("behind", "held"),
     [("", False), ("ld.param.u32 %r2, [more];", False), ("ld.global.u32 %r2, [%d1];", True), ("bar.sync 0;", True)],
 )
-def test_a_way_around_that_leaves_nothing_in_the_log(behind: str, held: bool) -> None:
+def test_a_way_around_that_leaves_nothing_in_the_log(behind: str, held: bool, start: str) -> None:
     """A thread at the head may have come from the loop around it: then it has not read the word since."""
-    (function,) = parse(AROUND.replace("BEHIND", behind)).functions
+    (function,) = parse(AROUND.replace("BEHIND", behind).replace("FROM", start)).functions
     (read,) = (each for each in function.instructions() if each.opcode == "ld.volatile.global.u32")
     assert PatientLoops(function).held_at(read, read) is held
 

@@ -47,11 +47,14 @@ class PatientLoops:
         Each way from the head to one out of the loop passes the read: so the last round has tested what was read. And no way around
         the loop leads back to its head without an access or a barrier, which the thread's log would have.
         """
-        top, inner = self._nodes[head.start], self._nodes[read.start]
-        body = self._body_of(top)
-        if self._graph.nodes[top].steps[0].instruction is not head or inner not in body:
-            return False
-        if not self._is_entered_at(top, body) or not self._waits(body, read):
+        top = self._nodes[head.start]
+        first = self._graph.nodes[top].steps[0].instruction is head
+        return first and any(self._holds(top, body, read) for body in self._bodies_of(top))
+
+    def _holds(self, top: int, body: frozenset[int], read: Instruction) -> bool:
+        """The same for one of the loops with this head."""
+        inner = self._nodes[read.start]
+        if inner not in body or not self._is_entered_at(top, body) or not self._waits(body, read):
             return False
         leaving = {node for node in body if not body.issuperset(self._graph.nodes[node].successors)}
         if top != inner and leaving & reached(self._after, (top,), body - {inner}):
@@ -66,9 +69,13 @@ class PatientLoops:
 
     def _body_of(self, head: int) -> frozenset[int]:
         """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
-        tails = [tail for tail in self._before[head] if tail >= head]
+        return self._bodies_of(head)[-1]
+
+    def _bodies_of(self, head: int) -> list[frozenset[int]]:
+        """The loops with one head, from the shortest: of the first way back, of the first two, and so on to all of them."""
+        tails = sorted(tail for tail in self._before[head] if tail >= head)
         others = set(range(len(self._before))) - {head}
-        return frozenset({head} | reached(self._before, tails, others)) if tails else frozenset()
+        return [frozenset({head} | reached(self._before, tails[:count], others)) for count in range(1, len(tails) + 1)] or [frozenset()]
 
     def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:
         return all(before in body for node in body - {head} for before in self._before[node])
