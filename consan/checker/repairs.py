@@ -49,6 +49,7 @@ _GROUPS: dict[Event, tuple[Piece, Callable[[int], tuple[Piece, ...]]]] = {
 _COMMITS = {Event.COPY_WAIT: Event.COPY_COMMIT, Event.BULK_WAIT: Event.BULK_COMMIT, Event.PRODUCT_WAIT: Event.PRODUCT_COMMIT}
 _WAIT_OF = {0: Event.COPY_WAIT, InFlight.BULK_STORE: Event.BULK_WAIT, InFlight.WGMMA: Event.PRODUCT_WAIT}
 _SCOPED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.ATOMIC, Event.READ, Event.WRITE, Event.FENCE)
+_ORDERS = {Event.MBARRIER_ARRIVE: ".release", Event.MBARRIER_WAIT: ".acquire"}  # a cluster's barrier releases without a word
 _RELAXED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.CLUSTER_ARRIVE)
 _FLAGS = (Event.OBSERVE, Event.PUBLISH, Event.FENCE)
 _PLAIN = (Event.GLOBAL_READ, Event.GLOBAL_WRITE)  # of a strong access, an event of its bytes
@@ -267,11 +268,25 @@ class Repairs(PhaseForms):
     def _scopes(self) -> Iterator[Repair]:
         wider = "of a wider scope"
         yield from self.altered(_SCOPED, _without(Flag.NARROW), lambda event: f"{self.opcode(event)} {wider} (.cluster)")
-        yield from self.altered(_RELAXED, _without(Flag.RELAXED), lambda event: self.opcode(event).replace(".relaxed", ""))
+        yield from self.altered(_RELAXED, _without(Flag.RELAXED), self._strengthened)
         if self.record["flags"] & FindingFlags.GLOBAL:
             wide = list(self.altered((*_FLAGS, *_PLAIN), _of_gpu_scope, lambda event: f"{self.opcode(event)} {wider} (.gpu)"))
             yield from wide
             yield from filter(None, (one + other for one, other in itertools.combinations(wide[:_MOST_SMALL], 2)))
+
+    def _strengthened(self, event: TemplateEvent) -> str:
+        return self.opcode(event).replace(".relaxed", _ORDERS.get(Event(event.kind), ""))
+
+    def _order(self) -> Iterator[Repair]:
+        """Of strong accesses that nothing orders: fences of both threads, or a barrier."""
+        yield from self.at_accesses(WARP_BARRIER)
+        if self.record["flags"] & FindingFlags.SAME_WARP:
+            yield from self.at_both(WARP_BARRIER)
+        for fence in (CTA_FENCE, GPU_FENCE):
+            yield from self.at_flags(fence)
+            yield from self._both_sides(fence)
+        yield from self.at_accesses(BARRIER)
+        yield from self.between(BARRIER)
 
 
 _BY_KIND: dict[Kind, Callable[[Repairs], Iterator[Repair]]] = {
@@ -286,4 +301,5 @@ _BY_KIND: dict[Kind, Callable[[Repairs], Iterator[Repair]]] = {
     Kind.DEADLOCK: Repairs._deadlock,
     Kind.DIVERGENCE: Repairs._divergence,
     Kind.GLOBAL_RACE: Repairs._global,
+    Kind.MISSING_ORDER: Repairs._order,
 }

@@ -77,7 +77,7 @@ def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Rep
     if not patches:
         print(f"consan: warning: {args.patch} was not written: there is no verified fix that can be written as a patch", file=sys.stderr)
         return report
-    patch, checked = next((each for each in patches if isinstance(each[1], Report) and each[1].verdict == CLEAN), patches[-1])
+    patch, checked = next((each for each in patches if _is_clean(each[1])), patches[-1])
     write_file(args.patch, diff(patch.name, patch.before, patch.after))
     beside = Path(args.patch).with_name(Path(patch.name).name)
     if is_cuda(args.file) and not is_cuda(patch.name):
@@ -87,6 +87,11 @@ def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Rep
     note = f"with {args.patch}, a patch of {patch.name}{base}: the kernel was checked again: {found}"
     print(f"consan: {note}", file=sys.stderr)
     return replace(report, notes=(*report.notes, note))
+
+
+def _is_clean(checked: Report | str) -> bool:
+    """Whether nothing is found: the warning that a patch repairs does not count for the verdict."""
+    return isinstance(checked, Report) and checked.verdict == CLEAN and all(each.severity == "note" for each in checked.active)
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ MOST_TEXT: Final = 1 << 21  # characters of PTX that are run for a report
 LARGE_TEXT: Final = 1 << 19  # that one repair may have in all schedules
 MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
 LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
-_RACES: Final = ("data-race", "missing-wait")
+_RACES: Final = ("data-race", "missing-wait", "missing-order")
 _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
@@ -128,9 +128,10 @@ class Reruns:
                     break
                 remains = self._left(fix, finding, found)
                 if remains is not None and not remains:
-                    whole = whole or replace(fix, schedules=self._schedules)
+                    fix = replace(fix, schedules=self._schedules)
                     if self._holds_in_source(fix):
-                        return replace(fix, schedules=self._schedules)
+                        return fix
+                    whole = whole or (fix if names(own_words(finding), fix) else _of_ptx(fix))
                     continue
                 if remains is not None and best is None:
                     best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
@@ -251,6 +252,11 @@ class Reruns:
         for repair in repairs:
             with contextlib.suppress(Impossible):
                 yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
+
+
+def _of_ptx(fix: VerifiedFix) -> VerifiedFix:
+    """A fix whose lines of the source are not the repair, at the lines of the PTX."""
+    return replace(fix, steps=tuple(replace(step, line=0, own_line=0) for step in fix.steps))
 
 
 def _is_named(step: FixStep, finding: Finding) -> bool:

@@ -165,15 +165,26 @@ MASK = """extern "C" __global__ void k(const int* x, int* o) {
     }
 }
 """
+QUEUE = """extern "C" __global__ void k(int* head, int* o) {
+    __shared__ int tile;
+    for (;;) {
+        if (threadIdx.x == 0) tile = atomicAdd(head, 1);
+        __syncthreads();
+        if (tile >= 16) break;
+        if (threadIdx.x < 4) o[tile * 4 + threadIdx.x] = tile;
+    }
+}
+"""
 REWORDED = {
     "a scope": (FLAG, "2", ("f32[64]=zeros", "f32[64]=zeros", "i32[1]=zeros"), "+            __threadfence();"),
     "an operation": (BINS, "1", ("i32[64]=random", "i32[8]=zeros"), "+    atomicAdd(&bins[v[t] & 7], 1);"),
+    "a line that reads twice": (QUEUE, "4", ("i32[1]=zeros", "i32[64]=zeros"), "+    __syncthreads();"),
     "a mask": (MASK, "1", ("i32[64]=random", "i32[64]=zeros"), "+        __syncwarp(0xffff);"),
 }
 
 
 @pytest.mark.parametrize(("source", "grid", "values", "line"), REWORDED.values(), ids=REWORDED)
-def test_a_patch_of_one_word_is_one_of_the_source(
+def test_a_patch_of_one_line_is_one_of_the_source(
     source: str,
     grid: str,
     values: tuple[str, ...],
