@@ -1,7 +1,7 @@
 """The recording of wgmma (ISA "wgmma.mma_async"): descriptors of its operands in shared memory, and its groups.
 
 Rows, depth and major come from the opcode and its immediates, the rest from the descriptor. Registers are a matter of the text
-(passes/registers.py). The metadata of a sparse product is in a register. The virtual machine does not execute sparse products.
+(passes/registers.py). The metadata of a sparse product is in a register.
 """
 
 from __future__ import annotations

@@ -354,7 +354,6 @@ def test_descriptors_out_of_bounds_are_faults(small: tuple[Array, Array]) -> Non
 @pytest.mark.parametrize(
     "text",
     [
-        "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%d0, %d1, %d2, %d3}, %g1, %g2, %t1, 0, 1, 1, 1, 0, 0;",
         "wgmma.mma_async.sync.aligned.m64n8k8.f32.f16.f16 {%d0, %d1, %d2, %d3}, %g1, %g2, 1, 1, 1, 0, 0;",
         "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16 {%d0, %d1, %d2}, %g1, %g2, 1, 1, 1, 0, 0;",
         "wgmma.mma_async.sync.aligned.m64n8k8.f32.tf32.tf32 {%d0, %d1, %d2, %d3}, %g1, %g2, 1, 1, 1, 0, 0;",

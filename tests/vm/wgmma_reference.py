@@ -148,3 +148,50 @@ def matrix_d(registers: Array, half: bool) -> Array:
         for i in range(values.shape[1]):
             d[16 * warp + lane // 4 + 8 * (i // 2 % 2), i // 4 * 8 + lane % 4 * 2 + i % 2] = values[thread, i]
     return d
+
+
+# Sparse A: of each chunk of a row some elements are stored ("Sparse matrix storage", and the figures of the metadata operand) --------
+
+
+def _chunk(a_type: str) -> tuple[int, int]:
+    """Elements of a chunk, and how many are stored."""
+    return (2, 1) if a_type == "tf32" else (4, 2)
+
+
+def sparse(rng: np.random.Generator, a: Array, a_type: str) -> tuple[Array, Array]:
+    """A [64, K] with zeros where nothing is stored, and the places [64, chunks, stored] of what is."""
+    length, stored = _chunk(a_type)
+    places = np.sort(np.argsort(rng.random((64, a.shape[1] // length, length)), axis=-1)[..., :stored], axis=-1)
+    dense = np.zeros_like(a)
+    for row, chunk, which in np.ndindex(places.shape):
+        column = chunk * length + places[row, chunk, which]
+        dense[row, column] = a[row, column]
+    return dense, places
+
+
+def packed(dense: Array, places: Array, a_type: str) -> Array:
+    """The stored elements [64, K / 2]."""
+    length, _ = _chunk(a_type)
+    columns = places + length * np.arange(places.shape[1])[:, None]
+    return np.take_along_axis(dense, columns.reshape(64, -1), axis=1)
+
+
+def metadata(places: Array, a_type: str, selector: int) -> Array:
+    """The metadata register [128] of each thread; noise in threads that the selector leaves out."""
+
+    def four_bits(row: int, chunk: int) -> int:
+        at = places[row, chunk]
+        return (0b0100, 0b1110)[at[0]] if a_type == "tf32" else int(at[0] | at[1] << 2)
+
+    words = np.full(128, 0x5A5A5A5A, np.uint32)
+    for thread in range(128):
+        warp, lane = divmod(thread, 32)
+        row, place = 16 * warp + lane // 4, lane % 4
+        if NBYTES[a_type] == 1:  # figures 180 and 181: T0 and T1 have the first half of rows g and g + 8, T2 and T3 the second
+            found = [four_bits(row + 8 * (place % 2), 8 * (place // 2) + i) for i in range(8)]
+        elif place // 2 == selector:  # figures 176 and 178: each of the two has half of the columns of both rows
+            found = [four_bits(row + 8 * (i // 4), 4 * (place % 2) + i % 4) for i in range(8)]
+        else:
+            continue
+        words[thread] = sum(bits << 4 * i for i, bits in enumerate(found))
+    return words

@@ -11,7 +11,7 @@ One exception makes compiled code work: `mov` between registers. A compiler rena
 `asm` operands and at the ends of loops), and the assembler removes such copies or waits for their source. A `mov` from a
 register that an operation in flight will write is therefore itself an operation that lands after that one, in its group.
 
-Not handled: sparse forms; a check that the four warps agree on their descriptors; packing and unpacking `mov` of a register
+Not handled: a check that the four warps agree on their descriptors; packing and unpacking `mov` of a register
 in flight (they read old values, as other instructions do).
 """
 
@@ -38,10 +38,18 @@ from consan.instrument.ptx import Immediate, Instruction, Negated, Operand, Regi
 from . import lanes as lane_steps
 from .descriptors import chunk_addresses
 from .matrix import require_whole_warps
-from .wgmma_product import ROWS, Form, form_of, matrix_of, multiply
+from .wgmma_product import ROWS, Form, form_of, matrix_of, multiply, selectors
 
 Array = npt.NDArray[Any]
 FAMILY = "wgmma"
+
+
+@dataclass(frozen=True, eq=False)
+class Metadata:
+    """Where the elements of a sparse A are: a register of each lane, and the selector of lanes."""
+
+    register: Array
+    selector: int
 
 
 @dataclass(eq=False)
@@ -58,6 +66,7 @@ class Product(PendingOperation):
     targets: list[Array]
     written: frozenset[int] = frozenset()  # identities of the targets
     site: StepSite | None = None
+    metadata: Metadata | None = None  # of a sparse product
     family = FAMILY
     after = FAMILY
 
@@ -72,8 +81,9 @@ class Product(PendingOperation):
     def _subset(self, warps: Bools) -> Product:
         chosen = np.repeat(warps, WARP)
         a = self.a[warps] if isinstance(self.a, np.ndarray) else self.a
+        of_warps = self.which[warps], self.keep[warps]
         part = Product(
-            self.lanes[chosen], self.form, self.units, a, self.b, self.which[warps], self.keep[warps], self.targets, self.written, self.site
+            self.lanes[chosen], self.form, self.units, a, self.b, *of_warps, self.targets, self.written, self.site, self.metadata
         )
         part.group, part.due = self.group[chosen], self.due
         return part
@@ -84,6 +94,8 @@ class Product(PendingOperation):
             a = matrix_of(self.units[self.a], form.a, form.major_a)
         else:
             a = form.fragment_a(gather(self.a, lanes))
+        if self.metadata is not None:
+            a = form.spread(a, gather([self.metadata.register], lanes)[0], self.metadata.selector)
         b = matrix_of(self.units[self.b], form.b, form.major_b)
         result = multiply(form, a, b, self.which)
         if self.keep.any():
@@ -172,11 +184,12 @@ class _Matrix:
         return leaders[first], which
 
 
-def _in_shared(context: DecodeContext, form: Form, operand: Operand, rows: int, major: int) -> _Matrix:
+def _in_shared(context: DecodeContext, form: Form, operand: Operand, rows: int, major: int, *, packed: bool = False) -> _Matrix:
+    """`packed`: half of each row is stored."""
     descriptor = context.source(operand, "b64")
     locator = WindowLocator(context.wave, None, 0, 16, context.site, "read", "shared")
     nbytes = max(1, form.a.bits // 8)
-    return _Matrix(descriptor, locator, rows, 32 // nbytes, nbytes, major)
+    return _Matrix(descriptor, locator, rows, (32 << (form.sparse and not packed)) // nbytes, nbytes, major)
 
 
 def _registers(context: DecodeContext, operand: Operand, count: int) -> list[Array]:
@@ -193,20 +206,43 @@ def _targets(context: DecodeContext, operand: Operand, count: int) -> list[Array
 
 
 def _mma(context: DecodeContext) -> Step:
+    return _product(context, list(context.instruction.operands))
+
+
+def _sparse_mma(context: DecodeContext) -> Step:
     operands = list(context.instruction.operands)
+    return _product(context, operands[:3] + operands[5:], operands[3:5])
+
+
+def _product(context: DecodeContext, operands: list[Operand], sparse: list[Operand] | None = None) -> Step:
+    """`sparse`: the metadata and its selector."""
     from_registers = len(operands) > 1 and isinstance(operands[1], Vector)
-    form = form_of(context.words, from_registers, _constants(context, operands[4:])) if len(operands) >= 4 else None
+    constants = _constants(context, operands[4:])
+    form = form_of(context.words, from_registers, constants, sparse=sparse is not None) if len(operands) >= 4 else None
     if form is None:
         raise context.unsupported()
     targets = _targets(context, operands[0], form.count_d)
-    a = _registers(context, operands[1], 4) if from_registers else _in_shared(context, form, operands[1], ROWS, form.major_a)
+    a = _registers(context, operands[1], 4) if from_registers else _in_shared(context, form, operands[1], ROWS, form.major_a, packed=True)
     b = _in_shared(context, form, operands[2], form.n, form.major_b)
     scale = _predicate(context, operands[3])
-    return selective(_issue(context, form, targets, a, b, scale))
+    return selective(_issue(context, form, targets, a, b, scale, _metadata(context, form, *sparse) if sparse else None))
+
+
+def _metadata(context: DecodeContext, form: Form, register: Operand, selector: Operand) -> Metadata:
+    (chosen,) = _constants(context, [selector])
+    if chosen not in selectors(form):
+        raise context.unsupported(f"the sparsity selector {chosen}")
+    return Metadata(context.source(register, "b32"), chosen)
 
 
 def _issue(
-    context: DecodeContext, form: Form, targets: list[Array], a: list[Array] | _Matrix, b: _Matrix, scale: Callable[[Lanes], Bools]
+    context: DecodeContext,
+    form: Form,
+    targets: list[Array],
+    a: list[Array] | _Matrix,
+    b: _Matrix,
+    scale: Callable[[Lanes], Bools],
+    metadata: Metadata | None,
 ) -> Callable[[Selection], None]:
     plan, wave = context.function.plan, context.wave
     written = frozenset(map(id, targets))
@@ -220,7 +256,7 @@ def _issue(
         sharing, which = b.distinct(leaders, wave.cta_of[leaders])
         columns = b.chunks(sharing, np.zeros(len(sharing), np.int64))
         lanes = slots.reshape(-1)
-        plan.copies.issue(Product(lanes, form, units, rows, columns, which, scale(leaders), targets, written, context.site))
+        plan.copies.issue(Product(lanes, form, units, rows, columns, which, scale(leaders), targets, written, context.site, metadata))
 
     return issue
 
@@ -344,6 +380,7 @@ def _follow(copies: AsyncCopies, lanes: Lanes, target: Array, source: Array, sit
 STEPS: Steps = {
     "mov": decode_mov,
     "wgmma.mma_async": _mma,
+    "wgmma.mma_async.sp": _sparse_mma,
     "wgmma.commit_group": _commit,
     "wgmma.wait_group": _wait,
     "wgmma.fence": _fence,

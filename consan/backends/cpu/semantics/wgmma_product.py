@@ -4,6 +4,11 @@ PTX ISA, "Register Fragments and Shared Memory Matrix Layouts" and "wgmma.mma_as
 2 c + h of A holds row 8 h + g, columns 4 p c + p t + j for each of the p elements j in a register; element 4 j + 2 h + b of D,
 counted over all registers, holds row 8 h + g, column 8 j + 2 t + b.
 
+A sparse product has twice the depth. Its A is stored as half a row, in the layout of a dense A. Metadata has 4 bits for each
+chunk of a row, of four elements or of two (tf32): the places of the elements that are stored ("Sparse matrix storage"). With 8
+bits an element a lane has those of half a row, else of half of two rows, and the selector names the pair of lanes in each four
+that has them (`_places`).
+
 Arithmetic is that of `mma` in ops_matrix.py: floating products are exact, summed with the accumulator in f64 and rounded once
 per instruction to f32 or f16; integers are exact, then wrapped or clamped. The chip's order of accumulation is unspecified and
 differs: results agree to a few units in the last place of the largest term.
@@ -54,6 +59,21 @@ class Form:
     major_a: int
     major_b: int
     satfinite: bool
+    sparse: bool = False
+
+    @property
+    def depth(self) -> int:
+        """Elements of K."""
+        return (256 // self.b.bits) << self.sparse
+
+    def spread(self, a: Array, metadata: Array, selector: int) -> Array:
+        """A [warps, 16, K] from the elements [warps, 16, K / 2] that are stored, and the metadata [warps, 32] of the lanes."""
+        chunks = self.depth // (2 if self.a.bits == 32 else 4)
+        found = _places(metadata, selector, whole=self.a.bits == 8)
+        places = (found & 3)[..., None] >> 1 if self.a.bits == 32 else np.stack([found & 3, found >> 2], -1)
+        dense = np.zeros((len(a), ROWS, chunks, self.depth // chunks), a.dtype)
+        np.put_along_axis(dense, places.astype(np.intp), a.reshape(len(a), ROWS, chunks, -1), axis=-1)
+        return dense.reshape(len(a), ROWS, self.depth)
 
     @property
     def count_d(self) -> int:
@@ -88,23 +108,43 @@ class Form:
         return np.ascontiguousarray(split.transpose(order)).view(np.uint32).reshape(self.count_d, -1)
 
 
-def form_of(modifiers: tuple[str, ...], from_registers: bool, constants: list[int]) -> Form | None:
+def _places(metadata: Array, selector: int, *, whole: bool) -> Array:
+    """The four bits of each chunk [warps, 16, chunks]. `whole`: each lane has half of one row; else of rows g and g + 8.
+
+    ISA "Matrix fragments for warpgroup-level multiply-accumulate operation with sparse matrix A": its figures, as CuTe's
+    `ELayout_64x64`, `ELayout_64x32` and `ELayout_64x16` have them in text.
+    """
+    bits = metadata[..., None] >> np.arange(0, 32, 4, dtype=np.uint32) & np.uint32(15)
+    lanes = bits.reshape(len(metadata), 8, 2, 2, 8)  # warp g, two bits of t
+    if whole:
+        return np.asarray(lanes.transpose(0, 3, 1, 2, 4).reshape(len(metadata), ROWS, -1))
+    halves = lanes[:, :, selector].reshape(len(metadata), 8, 2, 2, 4)  # warp g t h
+    return np.asarray(halves.transpose(0, 3, 1, 2, 4).reshape(len(metadata), ROWS, -1))
+
+
+def selectors(form: Form) -> tuple[int, ...]:
+    """The values of the sparsity selector that are defined."""
+    return (0,) if form.a.bits == 8 else (0, 1)
+
+
+def form_of(modifiers: tuple[str, ...], from_registers: bool, constants: list[int], *, sparse: bool = False) -> Form | None:
     """The form that the modifiers of an opcode name, with the constant operands that follow scale-d; None if there is none."""
-    words = [word for word in modifiers if word not in ("sync", "aligned", "satfinite")]
+    words = [word for word in modifiers if word not in ("sp", "sync", "aligned", "satfinite")]
     shape, (d, a, b) = _SHAPE.match(words[0]), words[1:4]
     assert shape is not None
     depth, results, operands = _TYPES.get((a, b), (0, (), 0))
     integer, satfinite = (a, b) in _INTEGERS, "satfinite" in modifiers
     n, k = map(int, shape.groups())
     exact = len(constants) == operands - (from_registers and operands == 4)
-    if not exact or k != depth or d not in results or not _columns_exist(n, integer) or (satfinite and a[1:] != "8"):
+    exact = exact and k == depth << sparse and not (sparse and a == "b1")
+    if not exact or d not in results or not _columns_exist(n, integer) or (satfinite and a[1:] != "8"):
         return None
     signs, orders = constants[:2], constants[2:]
     major_a = orders.pop(0) if len(orders) == 2 else K_MAJOR
     major_b = orders[0] if orders else K_MAJOR
     if not {1, -1}.issuperset(signs) or not {0, 1}.issuperset((major_a, major_b)):
         return None
-    return Form(n, d, ELEMENTS[a], ELEMENTS[b], signs.count(-1) == 1, major_a, major_b, satfinite)
+    return Form(n, d, ELEMENTS[a], ELEMENTS[b], signs.count(-1) == 1, major_a, major_b, satfinite, sparse)
 
 
 def _columns_exist(n: int, integer: bool) -> bool:
