@@ -20,7 +20,7 @@ from consan.backends.base import Dim3, Handle
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
 from consan.session.judging import Judge
-from consan.session.launch_sizes import MOST_WARPS_TOGETHER, too_many_together, too_many_warps, warps_of
+from consan.session.launch_sizes import too_many_together, too_many_warps
 from consan.session.modules import Modules
 from consan.session.parameters import Parameters
 from consan.session.prepared import Prepared
@@ -135,17 +135,14 @@ class GlobalLooks:
         return whole
 
     def _too_large(self, prepared: Prepared, launch: FrameworkLaunch) -> str:
-        """Why a launch is too large; empty if it is not. A launch whose logs turn out to be too long cannot be repeated."""
+        """Why a launch is too large; empty if it is not."""
         ctas, threads = math.prod(launch.grid), math.prod(launch.block)
         if why := too_many_warps(ctas, threads):
             return why
         if prepared.number not in self._together:
             self._together[prepared.number] = waiting_together(prepared.instrumented.module)
-        if launch.entry not in self._together[prepared.number]:
-            return ""
-        warps = warps_of(ctas, threads)
-        long = f"the logs of {warps:,} warps that may synchronise through memory may be too long (--global on reads them)"
-        return too_many_together(ctas) or (long if warps > MOST_WARPS_TOGETHER else "")
+        waits = launch.entry in self._together[prepared.number]
+        return too_many_together(ctas, threads) if waits else ""
 
     def _form(self, prepared: Prepared) -> Prepared:
         """The form that records global memory, loaded."""

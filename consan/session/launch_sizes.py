@@ -12,26 +12,28 @@ from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
-MOST_WARPS_TOGETHER: Final = 1 << 12  # of a launch of a program whose CTAs are replayed together
-MOST_TOGETHER: Final = 512  # CTAs that are replayed together, unless `--global on` asks for more: the time grows with the square
+MOST_TOGETHER: Final = 1 << 12  # CTAs that are replayed together, unless `--global on` asks for more
+MOST_WARPS_TOGETHER: Final = 1 << 15  # of these: a replay takes about 50 KB a warp
 
 
 def too_many(recorded: Recorded, kernel: int, ctas: int, threads: int) -> str:
     """Why a launch is too large for global memory to be looked at unasked; empty if it is not."""
-    if recorded.waits_together(kernel) and (why := too_many_together(ctas)):
+    if recorded.waits_together(kernel) and (why := too_many_together(ctas, threads)):
         return why
     return too_many_warps(ctas, threads) if recorded.modes[kernel] is not Mode.OFF and recorded.leaves else ""
 
 
-def too_many_together(ctas: int) -> str:
-    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are."""
-    why = f"{ctas:,} CTAs that may synchronise through memory are too many to be replayed together (--global on does)"
-    return why if ctas > MOST_TOGETHER else ""
+def too_many_together(ctas: int, threads: int) -> str:
+    """Why CTAs that may synchronise through memory are not replayed together unasked; empty if they are. `threads`: of a CTA."""
+    if ctas <= most_together(threads):
+        return ""
+    what = f"{ctas:,} CTAs" if ctas > MOST_TOGETHER else f"the {warps_of(ctas, threads):,} warps of {ctas:,} CTAs"
+    return f"{what} that may synchronise through memory are too many to be replayed together (--global on does)"
 
 
-def most_together(threads: int, *, once: bool) -> int:
-    """CTAs that are replayed together where nothing orders them. `threads`: of a CTA; `once`: of a launch that cannot be repeated."""
-    return min(MOST_TOGETHER, max(1, MOST_WARPS_TOGETHER // warps_of(1, threads))) if once else MOST_TOGETHER
+def most_together(threads: int) -> int:
+    """CTAs that are replayed together unasked. `threads`: of a CTA."""
+    return min(MOST_TOGETHER, max(1, MOST_WARPS_TOGETHER // warps_of(1, threads)))
 
 
 def too_many_warps(ctas: int, threads: int) -> str:

@@ -173,7 +173,7 @@ class Recording:
         patience = Patience(seconds, hurried)
         started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, patience, memory=launch)
         started.earlier, started.keep = self._earlier_of(prepared), self.keeps
-        started.together = 0 if self.required else most_together(math.prod(block), once=once and not launch.backend.allocates_zeros)
+        started.together = 0 if self.required else most_together(math.prod(block))
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:

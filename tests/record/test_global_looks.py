@@ -186,10 +186,11 @@ def test_threads_that_synchronise_through_memory(fenced: int) -> None:
     assert (report.verdict, "global-memory" in report.checked) == (("violations", "clean")[fenced], True), gap(report)
 
 
-@pytest.mark.parametrize(("ctas", "why"), [(520, "520 CTAs that may synchronise"), (40, "the logs of 80 warps that may synchronise")])
+@pytest.mark.parametrize(("ctas", "why"), [(36, "36 CTAs that may synchronise"), (20, "the 40 warps of 20 CTAs that may synchronise")])
 def test_larger_launches_that_synchronise_are_not_looked_at(ctas: int, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without their replay nothing in them is checked, and nobody can repeat them."""
-    monkeypatch.setattr(global_looks, "MOST_WARPS_TOGETHER", 64)
+    monkeypatch.setattr(launch_sizes, "MOST_TOGETHER", 32)
+    monkeypatch.setattr(launch_sizes, "MOST_WARPS_TOGETHER", 32)
     framework = Framework(LAST)
     framework.launch("sums", 1, ctas)
     assert framework.exchanged == [False]

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
+from planted import break_checker
 
 import consan
+from consan.checker import grid, replay
 from consan.instrument.record import record
 from consan.instrument.record.global_memory import Mode
 from consan.session import launch_sizes
@@ -82,3 +86,35 @@ def test_kernels_that_share_a_function_are_recorded_alike() -> None:
     kernels = 'extern "C" __global__ void {0}(unsigned* out) {{ stores(out); {1} }}\n'
     source = shared + kernels.format("plain", "") + kernels.format("flag", "while (atomicExch(out, 1));")
     assert set(record(consan.Kernel(source, "plain").ptx, outer=True).modes) == {Mode.SYNCED}
+
+
+TURNS = """
+// CTAs store in turn, each behind the one before it; the last one has not acquired.
+extern "C" __global__ void turns(unsigned* out, unsigned* turn, unsigned) {
+    unsigned seen = 0, last = blockIdx.x == gridDim.x - 1;
+    if (threadIdx.x) return;
+    while (seen != blockIdx.x) {
+        if (last) asm volatile("ld.relaxed.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(turn) : "memory");
+        else asm volatile("ld.acquire.gpu.global.u32 %0, [%1];" : "=r"(seen) : "l"(turn) : "memory");
+    }
+    out[0] = blockIdx.x ? 7 : 1;
+    asm volatile("red.release.gpu.global.add.u32 [%0], 1;" :: "l"(turn) : "memory");
+}
+"""
+
+
+def _turns(monkeypatch: pytest.MonkeyPatch) -> tuple[str, list[tuple[str, str]]]:
+    monkeypatch.setattr(launch_sizes, "MOST_TOGETHER", 64)
+    args = [np.zeros(1, np.uint32), np.zeros(1, np.uint32), 0]
+    report = consan.launch(consan.Kernel(TURNS, "turns"), 40, 32, args, device="cpu")
+    return report.verdict, [(finding.kind, finding.severity) for finding in report.findings]
+
+
+def test_of_many_stores_in_turn_those_are_kept_that_tell_what_was_stored(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The last store races with the first one, of another value, and not only with those of its own."""
+    assert _turns(monkeypatch) == ("violations", [("global-race", "error")])
+
+
+def test_a_fault_in_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    break_checker(monkeypatch, tmp_path, (replay, grid), "outer.hpp", "later >= LATER && values;", "later >= LATER;")
+    assert _turns(monkeypatch) == ("clean", [("global-race", "warning")])

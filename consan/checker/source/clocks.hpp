@@ -16,9 +16,20 @@
 #include <memory>
 #include <vector>
 
+#include "knowledge.hpp"
 #include "shape.hpp"
 
-using Vector = std::shared_ptr<const std::vector<u32>>;
+// What somebody knows: of the actors of the unit, and of the chains of all units; of these also what it would know if every observation were a
+// synchronisation (views.hpp).
+struct Vector {
+    std::shared_ptr<const std::vector<u32>> own;
+    Knowledge chains = {}, loose = {};
+
+    explicit operator bool() const { return own != nullptr; }
+    bool operator==(const Vector &other) const { return own == other.own && chains == other.chains && loose == other.loose; }
+    void join_chains(const Vector &more) { chains.join(more.chains), loose.join(more.loose); }
+    bool operator!=(const Vector &other) const { return !(*this == other); }
+};
 
 constexpr u32 MOST_MEMORIES = 18;  // shared memory of each CTA of a cluster, global memory, and what is behind a fence.sc
 
@@ -31,7 +42,7 @@ struct Past {
 // The clocks that several threads have published together.
 struct Joined {
     Vector seen, executed;
-    explicit operator bool() const { return seen != nullptr; }
+    explicit operator bool() const { return (bool)seen; }
 };
 
 // The clocks that some arrivals have published, the second where each warp is one thread.
@@ -47,7 +58,7 @@ class Clocks {
     Clocks(const Shape &shape, u32 memories, bool executed, bool sc = false)
         : warps_(shape.warps()), sc_(sc), memories_(memories + sc), stride_(1 + memories_), row_(warps_ * stride_), actors_(shape.threads()), time_(shape.threads(), 1), warp_time_(warps_, 1),
           warp_seen_(warps_ * row_, 0), fenced_(memories_ * shape.threads(), 0), taken_(warps_, false) {
-        seen_.assign(shape.threads(), std::make_shared<const std::vector<u32>>(shape.threads() * stride_, 0u));
+        seen_.assign(shape.threads(), {std::make_shared<const std::vector<u32>>(shape.threads() * stride_, 0u)});
         if (executed) executed_ = seen_;
     }
 
@@ -72,9 +83,9 @@ class Clocks {
     const Vector &executed(u32 thread) const { return executed_.empty() ? seen_[thread] : executed_[thread]; }
     // The time of an actor in a vector.
     u32 in(const Vector &vector, u32 actor) const { return vector ? entry(vector, actor * stride_) : 0; }
-    u32 time_in(const Joined &joined, u32 thread) const { return (*joined.seen)[thread * stride_]; }
+    u32 time_in(const Joined &joined, u32 thread) const { return (*joined.seen.own)[thread * stride_]; }
 
-    bool before(u32 other, u32 time, u32 thread) const { return other == thread || (*seen_[thread])[other * stride_] >= time; }
+    bool before(u32 other, u32 time, u32 thread) const { return other == thread || (*seen_[thread].own)[other * stride_] >= time; }
 
     bool warps_before(u32 other, u32 warp_time, u32 thread) const {
         u32 from = other / LANES, to = thread / LANES;
@@ -97,9 +108,9 @@ class Clocks {
     void fence(u32 thread, u32 memories) {
         Vector &own = seen_[thread];
         if (own != fence_own_ || memories != fence_memories_) {
-            auto made = std::make_shared<std::vector<u32>>(*own);
+            auto made = std::make_shared<std::vector<u32>>(*own.own);
             raise_fenced(made->data(), made->size(), memories);
-            fence_own_ = own, fence_memories_ = memories, fence_made_ = made;
+            fence_own_ = own, fence_memories_ = memories, fence_made_ = {made, own.chains.fenced(fences_of(memories)), own.loose};
         }
         own = fence_made_;
         u32 warp = thread / LANES;
@@ -112,7 +123,7 @@ class Clocks {
 
     // The clock that a thread publishes when it arrives. Its own time advances.
     Past release(u32 thread) {
-        Past past{thread, time_[thread], warp_time_[thread / LANES], {}, seen_[thread], executed_.empty() ? nullptr : executed_[thread]};
+        Past past{thread, time_[thread], warp_time_[thread / LANES], {}, seen_[thread], executed_.empty() ? Vector{} : executed_[thread]};
         std::copy_n(&fenced_[memories_ * thread], memories_, past.fenced);
         ++time_[thread];
         ++warp_time_[thread / LANES];
@@ -120,7 +131,7 @@ class Clocks {
     }
 
     Joined join(const std::vector<Past> &pasts) const {
-        return {join(pasts, &Past::seen), executed_.empty() ? nullptr : join(pasts, &Past::executed)};
+        return {join(pasts, &Past::seen), executed_.empty() ? Vector{} : join(pasts, &Past::executed)};
     }
 
     // Add what a thread has published.
@@ -142,7 +153,8 @@ class Clocks {
             if (more) to = more;
             return;
         }
-        raise(own(to), *more);
+        raise(own(to), *more.own);
+        to.join_chains(more);
     }
 
     // A vector with some actors at a number and nothing else.
@@ -152,7 +164,7 @@ class Clocks {
             made->resize(std::max(made->size(), (size_t)(actor + 1) * stride_), 0);
             (*made)[actor * stride_] = number;
         }
-        return made;
+        return {made};
     }
 
     // A thread takes what has been gathered, and knows an actor up to a number. `gathered`: null if nothing has been.
@@ -166,6 +178,12 @@ class Clocks {
     void take_executed(u32 thread, const Vector &gathered) {
         if (gathered) take_executed(thread, gathered, NOTHING, 0);
     }
+
+    // What a thread knows of chains.
+    const Knowledge &chains(u32 thread) const { return seen_[thread].chains; }
+    const Knowledge &loose_chains(u32 thread) const { return seen_[thread].loose; }
+    void set_chains(u32 thread, const Knowledge &known) { seen_[thread].chains = known; }
+    void add_loose(u32 thread, const Knowledge &more) { seen_[thread].loose.join(more); }
 
     // The same where each warp is one thread.
     void take_warp(u32 thread, const std::vector<u32> &gathered) {
@@ -217,12 +235,12 @@ class Clocks {
         u32 actor = 0, number = 0;
     };
 
-    static u32 entry(const Vector &vector, u32 at) { return at < vector->size() ? (*vector)[at] : 0; }
+    static u32 entry(const Vector &vector, u32 at) { return at < vector.own->size() ? (*vector.own)[at] : 0; }
 
     // A vector that may be changed: a copy if others have it, too.
     static std::vector<u32> &own(Vector &vector) {
-        if (vector.use_count() != 1) vector = std::make_shared<std::vector<u32>>(*vector);
-        return const_cast<std::vector<u32> &>(*vector);
+        if (vector.own.use_count() != 1) vector.own = std::make_shared<std::vector<u32>>(*vector.own);
+        return const_cast<std::vector<u32> &>(*vector.own);
     }
 
     static void raise(std::vector<u32> &to, const std::vector<u32> &more) {
@@ -237,22 +255,23 @@ class Clocks {
     }
 
     Vector join(const std::vector<Past> &pasts, Vector Past::*seen) const {
-        auto joined = std::make_shared<std::vector<u32>>(*(pasts.front().*seen));
-        const std::vector<u32> *last = (pasts.front().*seen).get();
+        const Vector *last = &(pasts.front().*seen);
+        auto joined = std::make_shared<std::vector<u32>>(*last->own);
+        Vector made{joined, last->chains, last->loose};
         for (const Past &past : pasts) {
-            if ((past.*seen).get() == last) continue;
-            last = (past.*seen).get();
-            raise(*joined, *last);
+            if (past.*seen == *last) continue;
+            last = &(past.*seen);
+            raise(*joined, *last->own);
+            made.join_chains(*last);
         }
         for (const Past &past : pasts) raise_own(*joined, past);
-        return joined;
+        return made;
     }
 
     void add(Vector &to, const Past &past, Vector Past::*seen) const {
         if (!to) to = past.*seen;
-        std::vector<u32> &made = own(to);
-        if (to != past.*seen) raise(made, *(past.*seen));
-        raise_own(made, past);
+        else if (to != past.*seen) raise(own(to), *(past.*seen).own), to.join_chains(past.*seen);
+        raise_own(own(to), past);
     }
 
     void add_warp(const Past &past, std::vector<u32> &to) const {
@@ -265,16 +284,22 @@ class Clocks {
     // The lanes of a warp mostly take the same: the last result serves them all.
     void take(Vector &own, const Vector &gathered, u32 actor, u32 number, Last &last) {
         if (own != last.own || gathered != last.gathered || actor != last.actor || number != last.number) {
-            auto made = std::make_shared<std::vector<u32>>(*own);
-            if (gathered) raise(*made, *gathered);
+            auto made = std::make_shared<std::vector<u32>>(*own.own);
+            Vector joined{made, own.chains, own.loose};
+            if (gathered) raise(*made, *gathered.own), joined.join_chains(gathered);
             if (actor != NOTHING) {
                 u32 at = actor * stride_;
                 made->resize(std::max(made->size(), (size_t)at + stride_), 0);
                 (*made)[at] = std::max((*made)[at], number);
             }
-            last = {own, gathered, made, actor, number};
+            last = {own, gathered, joined, actor, number};
         }
         own = last.made;
+    }
+
+    u32 fences_of(u32 memories) const {
+        bool sc = sc_ && memories >> sc_fence() & 1, proxy = memories_ > sc_ && memories >> global_memory() & 1;
+        return sc * (u32)FENCE_SC | proxy * (u32)FENCE_PROXY;
     }
 
     void raise_fenced(u32 *entries, size_t size, u32 memories) const {

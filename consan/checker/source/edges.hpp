@@ -35,15 +35,20 @@ class Edges {
     // After the strong accesses have been read.
     void start(u32 units, u32 threads) {
         carried_.resize(flags_.size()), observers_.resize(flags_.size()), done_.resize(flags_.size(), false);
-        threads_.assign(units, std::vector<Thread>(threads));
+        threads_.assign(units, std::vector<Thread>(threads)), observed_.resize(units), waiting_.resize(flags_.size());
     }
 
-    // Whether the writes that an access has read from have been replayed.
-    bool ready(u32 number) const {
+    // A write that an access has read from, and that has not been replayed; NOTHING if there is none.
+    u32 awaited(u32 number) const {
         for (u32 part = number; part < number + flags_[number].parts; ++part)
-            if (flags_[part].from >= 0 && !done_[flags_[part].from]) return false;
-        return true;
+            if (flags_[part].from >= 0 && !done_[flags_[part].from]) return (u32)flags_[part].from;
+        return NOTHING;
     }
+    bool is_done(u32 write) const { return done_[write]; }
+    // A unit has a thread that waits for a write.
+    void waits(u32 write, u32 unit) { waiting_[write].push_back(unit); }
+    // Units that have waited for writes that have come since.
+    std::vector<u32> &woken() { return woken_; }
 
     // A fence.
     void fence(u32 unit, u32 thread, const Event &event) {
@@ -82,11 +87,10 @@ class Edges {
 
     // What lacks between a moment of a thread and what another does now; NONE if no observation leads from one to the other.
     Deficit lacks(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
-        Moment first = views_.covering(other_unit, other, time, unit, thread, true);
+        Moment first = views_.covering(other_unit, other, time, unit, thread);
         if (!first.number) return {};
-        auto found = deficits_.lower_bound(std::make_tuple(unit, first.chain, first.number));
-        if (found == deficits_.end() || std::get<0>(found->first) != unit || std::get<1>(found->first) != first.chain) return {};
-        Deficit lacks = found->second;
+        Deficit lacks = deficit(unit, first);
+        if (lacks.lack == Lack::NONE) return {};
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
             const std::vector<u32> &relaxed = threads_[lacks.reader][lacks.reader_thread].relaxed;
@@ -137,16 +141,25 @@ class Edges {
         Scope release_scope;
         Moment release = {}, behind = {};
     };
+    // What a write hands on. A read-modify-write adds to what the write before it has; all writes in such a row have one root.
+    struct Handed {
+        std::vector<Carried> own;
+        Knowledge wide, sc, loose;  // together: KNOWN moments of wide scope, those behind a fence.sc, LOOSE ones
+        i32 before = -1;            // the write whose moments of all layers are handed on, too
+        u32 root = 0, loose_root = 0, depth = 0;
+        bool narrow = false;        // some moment has a narrow scope
+    };
+    // A write that a strong read has observed, and whose moments are not acquired.
     struct Pending {
-        Carried carried;
         u64 address;
+        u32 write;
     };
     struct Thread {
         Release fences[3] = {};  // the last one of .cta, of .cluster and of a wider scope
         std::unordered_map<u64, Release> releases;
-        std::vector<Pending> pending;  // observed by strong reads, and not acquired
+        std::vector<Pending> pending;  // of each address and root the last
         std::vector<u32> relaxed;      // sites of strong reads behind which the thread has not acquired
-        std::vector<Moment> sc;        // the same behind a fence.sc
+        std::vector<Knowledge> sc;     // what is behind a fence.sc of what was observed so far
         u32 sc_actor = NOTHING;
         std::vector<std::pair<u32, u32>> narrow;  // fences of narrow scope: the thread's time, the site
     };
@@ -157,16 +170,8 @@ class Edges {
         Thread &own = threads_[access.unit][access.thread];
         const FlagAccess &write = flags_[access.from];
         bool hop = meet(write, access);
-        if (hop) observers_[access.from].push_back({access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
-        // The latest first: it often brings those before it.
-        const std::vector<Carried> &handed = carried_[access.from];
-        for (size_t i = handed.size(); i-- > 0;) {
-            const Carried &each = handed[i];
-            if (each.layer == LOOSE) loosen(number, each, hop);
-            else if (hop && each.layer == KNOWN) expect(own, each, access);
-            else if (hop && !strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, each.moment, false);
-            else if (hop) note_sc(access, each.moment);
-        }
+        if (hop) note_observer((u32)access.from, {access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
+        if (done_[access.from]) receive(number, own, hop);
         if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
         else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
@@ -175,24 +180,64 @@ class Edges {
         const FlagAccess &access = flags_[number];
         done_[number] = true;
         if (!access.writes) return;
+        wake(number);
         Thread &own = threads_[access.unit][access.thread];
-        std::vector<Carried> &carried = carried_[number];
-        if (access.updates && access.from >= 0) {
-            const FlagAccess &write = flags_[access.from];
-            bool hop = meet(write, access);
-            for (const Carried &each : carried_[access.from])
-                if (hop || each.layer == LOOSE) carried.push_back(each);
-        }
+        Handed &handed = carried_[number];
+        handed.root = handed.loose_root = number;
+        if (access.updates && access.from >= 0 && done_[access.from]) hand_on(handed, carried_[access.from], access);
         Clocks &clocks = views_.clocks(access.unit);
         Past past = clocks.release(access.thread);
         auto published = [&](Layer layer) { return views_.publish(access.unit, access.thread, layer, past, access.site); };
         if (access.order & GIVES) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
         auto released = own.releases.find(access.address);
-        if (released != own.releases.end()) carry(carried, access, KNOWN, released->second);
+        if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
-            if (fence.moment.number) carry(carried, access, KNOWN, fence);
-        if (clocks.keeps_sc()) carry(carried, access, BEHIND_SC, {published(BEHIND_SC), SYS_SCOPE, access.site});
-        carry(carried, access, LOOSE, {published(LOOSE), access.scope, access.site});
+            if (fence.moment.number) carry(handed, access, KNOWN, fence);
+        if (clocks.keeps_sc()) carry(handed, access, BEHIND_SC, {published(BEHIND_SC), SYS_SCOPE, access.site});
+        carry(handed, access, LOOSE, {published(LOOSE), access.scope, access.site});
+        unite(handed);
+    }
+
+    // A thread has observed what a write hands on.
+    void receive(u32 number, Thread &own, bool hop) {
+        const FlagAccess &access = flags_[number];
+        const Handed &handed = carried_[access.from];
+        views_.take_loose(access.unit, access.thread, handed.loose);
+        observed_[access.unit].push_back(number);
+        if (!hop) return;
+        expect(own, access);
+        if (!strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, handed.sc);
+        else if (views_.clocks(access.unit).keeps_sc()) note_sc(access, handed.sc);
+    }
+
+    // Whoever waits for a write can go on.
+    void wake(u32 write) {
+        woken_.insert(woken_.end(), waiting_[write].begin(), waiting_[write].end());
+        std::vector<u32>().swap(waiting_[write]);
+    }
+
+    void hand_on(Handed &to, const Handed &from, const FlagAccess &access) {
+        to.loose = from.loose, to.loose_root = from.loose_root, to.depth = from.depth + 1;
+        if (!meet(flags_[access.from], access)) return;
+        to.before = access.from, to.root = from.root, to.narrow = from.narrow;
+        to.wide = from.wide, to.sc = from.sc;
+    }
+
+    // Add what a write has of its own to what it hands on.
+    void unite(Handed &handed) {
+        for (const Carried &each : handed.own) {
+            const Knowledge &given = views_.given(each.moment);
+            if (each.layer == LOOSE) handed.loose.join(given), loose_[{handed.loose_root, each.moment.chain}].push_back({handed.depth, each});
+            else if (each.layer == BEHIND_SC) handed.sc.join(given);
+            else if (each.scope >= GPU_SCOPE) handed.wide.join(given);
+            else handed.narrow = true;
+        }
+    }
+
+    void note_observer(u32 write, const Observer &now) {
+        std::vector<Observer> &all = observers_[write];
+        bool again = !all.empty() && same(all.back(), now.unit, now.thread);  // its first observation is the earlier one
+        if (!again) all.push_back(now);
     }
 
     void note_narrow(u32 unit, u32 thread, Thread &own, const Event &event) {
@@ -208,90 +253,120 @@ class Edges {
     }
     bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
 
-    void carry(std::vector<Carried> &carried, const FlagAccess &access, Layer layer, const Release &release) {
+    static void carry(Handed &handed, const FlagAccess &access, Layer layer, const Release &release) {
         Carried made{layer, release.moment, release.scope, access.site, release.site, CTA_SCOPE};
-        if (layer == LOOSE)
-            for (const Carried &each : carried) {
-                if (views_.chain(each.moment.chain).unit != access.unit || views_.chain(each.moment.chain).thread != access.thread) continue;
-                if (each.layer == BEHIND_SC) made.behind = each.moment;
-                if (each.layer == KNOWN && (!made.release.number || each.scope > made.release_scope))
-                    made.release_scope = each.scope, made.release_site = each.release_site, made.release = each.moment;
-            }
-        for (Carried &each : carried)
+        for (const Carried &each : handed.own) {
+            if (layer != LOOSE) break;
+            if (each.layer == BEHIND_SC) made.behind = each.moment;
+            if (each.layer == KNOWN && (!made.release.number || each.scope > made.release_scope))
+                made.release_scope = each.scope, made.release_site = each.release_site, made.release = each.moment;
+        }
+        for (Carried &each : handed.own)
             if (each.moment.chain == made.moment.chain && width(each.scope) == width(made.scope)) {
                 if (made.moment.number >= each.moment.number) each = made;
                 return;
             }
-        carried.push_back(made);
+        handed.own.push_back(made);
     }
 
-    // A strong read has observed a release.
-    static void expect(Thread &own, const Carried &carried, const FlagAccess &access) {
+    // A strong read has observed a write. Behind a row of read-modify-writes the last one has what those before it have.
+    void expect(Thread &own, const FlagAccess &access) const {
+        u32 root = carried_[access.from].root;
         for (Pending &each : own.pending)
-            if (each.address == access.address && each.carried.moment.chain == carried.moment.chain && width(each.carried.scope) == width(carried.scope)) {
-                each = {carried, access.address};
-                return;
-            }
-        own.pending.push_back({carried, access.address});
+            if (each.address == access.address && carried_[each.write].root == root) return (void)(each.write = (u32)access.from);
+        own.pending.push_back({access.address, (u32)access.from});
     }
 
     // Take what is pending, of one address or of all.
     void acquire(u32 unit, u32 thread, Thread &own, Scope scope, u64 address, bool one) {
-        auto taken = [&](const Pending &each) {
-            if (one && each.address != address) return false;
-            const Views::Chain &from = views_.chain(each.carried.moment.chain);
-            if (!views_.includes(std::min(scope, each.carried.scope), from.unit, from.thread, unit, thread)) return false;
-            views_.take(unit, thread, each.carried.moment, false);
-            return true;
-        };
+        auto taken = [&](const Pending &each) { return (!one || each.address == address) && take(unit, thread, scope, carried_[each.write]); };
         own.pending.erase(std::remove_if(own.pending.begin(), own.pending.end(), taken), own.pending.end());
+    }
+
+    // A thread takes what its scope and that of each release allow. Returns whether no other acquire can bring more.
+    bool take(u32 unit, u32 thread, Scope scope, const Handed &handed) {
+        bool wide = scope >= GPU_SCOPE, all = true;
+        if (wide) views_.take(unit, thread, handed.wide);
+        for (const Handed *at = wide && !handed.narrow ? nullptr : &handed; at; at = at->before < 0 ? nullptr : &carried_[at->before])
+            for (const Carried &each : at->own) {
+                if (each.layer != KNOWN || (wide && each.scope >= GPU_SCOPE)) continue;
+                const Views::Chain &from = views_.chain(each.moment.chain);
+                bool included = views_.includes(std::min(scope, each.scope), from.unit, from.thread, unit, thread);
+                if (included) views_.take(unit, thread, views_.given(each.moment));
+                all = all && (included || wide);
+            }
+        return all;
     }
 
     // G6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
     // well, but for a strict replay (D17).
-    void note_sc(const FlagAccess &access, const Moment &moment) {
+    void note_sc(const FlagAccess &access, const Knowledge &behind) {
         Thread &own = threads_[access.unit][access.thread];
         if (own.sc_actor == NOTHING) {
             own.sc_actor = views_.clocks(access.unit).new_actor();
             sc_threads_.resize(threads_.size());
             sc_threads_[access.unit].push_back(access.thread);
         }
-        own.sc.push_back(moment);
-        views_.clocks(access.unit).take(access.thread, nullptr, own.sc_actor, (u32)own.sc.size());
+        Knowledge now = own.sc.empty() ? behind : own.sc.back().with(behind);
+        if (!own.sc.empty() && now == own.sc.back()) return;
+        own.sc.push_back(now);
+        views_.clocks(access.unit).take(access.thread, {}, own.sc_actor, (u32)own.sc.size());
     }
 
     void take_behind_sc(u32 unit, u32 thread, Scope scope) {
         if (unit >= sc_threads_.size() || scope < GPU_SCOPE) return;
         for (u32 each : sc_threads_[unit]) {
             const Thread &other = threads_[unit][each];
-            u32 known = views_.clocks(unit).known(thread, other.sc_actor);
-            for (u32 i = 0; i < known; ++i) views_.take(unit, thread, other.sc[i], false);
+            if (u32 known = views_.clocks(unit).known(thread, other.sc_actor)) views_.take(unit, thread, other.sc[known - 1]);
         }
     }
 
-    void loosen(u32 number, const Carried &each, bool hop) {
+    // What lacks at the last observation by a unit of a chain's first moment, from a given one on, that it has observed.
+    Deficit deficit(u32 unit, const Moment &from) const {
+        const Carried *first = nullptr;
+        u32 observation = 0;
+        for (u32 number : observed_[unit]) {
+            const Handed &handed = carried_[flags_[number].from];
+            const Carried *carried = loose_of(handed, from.chain);
+            if (!carried || carried->moment.number < from.number || (first && carried->moment.number > first->moment.number)) continue;
+            first = carried, observation = number;
+        }
+        return first ? deficit(observation, *first) : Deficit{};
+    }
+
+    // The last moment of a LOOSE chain that a write hands on; null if it hands on none.
+    const Carried *loose_of(const Handed &handed, u32 chain) const {
+        auto row = loose_.find({handed.loose_root, chain});
+        if (row == loose_.end()) return nullptr;
+        auto after = std::upper_bound(row->second.begin(), row->second.end(), handed.depth, [](u32 depth, const auto &each) { return depth < each.first; });
+        return after == row->second.begin() ? nullptr : &(after - 1)->second;
+    }
+
+    Deficit deficit(u32 number, const Carried &each) const {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
-        views_.take(access.unit, access.thread, each.moment, true);
         const Views::Chain &from = views_.chain(each.moment.chain);
         Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site, access.updates,
                      !(access.order & TAKES), false, access.unit, access.thread};
         bool acquires = access.order & TAKES;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
-        if (!hop) made.lack = Lack::FLAG_SCOPE;
+        if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;
         else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
         else if (acquires && !includes(access.scope, from.unit, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;
         else made.lack = acquires ? Lack::RELEASE : Lack::ACQUIRE;
-        deficits_[std::make_tuple(access.unit, each.moment.chain, each.moment.number)] = made;
+        return made;
     }
 
     Views &views_;
     const Flags &flags_;
     const bool strict_;
-    std::vector<std::vector<Carried>> carried_;      // by write
+    std::vector<Handed> carried_;                     // by write
     std::vector<std::vector<Observer>> observers_;    // by write
     std::vector<bool> done_;
     std::vector<std::vector<Thread>> threads_;       // by CTA
     std::vector<std::vector<u32>> sc_threads_;       // by CTA: threads that have observed writes behind a fence.sc
-    std::map<std::tuple<u32, u32, u32>, Deficit> deficits_;
+    std::vector<std::vector<u32>> observed_;         // by CTA: strong reads that have observed a write
+    std::map<std::pair<u32, u32>, std::vector<std::pair<u32, Carried>>> loose_;  // by root and chain: LOOSE moments with the depths of their writes
+    std::vector<std::vector<u32>> waiting_;          // by write: units with threads that wait for it
+    std::vector<u32> woken_;
     u32 narrow_ = 0;  // the site of the last fence of narrow scope
 };

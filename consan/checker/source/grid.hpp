@@ -68,8 +68,9 @@ class Part {
     template <typename Look> bool observe(u32 thread, Look look) {
         if (!synced()) return true;
         if (is_cut()) return false;
-        if (!grid_->edges.ready(next_[thread]) && forced_ != thread) {
-            waiting_.push_back(thread);
+        u32 awaited = grid_->edges.awaited(next_[thread]);
+        if (awaited != NOTHING && forced_ != thread) {
+            wait(thread, awaited, waiting_);
             return false;
         }
         forced_ = NOTHING;
@@ -153,8 +154,14 @@ class Part {
 
     // Threads that wait no longer.
     std::vector<u32> awake() {
-        std::vector<u32> found, left;
-        for (u32 thread : waiting_) (grid_->edges.ready(next_[thread]) ? found : left).push_back(thread);
+        std::vector<u32> found;
+        std::vector<Waiting> left;
+        for (const Waiting &each : waiting_) {
+            u32 awaited = grid_->edges.is_done(each.write) ? grid_->edges.awaited(next_[each.thread]) : each.write;
+            if (awaited == NOTHING) found.push_back(each.thread);
+            else if (awaited == each.write) left.push_back(each);
+            else wait(each.thread, awaited, left);
+        }
         waiting_.swap(left);
         return found;
     }
@@ -162,12 +169,21 @@ class Part {
     // One that waits, to go on without the write.
     u32 forced() {
         if (waiting_.empty()) return NOTHING;
-        forced_ = waiting_.back();
+        forced_ = waiting_.back().thread;
         waiting_.pop_back();
         return forced_;
     }
 
   private:
+    struct Waiting {
+        u32 thread, write;
+    };
+
+    void wait(u32 thread, u32 write, std::vector<Waiting> &waiting) {
+        waiting.push_back({thread, write});
+        grid_->edges.waits(write, unit_);
+    }
+
     bool synced() const { return grid_ && grid_->input.synced; }
 
     template <typename F> void each_part(u32 number, F f) {
@@ -185,5 +201,6 @@ class Part {
     std::unordered_map<u64, u32> explained_;  // by pair of sites
     u32 unit_, forced_ = NOTHING;
     const Shape &shape_;
-    std::vector<u32> next_, current_, waiting_;  // the numbers of each thread's next strong access, and of the one it is at
+    std::vector<u32> next_, current_;  // the numbers of each thread's next strong access, and of the one it is at
+    std::vector<Waiting> waiting_;
 };

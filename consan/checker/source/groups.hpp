@@ -31,8 +31,8 @@ class Groups {
         own.waits = true;
         if (own.commits <= pending) return;
         u32 done = own.commits - pending;
-        if (!read_only && done > own.retired) clocks_.take(thread, nullptr, own.results, own.retired = done);
-        if (done > own.read) clocks_.take(thread, nullptr, own.sources, own.read = done);
+        if (!read_only && done > own.retired) clocks_.take(thread, {}, own.results, own.retired = done);
+        if (done > own.read) clocks_.take(thread, {}, own.sources, own.read = done);
     }
 
     void commit_products(u32 thread) { ++products_[thread].commits; }
@@ -51,7 +51,7 @@ class Groups {
         if (own.commits <= pending || own.commits - pending <= own.retired) return;
         u32 &actor = warps_[thread / LANES];
         if (actor == NOTHING) actor = clocks_.new_actor();
-        clocks_.take(thread, nullptr, actor, own.read = own.retired = own.commits - pending);
+        clocks_.take(thread, {}, actor, own.read = own.retired = own.commits - pending);
         u32 &signal = signals_[thread / WARPGROUP_THREADS];
         if (signal == NOTHING) signal = clocks_.new_actor();
         scopes_.signals(thread, {signal, own.retired});
@@ -100,7 +100,7 @@ class Groups {
             if (warps_[warp] == NOTHING || !more[warp * LANES]) continue;
             u32 number = known(witness, warps_[warp]) + more[warp * LANES];
             for (u32 thread = 0; thread < products_.size(); ++thread)
-                if (!gone[thread]) clocks_.take(thread, nullptr, warps_[warp], number);
+                if (!gone[thread]) clocks_.take(thread, {}, warps_[warp], number);
         }
         for (u32 thread = 0; thread < products_.size(); ++thread) {
             Owner &own = products_[thread];

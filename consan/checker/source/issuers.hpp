@@ -50,16 +50,16 @@ class Issuers {
         Issuer &own = issuers_[known->second];
         own.committed = own.issued;
         own.used.clear();
-        clocks_.take(thread, nullptr, own.actor, own.issued);
-        clocks_.take_executed(thread, nullptr, own.waited, own.issued);
+        clocks_.take(thread, {}, own.actor, own.issued);
+        clocks_.take_executed(thread, {}, own.waited, own.issued);
     }
 
     // tcgen05.fence (ISA "tcgen05.fence"): relaxed synchronisation orders what is between the one before it and the one behind it. In the order
     // of execution the actors have what is before such a fence.
     void fence_before(u32 thread) {
         for (Issuer &each : issuers_) {
-            clocks_.take_executed(thread, nullptr, each.actor, clocks_.known(thread, each.actor));
-            if (each.thread == thread) clocks_.take_executed(thread, nullptr, each.fenced, each.issued);
+            clocks_.take_executed(thread, {}, each.actor, clocks_.known(thread, each.actor));
+            if (each.thread == thread) clocks_.take_executed(thread, {}, each.fenced, each.issued);
         }
     }
     void fence_after(u32 thread) { fenced_[thread] = clocks_.executed(thread); }
@@ -76,7 +76,7 @@ class Issuers {
         if (last == own.latest.end()) return;
         if (last->second >= own.committed) own.used.insert(last->second);
         while (own.used.erase(own.committed)) ++own.committed;
-        clocks_.take(thread, nullptr, own.actor, own.committed);
+        clocks_.take(thread, {}, own.actor, own.committed);
     }
 
     // Whether a thread knows that an operation is complete: `complete` for tensor memory, `known` for shared memory too.

@@ -26,7 +26,7 @@ class LaunchReplay {
         Input input;
         Output output{};
         std::unique_ptr<Replay> replay;
-        std::vector<Record> records;
+        std::unique_ptr<Record[]> records;
     };
 
     Input of(u32 unit) {
@@ -117,29 +117,49 @@ class LaunchReplay {
         std::vector<Unit> units(input_.count);
         for (u32 number = 0; number < input_.count; ++number) {
             units[number].input = of(number);
-            units[number].records.resize(MOST);
-            units[number].input.records = units[number].records.data(), units[number].input.capacity = MOST;
+            units[number].records.reset(new Record[MOST]);
+            units[number].input.records = units[number].records.get(), units[number].input.capacity = MOST;
             units[number].replay = std::make_unique<Replay>(units[number].input, units[number].output, &grid_, number);
         }
-        auto any = [&](auto step) {
+        auto place = [&](u32 i) { return input_.one.descending ? input_.count - 1 - i : i; };
+        std::set<u32> awake;  // the places, in the order of this replay, of units that may go on
+        auto wake = [&](u32 unit) { awake.insert(place(unit)); };
+        auto each = [&](auto step) {
             bool found = false;
-            for (u32 i = 0; i < input_.count; ++i) found |= step(*units[input_.one.descending ? input_.count - 1 - i : i].replay);
+            for (u32 i = 0; i < input_.count; ++i)
+                if (step(*units[place(i)].replay)) found = true, wake(place(i));
             return found;
         };
-        auto first = [&](auto step) {
-            for (Unit &each : units)
-                if (step(*each.replay)) return true;
+        auto force = [&] {
+            for (u32 number = 0; number < input_.count; ++number)
+                if (units[number].replay->force()) return wake(number), true;
             return false;
         };
+        for (u32 number = 0; number < input_.count; ++number) wake(number);
         for (;;) {
-            if (any([](Replay &each) { return each.advance(); }) || any([](Replay &each) { return each.go_on(); })) continue;
-            if (grid_.cut || halts() || !first([](Replay &each) { return each.force(); })) break;
+            advance(units, awake, place);
+            if (each([](Replay &unit) { return unit.go_on(); })) continue;
+            if (grid_.cut || halts() || !force()) break;
             ++output_.contradictions;
         }
         for (u32 number = 0; number < input_.count; ++number) {
             units[number].replay->end();
             note(units[number]);
             if (input_.of_units) collect(number, units[number]);
+        }
+    }
+
+    // Let units go on until none can: those of lower places first, as long as the others have not had their turn.
+    template <typename Place> void advance(std::vector<Unit> &units, std::set<u32> &awake, Place place) {
+        for (u32 from = 0; !awake.empty();) {
+            auto next = awake.lower_bound(from);
+            if (next == awake.end()) next = awake.begin();
+            u32 at = *next;
+            awake.erase(next);
+            units[place(at)].replay->advance();
+            for (u32 each : grid_.edges.woken()) awake.insert(place(each));
+            grid_.edges.woken().clear();
+            from = at + 1;
         }
     }
 

@@ -109,6 +109,7 @@ class Outer {
     static constexpr u32 WALK = 64;
     static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
     static constexpr u32 LONG = 64;   // accesses of a cell
+    static constexpr u32 LATER = 16;  // accesses of a site
     static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE};  // by Lack
     struct Item {
         u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
@@ -159,7 +160,8 @@ class Outer {
         if (access.writes) compare(cell.reads, mask, access);
         if (cell.strong && access.strong) {
             const OuterAccess &known = items_[cell.strong].access;
-            cell.alike = cell.alike && morally_strong(known, access) && access.scope == known.scope && access.reduces == known.reduces;
+            bool scopes = access.scope == known.scope || std::min(access.scope, known.scope) >= GPU_SCOPE;
+            cell.alike = cell.alike && morally_strong(known, access) && scopes && access.reduces == known.reduces;
         }
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
         if (access.strong && access.writes && !access.reads) follow(cell, mask, access);
@@ -398,17 +400,7 @@ class Outer {
     }
 
     void keep(u32 &head, u8 mask, const OuterAccess &access) {
-        u32 steps = 0;
-        for (u32 at = head; at && steps < WALK; at = items_[at].next, ++steps) {
-            Item &item = items_[at];
-            const OuterAccess &old = item.access;
-            if (old.unit != access.unit || old.site != access.site || item.mask != mask || old.flag >= 0) continue;
-            if (!ended(item, access)) continue;
-            u32 before = old.thread == access.thread ? item.time : 0;
-            fill(item, mask, access);
-            item.before = before;
-            return;
-        }
+        if (replace(head, mask, access)) return;
         u32 at = free_;
         if (at) {
             free_ = items_[at].next;
@@ -422,6 +414,29 @@ class Outer {
         items_[at].next = head;
         fill(items_[at], mask, access);
         head = at;
+    }
+
+    // Let an access take the place of an earlier one of its site that is ordered before it: of its own unit, or of any, where later ones tell as
+    // much. What is in no order with the earlier one is in no order with them. Two values of later stores tell whether what is stored is the same.
+    bool replace(u32 &head, u8 mask, const OuterAccess &access) {
+        u32 steps = 0, later = 0, value = 0;
+        bool values = !access.has_value;
+        for (u32 *link = &head; *link && steps < WALK; link = &items_[*link].next, ++steps) {
+            Item &item = items_[*link];
+            const OuterAccess &old = item.access;
+            if (old.site != access.site || item.mask != mask || old.flag >= 0) continue;
+            bool own = old.unit == access.unit, any = !access.strong && !access.operation && !old.operation && later >= LATER && values;
+            if ((own || any) && ended(item, access)) {
+                u32 before = own && old.thread == access.thread ? item.time : 0, at = *link;
+                fill(item, mask, access);
+                item.before = before;
+                if (!own) *link = item.next, item.next = head, head = at;
+                return true;
+            }
+            values = values || (later && old.has_value && old.value != value);
+            value = old.value, ++later;
+        }
+        return false;
     }
 
     static bool same_kind(const Item &one, const Item &other) {

@@ -119,7 +119,7 @@ class Scopes {
         const Deposit &deposit = reached(from, shape_.home(thread), wide);
         if (!deposit.seen && actor == NOTHING) return;
         clocks_.take(thread, deposit.seen, actor, number);
-        if (isa_ && wide && actor != NOTHING) clocks_.take(thread, nullptr, actor + 1, number);
+        if (isa_ && wide && actor != NOTHING) clocks_.take(thread, {}, actor + 1, number);
         clocks_.take_warp(thread, deposit.warps);
     }
 
