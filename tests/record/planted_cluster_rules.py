@@ -6,9 +6,9 @@ from __future__ import annotations
 
 RULES = {
     "clusters: order": ("clusters.hpp", "        clocks_.take(thread, done_.seen);\n", "", "cluster_dsmem_no_barrier", False),
-    "clusters: relaxed arrivals": ("replay.cpp", "cluster_barrier_.arrive(thread, event.flags & RELAXED, released)", "cluster_barrier_.arrive(thread, false, released)", "cluster_relaxed_arrive", True),
+    "clusters: relaxed arrivals": ("rules.hpp", "cluster_barrier_.arrive(thread, event.flags & RELAXED, released)", "cluster_barrier_.arrive(thread, false, released)", "cluster_relaxed_arrive", True),
     "clusters: who is awaited": ("clusters.hpp", "if (!coming_ || coming_ < living_) return;", "if (!coming_) return;", "cluster_dsmem_no_barrier", False),
-    "clusters: one arrival": ("replay.cpp", "if (cluster_barrier_.has_arrived(thread)) return", "if (false) return", "cluster_arrived_twice", True),
+    "clusters: one arrival": ("rules.hpp", "if (cluster_barrier_.has_arrived(thread)) return", "if (false) return", "cluster_arrived_twice", True),
     "scopes: releases": ("scopes.hpp", "if (wide && far)", "if (far)", "cluster_arrive_cta_scope", True),
     "scopes: waits": ("scopes.hpp", "if (from.by.size() == 1 || !wide)", "if (from.by.size() == 1)", "cluster_wait_cta_scope", True),
     "scopes: fences": ("scopes.hpp", "if (wide || level_ >= SCOPES) clocks_.give(own.far, past);", "clocks_.give(own.far, past);", "cluster_halo_fence_block", True),
@@ -30,5 +30,5 @@ RULES = {
     "operations: reductions": ("operations.hpp", "return both_strong(old, now) && old.element == now.element;", "return false;", "cluster_red_async", False),
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
-    "accesses: st.bulk": ("replay.cpp", "        case WRITE:\n        case FILL:\n", "        case WRITE:\n", "st_bulk_no_barrier", True),
+    "accesses: st.bulk": ("rules.hpp", "        case WRITE:\n        case FILL:\n", "        case WRITE:\n", "st_bulk_no_barrier", True),
 }  # fmt: skip

@@ -20,7 +20,7 @@ RULES = {
         "annotated_releases_of_two",
         False,
     ),
-    "annotations: regions": ("replay.cpp", "if (event.flags & IGNORED) return true;", "", "annotated_benign_race", False),
+    "annotations: regions": ("rules.hpp", "if (event.flags & IGNORED) return true;", "", "annotated_benign_race", False),
     "G2: the release side": ("edges.hpp", "if (access.order & GIVES) own.releases", "own.releases", "split_k_relaxed_flag", True),
     "G2: the acquire side": (
         "edges.hpp",
@@ -209,7 +209,7 @@ RULES = {
     "B7: fences": ("maps.hpp", "if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;", "", "tensormap_not_acquired", True),
     "B7: releases": ("maps.hpp", "any(releases_) ? NO_REASON", "true ? NO_REASON", "tensormap_stored_not_fenced", True),
     "B7: copies by a warp are releases": (
-        "replay.cpp",
+        "rules.hpp",
         "if (event.flags & RELEASES) part_.fence_map(thread, log);",
         "",
         "tensormap_reused",
@@ -285,8 +285,8 @@ RULES = {
     ),
     "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) found", "if (false) found", "acquired_by_other_lane", True),
     "G9: what the lanes of a warp did before": (
-        "replay.cpp",
-        "if (asynchronous_events_) return;",
+        "turns.hpp",
+        "if (together_) return;",
         "return;",
         "released_by_other_lane",
         True,
@@ -415,7 +415,7 @@ RULES = {
         "volatile_broadcast_by_the_last_lane",
         True,
     ),
-    "R-MO1, shared: before they observe": ("replay.cpp", "races_.look(access), ++looked_", "++looked_", "relaxed_message_in_shared", True),
+    "R-MO1, shared: before they observe": ("rules.hpp", "races_.look(access), ++looked_", "++looked_", "relaxed_message_in_shared", True),
     "R-MO1, shared: the side of a flag": (
         "grid.hpp",
         "if (found.reason == NO_BARRIER) Outer",

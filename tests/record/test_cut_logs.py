@@ -104,7 +104,7 @@ if (threadIdx.x == 0) {
 if (threadIdx.x >= 32) { asm volatile("{ .reg .b64 s; mbarrier.arrive.shared.b64 s, [%0]; }" :: "r"(at) : "memory"); }
 """
 FAULTS = {
-    "parked threads go on": ("replay.cpp", "!undefined_ && !is_cut() && unpark()", "!undefined_ && unpark()", INITIALISES),
+    "parked threads go on": ("replay.cpp", "!turns_.undefined() && !is_cut() && unpark()", "!turns_.undefined() && unpark()", INITIALISES),
     "strong accesses go on": ("grid.hpp", "if (is_cut()) return false;", "", GIVES.replace("FIRST", "")),
 }
 

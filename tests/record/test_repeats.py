@@ -189,24 +189,24 @@ OTHERS = "case MBARRIER_INIT: case MBARRIER_ARRIVE: case MBARRIER_WAIT:"
 FAULTS = {
     "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
     "blocks": ("repeats.hpp", "if (log.at(at) != number ||", "if (", "another place"),
-    "findings are counted once": ("replay.cpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
-    "events are counted once": ("replay.cpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
+    "findings are counted once": ("rules.hpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
+    "events are counted once": ("rules.hpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
     "values": ("repeats.hpp", "then->findings != now.findings", "false", "a value in one round"),
-    "threads that have exited": ("replay.cpp", "{exited_, ", "{0u, ", "a warp ends"),
-    "copies in flight": ("replay.cpp", "copies_.state(now.state), ", "", "a copy in one round"),
-    "numbers of groups": ("replay.cpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
+    "threads that have exited": ("rules.hpp", "{turns_.exited(), ", "{0u, ", "a warp ends"),
+    "copies in flight": ("rules.hpp", "copies_.state(now.state), ", "", "a copy in one round"),
+    "numbers of groups": ("rules.hpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
     "groups": ("copies.hpp", "NOTHING : group - own.retired; };", "NOTHING : 0; };", "a copy in one round"),
-    "products": ("replay.cpp", "asynchronous_.state(now.state, witness), ", "", "products in flight"),
+    "products": ("rules.hpp", "asynchronous_.state(now.state, witness), ", "", "products in flight"),
     "numbers of products": (
-        "replay.cpp",
-        "asynchronous_.repeat(then->commits, times, gone_, witness);",
+        "rules.hpp",
+        "asynchronous_.repeat(then->commits, times, gone, witness);",
         "(void)times;",
         "written in one round",
     ),
     "groups of products": ("groups.hpp", "NOTHING : group - over);", "NOTHING : 0u);", "products in flight"),
     "kinds of events": ("repeats.hpp", "case PROXY_FENCE:", f"case PROXY_FENCE: {OTHERS}", "arrivals at an mbarrier are left"),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
-    "arrivals": ("replay.cpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
+    "arrivals": ("rules.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }
 
 

@@ -1,0 +1,124 @@
+// What the rules know of a unit, a CTA or a cluster, and how an access to its shared memory meets it.
+#pragma once
+
+#include "asynchronous.hpp"
+#include "barriers.hpp"
+#include "clusters.hpp"
+#include "divergence.hpp"
+#include "grid.hpp"
+#include "lifetimes.hpp"
+#include "meetings.hpp"
+#include "seals.hpp"
+#include "tensor_memory.hpp"
+#include "warp_barriers.hpp"
+
+class States {
+  protected:
+    States(const Input &input, Grid *grid, u32 unit)
+        : input_(input), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads),
+          asynchronous_events_(Asynchronous::has(input)), clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
+          races_(shape_, clocks_, findings_, [this](Record &found, u32 time) { part_.explain(found, time); }), initialised_(shape_, clocks_, findings_),
+          bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_), cluster_barrier_(shape_, clocks_, scopes_),
+          lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, isa_),
+          issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
+          asynchronous_(shape_, asynchronous_events_, isa_, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, isa_, [this](const Access &word) { add(word, false); }) {
+        for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
+        part_.begin(clocks_);
+        races_.on_strong([this](const Access &old, u32 time, const Access &now, Record &found) { return part_.lacks_order(old, time, now, found); });
+    }
+
+    Barriers &barriers(u32 thread) { return barriers_[shape_.home(thread)]; }
+    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+
+    void misuse(u32 thread, u32 site, Reason reason, u32 barrier = 0) {
+        Record found{};
+        found.number = barrier;
+        found.kind = BARRIER_MISUSE;
+        found.reason = reason;
+        found.site = site;
+        found.thread = found.other_thread = thread;
+        findings_.add(found);
+    }
+
+    Access access_of(u32 thread, const LaneLog &log) const {
+        const Event &event = log.event();
+        Access access{};
+        access.thread = thread;
+        access.site = (u32)event.site;
+        access.offset = place(thread, log);
+        access.bytes = event.kind == FILL ? log.b() : (u32)event.bytes;
+        access.element = (u8)event.a;
+        access.reads = event.kind != WRITE && event.kind != FILL;
+        access.writes = event.kind != READ;
+        access.strong = event.flags & STRONG;
+        access.narrow = event.flags & NARROW;
+        access.has_value = log.has_value();
+        access.constant = event.flags & CONSTANT;
+        access.value = access.has_value ? log.value() : 0;
+        access.data = access.strong && event.flags & DATA, access.again = access.data && event.flags & AGAIN;
+        return access;
+    }
+
+    // An access that is compared with no other: what it writes is initialised.
+    void ignore(Access access) {
+        access.reads = false;
+        if (bounds_.holds(access) && access.writes) initialised_.add(access);
+    }
+
+    // `proxies`: whether the access needs a proxy fence before asynchronous ones; the word of tcgen05.alloc does not (T5).
+    void add(const Access &access, bool proxies = true) {
+        if (!bounds_.holds(access)) return;
+        barriers(access.thread).touch(access.thread);
+        lifetimes_.use(access.thread, access.site, access.offset, access.bytes);
+        if (mbarriers_.data(access)) return;
+        copies_.meet(access);
+        if (proxies) asynchronous_.access(access);
+        else asynchronous_.meet(access);
+        races_.add(access);
+        initialised_.add(access);
+    }
+
+    const Input &input_;
+    bool isa_;
+    Shape shape_;
+    Part part_;
+    Findings findings_;
+    bool asynchronous_events_;
+    Clocks clocks_;
+    Scopes scopes_;
+    Races races_;
+    Initialised initialised_;
+    Bounds bounds_;
+    std::vector<Barriers> barriers_;  // by CTA
+    WarpBarriers warp_barriers_;
+    Meetings meetings_;
+    ClusterBarrier cluster_barrier_;
+    Lifetimes lifetimes_;
+    Divergence divergence_;
+    Mbarriers mbarriers_;
+    Issuers issuers_;
+    Copies copies_;
+    Seals seals_;
+    Asynchronous asynchronous_;
+    TensorMemory tensor_;
+
+  private:
+    template <typename F> bool any_event(F f) const {
+        for (u32 block = 1; block <= input_.block_count; ++block)
+            for (i32 i = 0; i < input_.blocks[block].events; ++i)
+                if (f(input_.events[input_.blocks[block].first + i])) return true;
+        return false;
+    }
+
+    // The memories that proxy fences keep apart: shared and global memory; that of each CTA only if a fence is for one of them.
+    u32 memories() const {
+        if (!asynchronous_events_) return 0;
+        bool apart = input_.ctas > 1 && any_event([](const Event &event) { return event.kind == PROXY_FENCE && event.flags & NARROW; });
+        return (apart ? input_.ctas : 1) + 1;
+    }
+
+    bool keeps_times() const {
+        return isa_ || input_.ctas > 1 || any_event([](const Event &event) { return (event.flags & RELAXED) != 0; });
+    }
+};

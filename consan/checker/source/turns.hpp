@@ -1,0 +1,200 @@
+// Which thread of a unit goes on next: its threads take turns.
+//
+// The first warp that can continue runs until it cannot (in the other order: the last one). Both orders are legal, and the findings of both
+// are united, so a finding does not depend on the order of one run.
+//
+// `Rules` does what an event says: handle(thread, log, released) returns whether the thread continues at once, exit(thread, released).
+// `released`: threads that wait no longer. Lanes that arrive at an mbarrier wait for each other: arriving(warp), arrive_together(warp).
+#pragma once
+
+#include <vector>
+
+#include "log.hpp"
+#include "shape.hpp"
+
+template <typename Rules> class Turns {
+  public:
+    // `together`: the lanes of a warp run together.
+    Turns(const Input &input, Output &output, const Shape &shape, bool together, Rules &rules)
+        : input_(input), output_(output), rules_(rules), together_(together), ready_(shape.warps(), 0), again_(shape.threads(), false),
+          stopped_(shape.threads(), false), gone_(shape.threads(), false) {
+        for (u32 thread = 0; thread < shape.threads(); ++thread) {
+            logs_.push_back(shape.exists(thread) ? LaneLog(input, thread) : LaneLog());
+            if (!shape.exists(thread)) continue;
+            set_ready(thread);
+            full_ |= logs_.back().full();
+        }
+    }
+
+    // Run some thread until it waits. Returns whether one can continue.
+    bool next() { return together_ ? next_together() : next_alone(); }
+
+    void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
+    void set_ready(const std::vector<u32> &threads) {
+        for (u32 each : threads) set_ready(each);
+    }
+
+    // A thread waits before an event, which is handled again when others have gone on. Returns that it does not continue.
+    bool park(u32 thread) {
+        parked_.push_back(thread);
+        return wait_before(thread);
+    }
+    // The same; somebody else lets it go on.
+    bool wait_before(u32 thread) {
+        again_[thread] = true;
+        return false;
+    }
+    void release_parked(std::vector<u32> &released) {
+        released.insert(released.end(), parked_.begin(), parked_.end());
+        parked_.clear();
+    }
+    // Nobody else can continue: the threads that are parked no longer wait, nor does anybody from now on. Returns whether there are any.
+    bool force_parked() {
+        if (parked_.empty()) return false;
+        forced_ = true;
+        set_ready(parked_);
+        parked_.clear();
+        return true;
+    }
+    bool forced() const { return forced_; }
+
+    // Before a thread releases: the other lanes of its warp do what comes before that in the text, as on a chip. Where each warp is one
+    // thread (R-W1), the release covers it. Lanes that run together are as far already.
+    void catch_up(u32 thread, std::vector<u32> &released) {
+        if (together_) return;
+        set_ready(released);
+        released.clear();
+        const Event *limit = &logs_[thread].event();
+        u32 &ready = ready_[thread / LANES];
+        for (u32 lanes = ready; lanes; lanes &= lanes - 1) {
+            if (!(ready & lanes & -lanes)) continue;
+            ready &= ~(lanes & -lanes);
+            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit);
+        }
+        released.clear();
+    }
+
+    // The behaviour is undefined from here on.
+    void end_undefined() { undefined_ = true; }
+    bool undefined() const { return undefined_; }
+
+    // Whether the host has ended the replay.
+    bool halts() {
+        if (is_halted(input_)) output_.status = HALTED;
+        return output_.status == HALTED;
+    }
+
+    std::vector<LaneLog> &logs() { return logs_; }
+    const std::vector<bool> &gone() const { return gone_; }
+    bool stopped(u32 thread) const { return stopped_[thread]; }
+    u32 exited() const { return exited_; }
+    // Whether some log ran out of room; whether a thread has come to the end of one.
+    bool full() const { return full_; }
+    bool cut() const { return cut_; }
+
+  private:
+    u32 nth_warp(u32 i) const { return input_.descending ? (u32)ready_.size() - 1 - i : i; }
+
+    // Run the first lane that can continue, in the first such warp of this replay's order. Returns whether there is one.
+    bool next_alone() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i);
+            if (!ready_[warp] && rules_.arriving(warp)) rules_.arrive_together(warp);
+            if (!ready_[warp]) continue;
+            u32 lane = (u32)__builtin_ctz(ready_[warp]);
+            ready_[warp] &= ready_[warp] - 1;
+            step(warp * LANES + lane);
+            return true;
+        }
+        return false;
+    }
+
+    // The same where it matters when a copy or a product is issued: the lanes of a warp run together, as on a chip. Those whose next event
+    // is the first in the text execute it.
+    bool next_together() {
+        for (u32 i = 0; i < ready_.size(); ++i) {
+            u32 warp = nth_warp(i), now = ready_[warp];
+            if (!now && !rules_.arriving(warp)) continue;
+            const Event *first = nullptr;
+            for (; now; now &= now - 1) {
+                u32 thread = warp * LANES + (u32)__builtin_ctz(now);
+                if (fetch(thread) && (!first || &logs_[thread].event() < first)) first = &logs_[thread].event();
+            }
+            const Event *arriving = rules_.arriving(warp);
+            if (arriving && !(first && first <= arriving)) rules_.arrive_together(warp);
+            else
+                for (now = first ? ready_[warp] : 0; now; now &= now - 1) step_at(first, warp * LANES + (u32)__builtin_ctz(now));
+            return true;
+        }
+        return false;
+    }
+
+    // Read a thread's next event. Returns whether it has one.
+    bool fetch(u32 thread) {
+        if (again_[thread]) return true;
+        LaneLog::State state = logs_[thread].next();
+        if (state == LaneLog::EVENT) return again_[thread] = true;
+        if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+        cut_ |= state == LaneLog::CUT;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        stopped_[thread] = state == LaneLog::STOPPED;
+        released_.clear();
+        if (state == LaneLog::FINISHED) exit(thread, released_);
+        set_ready(released_);
+        return false;
+    }
+
+    void step_at(const Event *first, u32 thread) {
+        if (!again_[thread] || &logs_[thread].event() != first || undefined_) return;
+        again_[thread] = false;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        ++output_.lane_events;
+        released_.clear();
+        if (rules_.handle(thread, logs_[thread], released_)) set_ready(thread);
+        set_ready(released_);
+    }
+
+    // Run a thread until it waits or has exited. `limit`: only while its events come one after the other in the text, and before that one.
+    void step(u32 thread, const Event *limit = nullptr) {
+        LaneLog &log = logs_[thread];
+        std::vector<u32> &released = released_;
+        released.clear();
+        for (const Event *last = nullptr;; last = &log.event()) {
+            LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
+            again_[thread] = false;
+            if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+            cut_ |= state == LaneLog::CUT;
+            if (state == LaneLog::FINISHED) exit(thread, released);
+            stopped_[thread] = state == LaneLog::STOPPED;
+            if (state != LaneLog::EVENT) break;
+            if (limit && (&log.event() >= limit || &log.event() <= last)) {
+                again_[thread] = true;
+                set_ready(thread);
+                break;
+            }
+            ++output_.lane_events;
+            if (!rules_.handle(thread, log, released) || undefined_) break;
+            if (output_.lane_events % LOOK_EVERY == 0 && halts()) break;
+        }
+        set_ready(released);
+    }
+
+    void exit(u32 thread, std::vector<u32> &released) {
+        ++exited_;
+        gone_[thread] = true;
+        rules_.exit(thread, released);
+    }
+
+    static constexpr u32 LOOK_EVERY = 4096;  // events
+    const Input &input_;
+    Output &output_;
+    Rules &rules_;
+    bool together_;
+    std::vector<LaneLog> logs_;
+    std::vector<u32> ready_;            // lanes that can continue, by warp
+    std::vector<bool> again_;           // threads whose event is to be handled again
+    std::vector<bool> stopped_, gone_;  // by thread: its log has ended before it exited; it has exited
+    std::vector<u32> parked_, released_;
+    u32 exited_ = 0;
+    bool forced_ = false, undefined_ = false, full_ = false, cut_ = false;
+};
