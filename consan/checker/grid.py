@@ -101,8 +101,7 @@ def _replay(
     units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
     records, of_units = np.zeros(MOST_FINDINGS, dtype(RECORD)), np.zeros(MOST_FINDINGS, dtype(RECORD))
     first = replace(histories[0], log=logs[0])
-    one = replay_input(tables, first, records, descending=descending, level=level, reading=reading, halt=halt)
-    one["closed"] = stopped
+    one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
     kept = np.empty(MOST_BESIDE if keep else 0, dtype(KEPT))
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     stands, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
@@ -112,7 +111,7 @@ def _replay(
     given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
     output = np.zeros((), dtype(GRID_OUTPUT))
     library().consan_replay_launch(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
-    result = {name: int(output[name]) for name in output.dtype.names or ()}
+    result = dict(zip(output.dtype.names or (), output.item(), strict=True))
     return GridChecked(
         _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),

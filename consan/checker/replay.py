@@ -49,13 +49,17 @@ def replay_input(
     tables: Tables,
     history: History,
     records: npt.NDArray[np.void],
+    more: Mapping[str, int],
     *,
     descending: bool,
     level: Level = Level.EXACT,
     reading: Reading = Reading.USUAL,
     halt: ctypes.c_uint32 | None = None,
 ) -> npt.NDArray[np.void]:
-    """The INPUT for one history. The arrays must outlive it; the log must be contiguous. `halt`: ends the replay once it is not 0."""
+    """The INPUT for one history. The arrays must outlive it; the log must be contiguous. `halt`: ends the replay once it is not 0.
+
+    `more`: other fields.
+    """
     blocks, events = tables
     values = {
         "blocks": blocks.ctypes.data, "events": events.ctypes.data, "log": history.log.ctypes.data, "records": records.ctypes.data,
@@ -64,15 +68,13 @@ def replay_input(
         "capacity": len(records), "ctas": history.ctas, "cta_threads": history.cta_threads, "cta_bytes": history.cta_bytes,
         "level": level, "isa": reading,
     }  # fmt: skip
-    return filled(INPUT, values)
+    return filled(INPUT, {**values, **more})
 
 
 def filled(record: Record, values: Mapping[str, Any]) -> npt.NDArray[np.void]:
     """A record with these fields; the others are zero."""
-    made: npt.NDArray[np.void] = np.zeros((), dtype(record))
-    for name, value in values.items():
-        made[name] = value
-    return made
+    kind = dtype(record)
+    return np.array(tuple(values.get(name, 0) for name in kind.names or ()), kind)
 
 
 MOST_SHARED = 1 << 20  # bytes of a CTA's shared memory: more than any device has; a program may write to what its launches leave
@@ -115,13 +117,12 @@ def replay(
     if history.shared_bytes > MOST_SHARED:
         return Replayed(Status.CORRUPT, records[:0], 0, False, False)
     reading = Reading.BY_THE_ISA if isa else Reading.USUAL
-    given = replay_input(tables, history, records, descending=descending, level=level, reading=reading, halt=halt)
-    given["open_block"], given["open_events"] = opened
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
-    given["closed"], given["every"], given["stands"] = closed, every, stands.ctypes.data
+    more = {"open_block": opened[0], "open_events": opened[1], "closed": closed, "every": every, "stands": stands.ctypes.data}
+    given = replay_input(tables, history, records, more, descending=descending, level=level, reading=reading, halt=halt)
     output = np.zeros((), dtype(OUTPUT))
     library().consan_replay(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
-    found = records[: int(output["records"])]
-    events, overtaken, proven = int(output["lane_events"]), bool(output["overtaken"]), bool(output["proven"])
-    by_address, repeats = bool(output["by_address"]), int(output["repeats"])
-    return Replayed(Status(int(output["status"])), found, events, by_address, overtaken, proven, stands, repeats)
+    result = dict(zip(output.dtype.names or (), output.item(), strict=True))
+    found, by_address, overtaken = records[: result["records"]], bool(result["by_address"]), bool(result["overtaken"])
+    proven, repeats = bool(result["proven"]), result["repeats"]
+    return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, stands, repeats)
