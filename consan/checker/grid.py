@@ -99,7 +99,7 @@ def _replay(
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
-    records, of_units = np.zeros(MOST_FINDINGS, dtype(RECORD)), np.zeros(MOST_FINDINGS, dtype(RECORD))
+    records, of_units = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
     first = replace(histories[0], log=logs[0])
     one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
     kept = np.empty(MOST_BESIDE if keep else 0, dtype(KEPT))
