@@ -27,15 +27,22 @@ def interposer() -> bytes:
     command = compiler()
     if command is None:
         raise EnvironmentFailure("programs that are not Python need a C compiler, once: install cc (gcc or clang), or name one in CC")
-    source = (resources.files("consan.native") / "source" / _NAME).read_text()
-    name = key("interposer", platform.machine(), *command, *OPTIONS, source)
-    return Cache().fetch(name, lambda: compiled(command, source))
+    files = sources()
+    parts = [item for name, text in sorted(files.items()) for item in (name, text)]
+    name = key("interposer", platform.machine(), *command, *OPTIONS, *parts)
+    return Cache().fetch(name, lambda: compiled(command, files))
 
 
-def compiled(command: list[str], source: str) -> bytes:
-    """The library that a compiler makes of a source. Raises EnvironmentFailure."""
+def sources() -> dict[str, str]:
+    """The text of each file of the interposer."""
+    folder = resources.files("consan.native") / "source"
+    return {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".c", ".h"))}
+
+
+def compiled(command: list[str], files: dict[str, str]) -> bytes:
+    """The library that a compiler makes of the files. Raises EnvironmentFailure."""
     errors = (
         f"programs that are not Python need a C compiler, and {command[0]} cannot be run",
         f"{command[0]} could not compile consan's library for programs that are not Python",
     )
-    return compile_library([*command, *OPTIONS], {_NAME: source}, _NAME, libraries=_LIBRARIES, timeout=_TIMEOUT, errors=errors)
+    return compile_library([*command, *OPTIONS], files, _NAME, libraries=_LIBRARIES, timeout=_TIMEOUT, errors=errors)

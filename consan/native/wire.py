@@ -1,4 +1,4 @@
-"""Messages between the interposer and the server: a head, then its payload. `source/interposer.c` has the other side."""
+"""Messages between the interposer and the server: a head, then its payload. `source/messages.h` has the other side."""
 
 from __future__ import annotations
 

@@ -15,14 +15,13 @@ import tempfile
 import threading
 import time
 from collections.abc import Callable
-from importlib import resources
 from pathlib import Path
 from typing import Any
 
 import pytest
 from native_case import FATBINS, STATUS, Case, environment, options
 
-from consan.native.build import compiled, compiler, interposer
+from consan.native.build import compiled, compiler, interposer, sources
 from consan.native.client import Client
 from consan.native.images import Links
 from consan.native.orders import Orders
@@ -368,8 +367,8 @@ def test_a_program_counts_in_no_memory_but_its_own(table: str, case: Case, tmp_p
 @pytest.fixture(scope="module")
 def impatient() -> bytes:
     """The interposer, with a second of patience."""
-    text = (resources.files("consan.native") / "source" / "interposer.c").read_text()
-    return compiled(compiler() or [], "#define SILENCE_SECONDS 1\n" + text)
+    files = sources()
+    return compiled(compiler() or [], files | {"driver.h": "#define SILENCE_SECONDS 1\n" + files["driver.h"]})
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])

@@ -1,0 +1,185 @@
+// Launches.
+#pragma once
+
+#include "images.h"
+#include "streams.h"
+
+#define LEGACY_STREAM 1  // it cannot be captured, and a query while another stream is captured would end that capture
+
+// A launch into a graph is no launch yet.
+static bool captured(Handle stream) {
+    static _Atomic(void *) found;
+    int status = 0;
+    if ((uintptr_t)stream <= LEGACY_STREAM) return false;
+    if (atomic_load(&found) == NULL) atomic_store(&found, of_driver("cuStreamIsCapturing"));
+    Result (*query)(Handle, int *) = atomic_load(&found);
+    return query && query(stream, &status) == 0 && status != 0;
+}
+
+static void count(Handle function) {
+    struct Launches *entries = atomic_load(&table);
+    uint64_t handle = (uintptr_t)function, at = handle >> 4;
+    for (unsigned tried = 0; handle && entries && tried < TABLE_ENTRIES; tried++, at++) {
+        struct Launches *entry = &entries[at % TABLE_ENTRIES];
+        uint64_t expected = 0;
+        if (atomic_compare_exchange_strong(&entry->handle, &expected, handle) || expected == handle) {
+            atomic_fetch_add(&entry->count, 1);
+            break;
+        }
+    }
+}
+
+static Result counted(Result result, Handle function, Handle stream) {
+    if (result == 0 && !captured(stream)) count(function);
+    return result;
+}
+
+#define UNKNOWN 999          // CUDA_ERROR_UNKNOWN
+#define STREAM_PER_THREAD 2
+#define NO_LAUNCH ((Handle)(intptr_t)-1)  // in place of a stream: consan cannot wait for what is launched
+
+struct Shape {
+    unsigned grid[3], block[3], cluster[3], shared;
+    uint64_t context;
+};
+
+// The context of a launch: that of its stream, or the thread's.
+static uint64_t context_of(Handle stream) {
+    void *found = NULL;
+    Result (*get)(Handle, void **) = (uintptr_t)stream > STREAM_PER_THREAD && stream != NO_LAUNCH ? of_driver("cuStreamGetCtx") : NULL;
+    return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
+}
+
+struct Started {
+    Handle function;  // what to launch
+    bool recorded, refused;
+};
+
+// Before a launch: the server gives it a log, or names the form of its kernel that needs none. Until `launched` nobody else has the turn.
+static struct Started starting(Handle function, Handle stream, struct Shape shape, void **arguments, void **extra) {
+    struct Started started = {function, false, false};
+    struct Head head;
+    char *answer;
+    if (!atomic_load(&records) || function == NULL) return started;
+    shape.context = shape.context ? shape.context : context_of(stream);
+    pthread_mutex_lock(&turn);
+    atomic_store(&launch_arguments, arguments);
+    atomic_store(&launch_extra, extra);
+    if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
+        free(answer);
+        started = (struct Started){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
+    } else {
+        started.refused = true;  // a recorded kernel without a log would write anywhere
+    }
+    atomic_store(&launch_arguments, NULL);
+    atomic_store(&launch_extra, NULL);
+    if (!started.recorded) pthread_mutex_unlock(&turn);
+    unseen = started.recorded && stream != NO_LAUNCH;
+    has_turn = started.recorded && !unseen;
+    return started;
+}
+
+static Result launched(struct Started started, Result result) {
+    struct Head head;
+    char *answer;
+    if (!started.recorded) return result;
+    unseen = has_turn = false;
+    if (ask_in_turn(LAUNCHED, (uint64_t)result, 0, NULL, 0, &head, &answer)) free(answer);
+    pthread_mutex_unlock(&turn);
+    tell_call(&waiting);
+    return result;
+}
+
+// The default stream of a thread is another one in consan's.
+static Handle waitable(Handle stream, bool per_thread) {
+    return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream;
+}
+
+#define STARTED(stream, per_thread, extra, ...) \
+    struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
+    if (started.refused) return UNKNOWN
+#define SHAPE {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared}
+
+struct Attribute {  // CUlaunchAttribute
+    int number, unused;
+    unsigned value[16];
+};
+#define CLUSTER_SHAPE 4
+
+struct Config {  // CUlaunchConfig
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    const struct Attribute *attributes;
+    unsigned count;
+};
+
+static struct Shape shape_of(const struct Config *config) {
+    struct Shape shape = {.cluster = {1, 1, 1}, .shared = config->shared};
+    memcpy(shape.grid, config->grid, sizeof shape.grid);
+    memcpy(shape.block, config->block, sizeof shape.block);
+    for (unsigned i = 0; config->attributes && i < config->count; i++)
+        if (config->attributes[i].number == CLUSTER_SHAPE) memcpy(shape.cluster, config->attributes[i].value, sizeof shape.cluster);
+    return shape;
+}
+
+#define PLAIN_LAUNCH(name, per_thread) \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+                         unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
+        STARTED(stream, per_thread, extra, SHAPE); \
+        Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra); \
+        return counted(launched(started, result), function, stream); \
+    }
+#define COOPERATIVE_LAUNCH(name, per_thread) \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
+                         unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
+        STARTED(stream, per_thread, NULL, SHAPE); \
+        Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments); \
+        return counted(launched(started, result), function, stream); \
+    }
+#define CONFIGURED_LAUNCH(name, per_thread) \
+    EXPORTED Result name(const struct Config *config, Handle function, void **arguments, void **extra) { \
+        if (config == NULL) return ORIGINAL(name, config, function, arguments, extra); \
+        struct Started started = starting(function, waitable(config->stream, per_thread), shape_of(config), arguments, extra); \
+        if (started.refused) return UNKNOWN; \
+        Result result = ORIGINAL(name, config, started.function, arguments, extra); \
+        return counted(launched(started, result), function, config->stream); \
+    }
+
+PLAIN_LAUNCH(cuLaunchKernel, false)
+PLAIN_LAUNCH(cuLaunchKernel_ptsz, true)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel, false)
+COOPERATIVE_LAUNCH(cuLaunchCooperativeKernel_ptsz, true)
+CONFIGURED_LAUNCH(cuLaunchKernelEx, false)
+CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz, true)
+
+// What a program hands over with a kernel in it, where no single launch follows: it gets the form that needs no log.
+static bool without_log(Handle *function, struct Shape shape) {
+    struct Started started = starting(*function, NO_LAUNCH, shape, NULL, NULL);
+    if (started.refused) return false;
+    launched(started, 0);
+    *function = started.function;
+    return true;
+}
+
+struct Params {  // CUDA_LAUNCH_PARAMS
+    Handle function;
+    unsigned grid[3], block[3], shared;
+    Handle stream;
+    void **arguments;
+};
+
+EXPORTED Result cuLaunchCooperativeKernelMultiDevice(struct Params *launches, unsigned count, unsigned flags) {
+    struct Params *all = launches ? calloc(count + 1, sizeof *all) : NULL;
+    bool fine = all || launches == NULL;
+    for (unsigned i = 0; all && i < count && fine; i++) {
+        struct Shape shape = {.cluster = {1, 1, 1}, .shared = launches[i].shared, .context = context_of(launches[i].stream)};
+        all[i] = launches[i];
+        memcpy(shape.grid, all[i].grid, sizeof shape.grid);
+        memcpy(shape.block, all[i].block, sizeof shape.block);
+        fine = without_log(&all[i].function, shape);
+    }
+    Result result = fine ? ORIGINAL(cuLaunchCooperativeKernelMultiDevice, all, count, flags) : UNKNOWN;
+    free(all);
+    for (unsigned i = 0; launches && i < count; i++) counted(result, launches[i].function, launches[i].stream);
+    return result;
+}
