@@ -166,6 +166,10 @@ class Forms:
         """The statements that arrive without a wait."""
         return set(self.places.by_statement(is_arrival))
 
+    def waiting(self) -> set[Statement]:
+        """The barriers at which threads of the CTA wait."""
+        return set(self.places.by_statement(lambda event: event.kind == Event.BARRIER and bool(event.flags & Flag.WAITS)))
+
     def _is_removable(self, event: TemplateEvent) -> bool:
         """Whether an instruction does nothing but synchronise: its result, if it has one, is thrown away."""
         _, _, operands = self.places.sites[event.site].ptx.partition(self.opcode(event))

@@ -146,9 +146,11 @@ class Repairs(PhaseForms):
         yield from self.counts()
         yield from self.bytes_expected()
         yield from self.all_meet()
-        yield from self.moved_across(Event.MBARRIER_ARRIVE)
+        for kind in (Event.MBARRIER_ARRIVE, Event.ATOMIC, Event.PUBLISH):
+            yield from self.moved_across(kind)
+        kept = self.arriving() | self.waiting()  # more would have to arrive, not fewer; what a barrier orders would race
         for site in dict.fromkeys((*self.sites, *self.meetings())):
-            if self.places.statement(site) not in self.arriving():  # more would have to arrive, not fewer
+            if self.places.statement(site) not in kept:
                 yield self.left_out(site)
         yield from self.between(BARRIER, everywhere=True)
 
