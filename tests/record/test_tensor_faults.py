@@ -45,7 +45,7 @@ RULES = {
     ),
     "deallocs behind relaxed barriers": (
         ORDER,
-        "if (now.kind == TENSOR_DEALLOC && issuers_",
+        "if (now.kind == NO_OPERATION && issuers_",
         "if (false && issuers_",
         "pair_relaxed_barriers",
         False,
