@@ -11,6 +11,7 @@ from rich.console import Console
 from rich.table import Table
 
 from consan._errors import UsageError, did_you_mean
+from consan.commands.effects import with_effects
 from consan.files import check_writable, write_file
 from consan.launching.source import add_compile_options, load_ptx
 
@@ -27,6 +28,9 @@ class PtxCommand:
         """Declare the arguments."""
         parser.add_argument("file", metavar="FILE", help="PTX (.ptx) or CUDA C++ (.cu)")
         parser.add_argument("--show", default="sites", metavar="|".join(VIEWS), help="what to show [sites]")
+        parser.add_argument(
+            "--effects", dest="show", action="store_const", const="effects", help="under each instruction, what consan takes it to do"
+        )
         parser.add_argument("-o", "--output", dest="output", metavar="FILE", help="write to this file")
         add_compile_options(parser)
 
@@ -99,8 +103,13 @@ def _stats(module: Instrumented) -> str:
     return _table(("function", "kind", "memory", "synchronisation", "private", "not modelled"), rows, "no function")
 
 
+def _effects(module: Instrumented) -> str:
+    return with_effects(module.module)
+
+
 VIEWS: Final[dict[str, Callable[[Instrumented], str]]] = {
     "sites": _sites,
+    "effects": _effects,
     "instrumented": _ptx,
     "unmodelled": _unmodelled,
     "hazards": _hazards,
