@@ -289,7 +289,7 @@ def test_a_spin_is_the_watchdogs(device: str) -> None:
 
 @pytest.mark.parametrize("engine", ["record", pytest.param("inline", marks=pytest.mark.slow)])
 def test_a_spin_that_does_not_count_is_proven_by_the_virtual_machine(engine: str) -> None:
-    bench = Bench("cpu", SOURCE, engine=engine)
+    bench = Bench("cpu", SOURCE, engine=engine, timeout=600.0)  # by hooks a round takes a thousand times as long
     bench.launch("spins", 2, 96, bench.zeros(1), bench.zeros(96), 0)
     report = bench.report()
     (finding,) = (found for found in report.findings if found.severity == "error")
