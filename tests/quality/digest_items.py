@@ -1,4 +1,4 @@
-"""What digests.py runs: twins, legal patterns, regressions of the oracle, real kernels, and a stored set of random programs.
+"""What digests.py runs: twins, pairs, legal patterns, regressions of the oracle, real kernels, and a stored set of random programs.
 
 An item has a name, such as `twin/warp_shuffle` or `program/lanes/3`, and gives its PTX and consan's report of one launch on the virtual
 machine. The random programs are stored (`programs.json.xz`), so that they stay the same where a strategy changes.
@@ -45,20 +45,31 @@ def items(programs: int) -> Items:
 
 
 def _kernel_files() -> Items:
-    for path in sorted((TESTS / "kernels" / "twins").glob("*.cu")):
-        yield f"twin/{path.stem}", lambda path=path: _kernel_file(path, True)  # type: ignore[misc]
-        yield f"repaired/{path.stem}", lambda path=path: _kernel_file(path, False)  # type: ignore[misc]
-    for path in sorted((TESTS / "kernels" / "clean").glob("*.cu")):
-        yield f"clean/{path.stem}", lambda path=path: _kernel_file(path, False)  # type: ignore[misc]
+    for folder in ("twins", "global", "blackwell"):
+        kind = "twin" if folder == "twins" else folder
+        for path in sorted((TESTS / "kernels" / folder).glob("*.cu")):
+            clean = path.stem.startswith("clean_")
+            if not clean:
+                yield f"{kind}/{path.stem}", lambda path=path: _kernel_file(path, {"RACY": 1})  # type: ignore[misc]
+            yield f"{kind}-repaired/{path.stem}", lambda path=path: _kernel_file(path, {})  # type: ignore[misc]
+    for path in sorted((TESTS / "kernels").glob("**/clean/*.cu")):
+        yield f"clean/{path.stem}", lambda path=path: _kernel_file(path, {})  # type: ignore[misc]
+    for path in sorted((TESTS / "kernels" / "pairs").glob("*.cu")):
+        for bug in (0, *map(int, _BUG.findall(path.read_text()))):
+            yield f"pair/{path.stem}/{bug}", lambda path=path, bug=bug: _kernel_file(path, {"BUG": bug})  # type: ignore[misc]
 
 
-def _kernel_file(path: Path, racy: bool) -> Ran:
+_BUG = re.compile(r"^// bug (\d+): ", re.M)
+
+
+def _kernel_file(path: Path, defines: dict[str, int]) -> Ran:
     import twin_file
 
     spec = twin_file.read(path)
-    kernel = consan.Kernel(path, entry="kernel", arch=spec.arch, defines={"RACY": 1} if racy else {})
+    kernel = consan.Kernel(path, entry="kernel", arch=spec.arch, defines=defines)
     values = spec.parameters(spec.fresh_args())
-    return kernel.ptx, consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device="cpu", policy=spec.policy)
+    report = consan.launch(kernel, spec.grid, spec.block, values, smem=spec.smem, device="cpu", policy=spec.policy, timeout=60)
+    return kernel.ptx, report
 
 
 # -- Programs with two buffers -------------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@
     python tests/quality/digests.py compare [--programs N] [--jobs J] [--only PREFIX ...]    in the new one
     python tests/quality/digests.py programs                                                 makes the random programs anew
 
-Each launch of digest_items.py gives one line of JSON: a hash of its PTX, the verdict, and the findings. A finding is its kernel, kind,
+Each launch of digest_items.py gives one line of JSON: a hash of its PTX, the verdict, what was checked, and the findings. A finding is its kernel, kind,
 severity, PTX lines of the pair (of the waiters, for a deadlock) and situation; texts and counts are left out.
 
 `store` writes `digests.jsonl` beside this file (or --file). `compare` runs everything anew into --work and prints what differs; its status
@@ -50,7 +50,8 @@ def _items(programs: int) -> dict[str, Callable[[], Ran]]:
 def row_of(name: str, ptx: str, report: Report) -> Row:
     """The line of an item."""
     found = sorted({_line_of(finding) for finding in report.findings})
-    return {"name": name, "ptx": _hash(_PLACE.sub("", ptx)), "verdict": report.verdict, "findings": found}
+    head = {"name": name, "ptx": _hash(_PLACE.sub("", ptx)), "verdict": report.verdict, "checked": sorted(report.checked)}
+    return {**head, "findings": found}
 
 
 def _line_of(finding: Finding) -> str:
@@ -124,7 +125,7 @@ def _whole(line: str) -> Row:
 def _code() -> str:
     """A hash of the product."""
     files = (path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*"))
-    kept = sorted(path for path in files if path.suffix in (".py", ".cuh", ".cu") and path.is_file())
+    kept = sorted(path for path in files if path.suffix in (".py", ".cuh", ".cu", ".hpp", ".cpp", ".h", ".c") and path.is_file())
     return _hash("\0".join(f"{path.relative_to(ROOT)}\0{path.read_text()}" for path in kept))
 
 
@@ -140,6 +141,8 @@ def differences(before: Row | None, after: Row) -> Iterator[str]:
             yield f"could not be run {'before' if 'left' in before else 'after'}: {before.get('left') or after.get('left')}"
     else:
         found = [f"verdict {before['verdict']} -> {after['verdict']}"] if before["verdict"] != after["verdict"] else []
+        if before.get("checked", after.get("checked")) != after.get("checked"):
+            found.append(f"checked {', '.join(before['checked'])} -> {', '.join(after['checked'])}")
         found += _of_findings(before["findings"], after["findings"])
         yield from (f"{line} (another program)" if other_program(before, after) else line for line in found)
 
