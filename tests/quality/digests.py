@@ -4,8 +4,8 @@
     python tests/quality/digests.py compare [--programs N] [--jobs J] [--only PREFIX ...]    in the new one
     python tests/quality/digests.py programs                                                 makes the random programs anew
 
-Each launch of digest_items.py gives one line of JSON: a hash of its PTX, the verdict, what was checked, and the findings. A finding is its kernel, kind,
-severity, PTX lines of the pair (of the waiters, for a deadlock) and situation; texts and counts are left out.
+Each launch of digest_items.py gives one line of JSON: a hash of its PTX, the verdict, what was checked, and the findings. A finding is its
+kernel, kind, severity, PTX lines of the pair (of the waiters, for a deadlock) and situation; texts and counts are left out.
 
 `store` writes `digests.jsonl` beside this file (or --file). `compare` runs everything anew into --work and prints what differs; its status
 is 1 if anything does. Where the PTX differs too, even in places of the source only, it says so. Both continue where they were stopped,
