@@ -349,7 +349,7 @@ RULES = {
         "edges.hpp",
         "if (lacks.lack == Lack::RELEASE && views_.covers(lacks.behind, other, time)) lacks.lack = Lack::ACQUIRE;",
         "",
-        "last_block_no_acquire",
+        "counted_by_idle_thread",
         True,
     ),
     "what lacks within a CTA: a side of the flag": (

@@ -7,7 +7,7 @@
 // bug 1: global-race each CTA adds its count to the cursor plainly
 // bug 2: global-race|data-race base is added before it was handed to the lanes: all warps write from their own zero
 // bug 3: global-race the last CTA writes the terminator over the first element, with no fence behind the counter
-// bug 4: clean every warp that keeps something says so by a plain store of 1: a note
+// bug 4: global-race warn every warp that keeps something says so by a plain store of 1
 // bug 5: clean every warp that keeps something says so by atomicOr
 // bug 6: global-race|scope done counter has no fence, and the last CTA reads what was kept
 // bug 7: scope cursor at block scope
