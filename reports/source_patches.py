@@ -136,7 +136,8 @@ def _with_word(line: str, instruction: str) -> str:
     for wanted, there, word in _WORDS:
         found = re.search(wanted, instruction)
         if found and len(re.findall(there, code)) == 1:
-            return re.sub(there, lambda old, found=found, word=word: old.expand(found.expand(word)), line, count=1)
+            old = re.search(there, line)
+            return line[: old.start()] + old.expand(found.expand(word)) + line[old.end() :] if old else ""
     return ""
 
 

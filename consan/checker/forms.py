@@ -69,6 +69,10 @@ def _bare(event: TemplateEvent) -> TemplateEvent:
     return replace(event, flags=0, offset=0)
 
 
+def _of(kinds: Iterable[Event]) -> Callable[[TemplateEvent], bool]:
+    return lambda event: event.kind in kinds
+
+
 def is_arrival(event: TemplateEvent) -> bool:
     """Whether threads arrive here without a wait."""
     return event.kind == Event.MBARRIER_ARRIVE or (event.kind == Event.BARRIER and not event.flags & Flag.WAITS)
@@ -159,7 +163,7 @@ class Forms:
     def at_flags(self, piece: Piece) -> Iterator[Repair]:
         """Before each statement that may write a flag, and behind the reads of one: before the lanes meet."""
         for kinds in (_WRITE_FLAGS, _MEETINGS_OF_LANES):
-            for spots in self.places.by_statement(lambda event, kinds=kinds: event.kind in kinds).values():
+            for spots in self.places.by_statement(_of(kinds)).values():
                 yield self.add(self.places[spots[0]].site, piece, after=False)
 
     def arriving(self) -> set[Statement]:
