@@ -68,6 +68,12 @@ WITHIN_A_CTA: Final = {
         "put {cta_fence}" + _ACQUIRE,
         _NOT_ACQUIRED,
     ),
+    "released-before": Situation(
+        "a release behind the {first_role} at {first_at}, which is acquired before the {second_role} at {second_at}",
+        "let the {first_role} at {first_at} come before the release at {fence_at}",
+        "the release at {fence_at} comes before the {first_role} at {first_at} of its warp; the {second_role} at {second_at} has acquired"
+        " this release and no later one",
+    ),
 }
 
 BETWEEN_LAUNCHES: Final = {

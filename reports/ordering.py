@@ -27,7 +27,7 @@ _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
 _SAME_VALUE: Final = f"replicated@{UPDATE}"
 _RACES: Final = ("data-race", "global-race", "missing-order")
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
-_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released")  # one lane has the edge from (1) to (2)
+_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", "released-before")  # one lane has the edge from (1) to (2)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
 
 

@@ -29,6 +29,11 @@ SAID = (
     ("cp_async_wait_no_barrier", "missing-wait", "RAW", "was waited for by its own thread only"),
     ("flag_handshake", "data-race", "RAW", "nothing publishes the write before the flag is written"),
     ("flag_handshake_fences", "data-race", "RAW", "no fence or acquire follows the read of the flag"),
+    ("acknowledged_before_read", "data-race", "WAR", "has acquired this release and no later one"),
+    ("counted_before_write", "data-race", "RAW", "has acquired this release and no later one"),
+    ("acknowledged_to_one_lane", "data-race", "WAR", "was waited for by other lanes of the warp than the one of the write"),
+    ("mbarrier_empty_waited_by_lane", "data-race", "WAR", "was waited for by other lanes of the warp than the one of the write"),
+    ("mbarrier_empty_arrived_by_lane", "data-race", "WAR", "the read at mbarrier_empty_arrived_by_lane.cu:26 is by another lane"),
     ("divergent_stmatrix", "barrier-misuse", None, "went past it"),
 )
 

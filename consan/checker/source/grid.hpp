@@ -42,6 +42,7 @@ class Part {
         if (!grid_->input.synced) return;
         for (u32 thread = 0; thread < shape_.threads(); ++thread) next_.push_back(grid_->first[unit_ * shape_.threads() + thread]);
         current_ = next_;
+        begun_.assign(next_.size(), false);
     }
 
     // Whether the clocks keep what is behind a fence.sc.
@@ -74,6 +75,7 @@ class Part {
             return false;
         }
         forced_ = NOTHING;
+        begun_[thread] = true;
         current_[thread] = next_[thread];
         next_[thread] += grid_->flags[current_[thread]].parts;
         const FlagAccess &access = grid_->flags[current_[thread]];
@@ -104,9 +106,12 @@ class Part {
     }
 
     bool publish(u32 thread) {
-        if (synced()) grid_->edges.publish(current_[thread]);
+        if (synced()) grid_->edges.publish(current_[thread]), begun_[thread] = false;
         return true;
     }
+    // Whether a thread is in the midst of a strong access; whether the one that it is to begin is of shared memory.
+    bool begun(u32 thread) const { return synced() && begun_[thread]; }
+    bool in_shared_memory(u32 thread) const { return synced() && next_[thread] < grid_->flags.size() && grid_->flags[next_[thread]].address >> 62 == 2; }
 
     void access(u32 thread, const LaneLog &log) {
         const Event &event = log.event();
@@ -140,8 +145,15 @@ class Part {
     // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
     void explain(Record &found, u32 time) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(found.thread) != shape_.home(found.other_thread)) return;
-        if (explained_[(u64)found.other_site << 32 | found.site]++ < WALK)
-            Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
+        if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
+        Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
+        Views::Published last = grid_->views.last_of(unit_, found.other_thread, unit_, found.thread);
+        if (found.reason == NO_BARRIER && last.made > at_barrier_) found.reason = RELEASED_BEFORE, found.fence = last.site;
+    }
+
+    // A barrier has ordered all accesses of the CTA before it.
+    void pass_barrier() {
+        if (synced()) at_barrier_ = grid_->views.made();
     }
 
     // The strong read behind which a thread's log ends, if it does.
@@ -199,7 +211,8 @@ class Part {
 
     Grid *grid_;
     std::unordered_map<u64, u32> explained_;  // by pair of sites
-    u32 unit_, forced_ = NOTHING;
+    u32 unit_, forced_ = NOTHING, at_barrier_ = 0;  // at_barrier: moments of the launch before the last one that all threads have passed
+    std::vector<bool> begun_;  // by thread
     const Shape &shape_;
     std::vector<u32> next_, current_;  // the numbers of each thread's next strong access, and of the one it is at
     std::vector<Waiting> waiting_;

@@ -135,9 +135,15 @@ class LaunchReplay {
                 if (units[number].replay->force()) return wake(number), true;
             return false;
         };
+        auto unhold = [&] {
+            for (u32 number = 0; number < input_.count; ++number)
+                if (units[number].replay->unhold()) return wake(number), true;
+            return false;
+        };
         for (u32 number = 0; number < input_.count; ++number) wake(number);
         for (;;) {
             advance(units, awake, place);
+            if (unhold()) continue;
             if (each([](Replay &unit) { return unit.go_on(); })) continue;
             if (grid_.cut || halts() || !force()) break;
             ++output_.contradictions;

@@ -12,7 +12,7 @@ class Replay : Rules {
         : Rules(input, output, grid, unit), waiting_(input, shape_, findings_, part_.stops()) {}
 
     void run() {
-        while (advance() || go_on()) {
+        while (advance() || unhold() || go_on()) {
         }
         end();
     }
@@ -24,6 +24,8 @@ class Replay : Rules {
         while (output_.status == OK && !turns_.undefined() && !turns_.halts() && turns_.next()) any = true;
         return any;
     }
+
+    bool unhold() { return turns_.unhold(); }
 
     // The same after nobody else can. What a thread waits for may come behind the place where a log was cut.
     bool go_on() { return output_.status == OK && !turns_.undefined() && !is_cut() && unpark(); }

@@ -28,6 +28,14 @@ class Rules : protected States {
     static bool is_of_mbarriers(i32 kind) { return kind >= MBARRIER_INIT && kind <= MBARRIER_COPIES; }
     static bool is_operation(i32 kind) { return Asynchronous::is_one(kind) || kind == LAUNCH_ANSWER || kind == LAUNCH_USE; }
 
+    // Who stands still while a thread waits at an event (holds.hpp).
+    Holder waits(u32 thread, const Event &event) const {
+        if (event.kind == OBSERVE) return part_.in_shared_memory(thread) ? Holder::WARP : Holder::CTA;
+        bool mbarrier = event.kind == MBARRIER_WAIT || event.kind == MBARRIER_ARRIVE || event.kind == MBARRIER_COPIES;
+        return mbarrier ? Holder::WARP : Holder::NOBODY;
+    }
+    bool begun(u32 thread) const { return part_.begun(thread); }
+
     // Returns whether the thread continues at once.
     bool handle(u32 thread, LaneLog &log, std::vector<u32> &released) {
         const Event &event = log.event();
@@ -124,7 +132,9 @@ class Rules : protected States {
         if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
         u32 forgets = barriers(thread).forgets();
         barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0, (u32)event.c}, released);
-        if (repeats_wanted_ && barriers(thread).forgets() != forgets) skip_repeats(thread);
+        if (barriers(thread).forgets() == forgets) return false;
+        part_.pass_barrier();
+        if (repeats_wanted_) skip_repeats(thread);
         return false;
     }
 

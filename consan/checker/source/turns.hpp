@@ -4,11 +4,13 @@
 // are united, so a finding does not depend on the order of one run.
 //
 // `Rules` does what an event says: handle(thread, log, released) returns whether the thread continues at once, exit(thread, released).
+// waits(thread, event): whom a thread that does not continue keeps from going on; begun(thread): whether it is in the midst of an access.
 // `released`: threads that wait no longer. Lanes that arrive at an mbarrier wait for each other: arriving(warp), arrive_together(warp).
 #pragma once
 
 #include <vector>
 
+#include "holds.hpp"
 #include "log.hpp"
 #include "shape.hpp"
 
@@ -16,7 +18,8 @@ template <typename Rules> class Turns {
   public:
     // `together`: the lanes of a warp run together.
     Turns(const Input &input, Output &output, const Shape &shape, bool together, Rules &rules)
-        : input_(input), output_(output), rules_(rules), together_(together), ready_(shape.warps(), 0), again_(shape.threads(), false),
+        : input_(input), output_(output), rules_(rules), together_(together), holds_(shape, input.ctas), last_(shape.threads(), nullptr), rounds_(shape.threads(), 0),
+          ready_(shape.warps(), 0), again_(shape.threads(), false),
           stopped_(shape.threads(), false), gone_(shape.threads(), false) {
         for (u32 thread = 0; thread < shape.threads(); ++thread) {
             logs_.push_back(shape.exists(thread) ? LaneLog(input, thread) : LaneLog());
@@ -29,9 +32,19 @@ template <typename Rules> class Turns {
     // Run some thread until it waits. Returns whether one can continue.
     bool next() { return together_ ? next_together() : next_alone(); }
 
-    void set_ready(u32 thread) { ready_[thread / LANES] |= 1u << thread % LANES; }
+    void set_ready(u32 thread) {
+        ready_[thread / LANES] |= 1u << thread % LANES;
+        for (u32 each : holds_.go(thread)) set_ready(each);
+    }
     void set_ready(const std::vector<u32> &threads) {
         for (u32 each : threads) set_ready(each);
+    }
+
+    // Nobody else can continue: threads that stand still because another one waits go on. Returns whether there are any.
+    bool unhold() {
+        std::vector<u32> held = holds_.release();
+        set_ready(held);
+        return !held.empty();
     }
 
     // A thread waits before an event, which is handled again when others have gone on. Returns that it does not continue.
@@ -69,7 +82,7 @@ template <typename Rules> class Turns {
         for (u32 lanes = ready; lanes; lanes &= lanes - 1) {
             if (!(ready & lanes & -lanes)) continue;
             ready &= ~(lanes & -lanes);
-            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit);
+            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit, rounds_[thread] + comes_round(thread));
         }
         released.clear();
     }
@@ -115,11 +128,7 @@ template <typename Rules> class Turns {
         for (u32 i = 0; i < ready_.size(); ++i) {
             u32 warp = nth_warp(i), now = ready_[warp];
             if (!now && !rules_.arriving(warp)) continue;
-            const Event *first = nullptr;
-            for (; now; now &= now - 1) {
-                u32 thread = warp * LANES + (u32)__builtin_ctz(now);
-                if (fetch(thread) && (!first || &logs_[thread].event() < first)) first = &logs_[thread].event();
-            }
+            const Event *first = first_of(warp);
             const Event *arriving = rules_.arriving(warp);
             if (arriving && !(first && first <= arriving)) rules_.arrive_together(warp);
             else
@@ -127,6 +136,41 @@ template <typename Rules> class Turns {
             return true;
         }
         return false;
+    }
+
+    // The event that the lanes of a warp execute next: the first in the text, but not of a next iteration where an elected lane has not ended this one.
+    const Event *first_of(u32 warp) {
+        const Event *first = nullptr, *last = nullptr;
+        for (u32 now = ready_[warp]; now; now &= now - 1) {
+            u32 thread = warp * LANES + (u32)__builtin_ctz(now);
+            if (fetch(thread) && !stands_still(thread)) last = std::max(last, &logs_[thread].event());
+        }
+        for (u32 now = ready_[warp]; now; now &= now - 1) {
+            u32 thread = warp * LANES + (u32)__builtin_ctz(now);
+            const Event *event = &logs_[thread].event();
+            if (first && event >= first) continue;
+            if (event == last || !comes_round(thread) || coming_.to(last, thread, logs_[thread])) first = event;
+        }
+        return first;
+    }
+
+    // Whether a thread has come round a loop to its event.
+    bool comes_round(u32 thread) const { return &logs_[thread].event() <= last_[thread]; }
+
+    // A thread has handled an event.
+    void note(u32 thread, const Event *event, bool goes_on) {
+        if (!again_[thread]) rounds_[thread] += event <= last_[thread], last_[thread] = event;
+        Holder group = goes_on ? Holder::NOBODY : rules_.waits(thread, *event);
+        if (group != Holder::NOBODY) holds_.wait(thread, event, group == Holder::CTA);
+    }
+
+    // Whether a thread stands still before its event (holds.hpp).
+    bool stands_still(u32 thread) {
+        auto round = [&](const Event *event) { return comes_round(thread) && !coming_.to(event, thread, logs_[thread]); };
+        if (rules_.begun(thread) || !holds_.holds(thread, &logs_[thread].event(), round)) return false;
+        again_[thread] = true;
+        ready_[thread / LANES] &= ~(1u << thread % LANES);
+        return true;
     }
 
     // Read a thread's next event. Returns whether it has one.
@@ -150,16 +194,18 @@ template <typename Rules> class Turns {
         ready_[thread / LANES] &= ~(1u << thread % LANES);
         ++output_.lane_events;
         released_.clear();
-        if (rules_.handle(thread, logs_[thread], released_)) set_ready(thread);
+        bool goes_on = rules_.handle(thread, logs_[thread], released_);
+        note(thread, first, goes_on);
+        if (goes_on) set_ready(thread);
         set_ready(released_);
     }
 
-    // Run a thread until it waits or has exited. `limit`: only while its events come one after the other in the text, and before that one.
-    void step(u32 thread, const Event *limit = nullptr) {
+    // Run a thread until it waits or has exited. `limit`: only up to that place in the text, and not round a loop more often than `rounds`.
+    void step(u32 thread, const Event *limit = nullptr, u32 rounds = 0) {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
         released.clear();
-        for (const Event *last = nullptr;; last = &log.event()) {
+        for (;;) {
             LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
             again_[thread] = false;
             if (state == LaneLog::BROKEN) output_.status = CORRUPT;
@@ -167,13 +213,16 @@ template <typename Rules> class Turns {
             if (state == LaneLog::FINISHED) exit(thread, released);
             stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
-            if (limit && (&log.event() >= limit || &log.event() <= last)) {
+            if (limit && (&log.event() >= limit || rounds_[thread] + comes_round(thread) > rounds)) {
                 again_[thread] = true;
                 set_ready(thread);
                 break;
             }
+            if (stands_still(thread)) break;
             ++output_.lane_events;
-            if (!rules_.handle(thread, log, released) || undefined_) break;
+            bool goes_on = rules_.handle(thread, log, released);
+            note(thread, &log.event(), goes_on);
+            if (!goes_on || undefined_) break;
             if (output_.lane_events % LOOK_EVERY == 0 && halts()) break;
         }
         set_ready(released);
@@ -190,6 +239,10 @@ template <typename Rules> class Turns {
     Output &output_;
     Rules &rules_;
     bool together_;
+    Holds holds_;
+    Coming coming_;
+    std::vector<const Event *> last_;  // that each thread has executed
+    std::vector<u32> rounds_;          // by thread: how often it has come round a loop
     std::vector<LaneLog> logs_;
     std::vector<u32> ready_;            // lanes that can continue, by warp
     std::vector<bool> again_;           // threads whose event is to be handled again

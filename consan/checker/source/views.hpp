@@ -144,9 +144,11 @@ class Views {
     // The last that a thread knows to have been published by another thread; if it knows of nothing, by that one's CTA.
     Published last_of(u32 other_unit, u32 other, u32 unit, u32 thread) const {
         Published last{};
+        bool within = together(other_unit, other, unit, thread);
         for (const Known &each : units_[unit].clocks->chains(thread).of(other_unit)) {
             const Chain &from = chains_[units_[other_unit].chains[each.slot]];
-            if (!each.number || !together(from.unit, from.thread, other_unit, other)) continue;
+            bool near = within ? from.unit == other_unit && from.thread / LANES == other / LANES : together(from.unit, from.thread, other_unit, other);
+            if (!each.number || !near) continue;
             bool own = from.thread == other, later = from.made[each.number - 1] > last.made;
             if (!last.made || (own == (last.thread == other) ? later : own))
                 last = {from.thread, from.moments[each.number - 1].time, from.sites[each.number - 1], from.made[each.number - 1]};
