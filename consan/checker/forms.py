@@ -69,7 +69,7 @@ def _bare(event: TemplateEvent) -> TemplateEvent:
     return replace(event, flags=0, offset=0)
 
 
-def _of(kinds: Iterable[Event]) -> Callable[[TemplateEvent], bool]:
+def _of(kinds: tuple[Event, ...]) -> Callable[[TemplateEvent], bool]:
     return lambda event: event.kind in kinds
 
 

@@ -124,7 +124,7 @@ class Clocks {
     // The clock that a thread publishes when it arrives. Its own time advances.
     Past release(u32 thread) {
         Past past{thread, time_[thread], warp_time_[thread / LANES], {}, seen_[thread], executed_.empty() ? Vector{} : executed_[thread]};
-        std::copy_n(&fenced_[memories_ * thread], memories_, past.fenced);
+        std::copy_n(fenced_.data() + memories_ * thread, memories_, past.fenced);
         ++time_[thread];
         ++warp_time_[thread / LANES];
         return past;
