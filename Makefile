@@ -40,11 +40,15 @@ test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra c
 	$(BIN)/python -m pytest --durations=15 -m gpu
 
 # The type checker reads an installed copy: only there do the folders instrument/ and reports/ have their real names.
-lint: $(VENV)/.lint ## ruff, and mypy on the installed package
+lint: $(VENV)/.lint ## ruff, mypy on the installed package, and clang-format and clang-tidy on C++ and C
 	$(BIN)/ruff check .
+	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/checker/source/* consan/native/source/*)
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
+	$(BIN)/python -c "from consan.checker.layouts import header; print(header(), end='')" > build/lint/consan/checker/source/layouts.hpp
+	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17
+	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c -- -std=gnu11
 
 clean: ## remove the environment and what was built
 	rm -rf $(VENV) $(TRITON_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache

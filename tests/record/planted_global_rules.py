@@ -138,7 +138,7 @@ RULES = {
         True,
     ),
     "G11: the issue orders nothing": (
-        "outer.hpp",
+        "outer_items.hpp",
         "return item.access.operation ? over(item.access, now) : before(item, now);",
         "return before(item, now);",
         "bulk_source_overwritten_by_other_cta",

@@ -64,17 +64,18 @@ def test_each_pair_is_counted(body: str) -> None:
 
 @pytest.mark.slow  # each compiles the checker
 @pytest.mark.parametrize(
-    ("old", "new", "body"),
+    ("file", "old", "new", "body"),
     [
-        ("items_[each].access.value == item.access.value ? VALUES : values + 1", "VALUES", OTHER_SITE),
-        ("items_[same].more += 1 + item.more;", "", "out[0] = i;"),
+        ("outer_items.hpp", "items_[each].access.value == item.access.value ? VALUES : values + 1", "VALUES", OTHER_SITE),
+        ("outer_items.hpp", "items_[same].more += 1 + item.more;", "", "out[0] = i;"),
         (
+            "outer.hpp",
             "now.unit, now.thread);\n        findings_.add(found, 1 + item.more);",
             "now.unit, now.thread);\n        findings_.add(found);",
             "out[0] = i;",
         ),
     ],
 )
-def test_planted_faults(old: str, new: str, body: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_checker(monkeypatch, tmp_path, (grid,), "outer.hpp", old, new)
+def test_planted_faults(file: str, old: str, new: str, body: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    break_checker(monkeypatch, tmp_path, (grid,), file, old, new)
     assert findings(body) != BODIES[body]

@@ -116,5 +116,5 @@ def test_of_many_stores_in_turn_those_are_kept_that_tell_what_was_stored(monkeyp
 
 
 def test_a_fault_in_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_checker(monkeypatch, tmp_path, (replay, grid), "outer.hpp", "later >= LATER && values;", "later >= LATER;")
+    break_checker(monkeypatch, tmp_path, (replay, grid), "outer_items.hpp", "later >= LATER && values;", "later >= LATER;")
     assert _turns(monkeypatch) == ("clean", [("global-race", "warning")])

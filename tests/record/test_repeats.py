@@ -185,7 +185,7 @@ def _cut(history: History) -> History:
 
 # What is replaced in which file, and a loop that shows it. Three parts of what is compared have no entry: what is initialised, fenced
 # and sealed changes in the first period only, and states are looked at from the second one on.
-OTHERS = "case MBARRIER_INIT: case MBARRIER_ARRIVE: case MBARRIER_WAIT:"
+OTHERS = "MBARRIER_INIT, MBARRIER_ARRIVE, MBARRIER_WAIT"
 FAULTS = {
     "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
     "blocks": ("repeats.hpp", "if (log.at(at) != number ||", "if (", "another place"),
@@ -204,7 +204,7 @@ FAULTS = {
         "written in one round",
     ),
     "groups of products": ("groups.hpp", "NOTHING : group - over);", "NOTHING : 0u);", "products in flight"),
-    "kinds of events": ("repeats.hpp", "case PROXY_FENCE:", f"case PROXY_FENCE: {OTHERS}", "arrivals at an mbarrier are left"),
+    "kinds of events": ("repeats.hpp", "kinds[] = {", f"kinds[] = {{{OTHERS}, ", "arrivals at an mbarrier are left"),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
     "arrivals": ("rules.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }

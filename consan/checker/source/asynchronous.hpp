@@ -13,12 +13,17 @@ constexpr u32 RESPONSE_BYTES = 16;  // ISA "clusterlaunchcontrol.try_cancel"
 
 class Asynchronous {
   public:
-    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised, Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
+    Asynchronous(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Scopes &scopes, Races &races, Copies &copies, Initialised &initialised,
+                 Bounds &bounds, Mbarriers &mbarriers, Lifetimes &lifetimes, Issuers &issuers, Findings &findings)
         : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), lifetimes_(lifetimes), groups_(shape, clocks, scopes),
           proxies_(shape, enabled, isa, clocks, races, copies, mbarriers, findings),
-          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa), completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {}
+          operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa),
+          completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {}
 
-    static bool is_one(i32 kind) { return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) || (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE); }
+    static bool is_one(i32 kind) {
+        return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) ||
+               (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE);
+    }
 
     // Whether a module has such events at all.
     static bool has(const Input &input) {

@@ -13,8 +13,8 @@ class Barriers {
   public:
     // Those of the `cta`th CTA.
     Barriers(const Shape &shape, u32 cta, Clocks &clocks, Races &races, Findings &findings)
-        : threads_(shape.cta_threads()), live_(threads_), first_(shape.first(cta)), alone_(shape.ctas() == 1), clocks_(clocks), races_(races), findings_(findings),
-          last_access_(threads_, 0), living_((threads_ + LANES - 1) / LANES) {
+        : threads_(shape.cta_threads()), live_(threads_), first_(shape.first(cta)), alone_(shape.ctas() == 1), clocks_(clocks), races_(races),
+          findings_(findings), last_access_(threads_, 0), living_((threads_ + LANES - 1) / LANES) {
         for (u32 warp = 0; warp < living_.size(); ++warp) living_[warp] = std::min(threads_ - warp * LANES, LANES);
     }
 
@@ -125,7 +125,7 @@ class Barriers {
         released.insert(released.end(), round.waiting.begin(), round.waiting.end());
         round.last_site = round.site;
         round.last.swap(round.pasts);
-        round.last_joined = joined;
+        round.last_joined = std::move(joined);
         round.pasts.clear();
         round.waiting.clear();
         round.partial.clear();

@@ -56,8 +56,8 @@ class Clocks {
     // `memories`: those that proxy fences keep apart; the last is global memory. `executed`: whether the order of execution is another one.
     // `sc`: what is behind a fence.sc is kept as if that were one more memory.
     Clocks(const Shape &shape, u32 memories, bool executed, bool sc = false)
-        : warps_(shape.warps()), sc_(sc), memories_(memories + sc), stride_(1 + memories_), row_(warps_ * stride_), actors_(shape.threads()), time_(shape.threads(), 1), warp_time_(warps_, 1),
-          warp_seen_(warps_ * row_, 0), fenced_(memories_ * shape.threads(), 0), taken_(warps_, false) {
+        : warps_(shape.warps()), sc_(sc), memories_(memories + sc), stride_(1 + memories_), row_(warps_ * stride_), actors_(shape.threads()),
+          time_(shape.threads(), 1), warp_time_(warps_, 1), warp_seen_(warps_ * row_, 0), fenced_(memories_ * shape.threads(), 0), taken_(warps_, false) {
         seen_.assign(shape.threads(), {std::make_shared<const std::vector<u32>>(shape.threads() * stride_, 0u)});
         if (executed) executed_ = seen_;
     }
@@ -130,9 +130,7 @@ class Clocks {
         return past;
     }
 
-    Joined join(const std::vector<Past> &pasts) const {
-        return {join(pasts, &Past::seen), executed_.empty() ? Vector{} : join(pasts, &Past::executed)};
-    }
+    Joined join(const std::vector<Past> &pasts) const { return {join(pasts, &Past::seen), executed_.empty() ? Vector{} : join(pasts, &Past::executed)}; }
 
     // Add what a thread has published.
     void give(Deposit &to, const Past &past) const {

@@ -12,7 +12,8 @@
 class Copies {
   public:
     Copies(const Shape &shape, Clocks &clocks, Races &races, const Mbarriers &mbarriers, Findings &findings)
-        : mbarriers_(mbarriers), clocks_(clocks), races_(races), findings_(findings), heads_((shape.bytes() + 3) / 4, 0), settled_(heads_.size(), 0), threads_(shape.threads()) {
+        : mbarriers_(mbarriers), clocks_(clocks), races_(races), findings_(findings), heads_((shape.bytes() + 3) / 4, 0), settled_(heads_.size(), 0),
+          threads_(shape.threads()) {
         items_.emplace_back();
     }
 
@@ -49,7 +50,8 @@ class Copies {
         const Wait *wait = covering(issuer, group);
         if (wait && clocks_.fenced(issuer, wait->time, thread, memory)) return true;
         const std::vector<CompletionTag> &tags = threads_[issuer].tags;
-        return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
+        return std::any_of(tags.rbegin(), tags.rend(),
+                           [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.fenced(thread, tag.phase, memory); });
     }
 
     // The moments, any of which a thread must know that is to know that a copy is complete: f(actor, number).
@@ -57,7 +59,8 @@ class Copies {
         const Wait *wait = covering(issuer, group);
         if (wait && f(issuer, wait->time)) return true;
         const std::vector<CompletionTag> &tags = threads_[issuer].tags;
-        return std::any_of(tags.rbegin(), tags.rend(), [&](const CompletionTag &tag) { return tag.copies > number && f(mbarriers_.actor(tag.phase), tag.phase.phase + 1); });
+        return std::any_of(tags.rbegin(), tags.rend(),
+                           [&](const CompletionTag &tag) { return tag.copies > number && f(mbarriers_.actor(tag.phase), tag.phase.phase + 1); });
     }
     void describe(Record &found, u32 issuer, u32 group, u32 number) const {
         const Thread &own = threads_[issuer];
@@ -85,7 +88,10 @@ class Copies {
                     continue;
                 }
                 if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
-                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site, reason ? reason : refilled(item, access, cell) ? REFILLED : NO_REASON);
+                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site,
+                                            reason                         ? reason
+                                            : refilled(item, access, cell) ? REFILLED
+                                                                           : NO_REASON);
                     found.hazard = access.writes ? WAW : RAW;
                     found.offset = access.offset;
                     found.bytes = access.bytes;
@@ -105,7 +111,8 @@ class Copies {
             if (!heads_[cell] && !settled_[cell]) continue;
             found.push_back(cell), found.push_back(settled_[cell]);
             for (u32 at = heads_[cell]; at; at = items_[at].next)
-                for (u32 each : {items_[at].thread, items_[at].site, (u32)items_[at].mask, since(threads_[items_[at].thread], items_[at].group)}) found.push_back(each);
+                for (u32 each : {items_[at].thread, items_[at].site, (u32)items_[at].mask, since(threads_[items_[at].thread], items_[at].group)})
+                    found.push_back(each);
         }
     }
 

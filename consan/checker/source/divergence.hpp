@@ -19,7 +19,8 @@ constexpr u32 CALLED = 6;  // of instrument/passes/call_joins.py
 
 class Divergence {
   public:
-    Divergence(const Input &input, const Shape &shape, Findings &findings) : input_(input), findings_(findings), stops_(shape.threads(), NOTHING), missed_(shape.threads(), NOTHING) {
+    Divergence(const Input &input, const Shape &shape, Findings &findings)
+        : input_(input), findings_(findings), stops_(shape.threads(), NOTHING), missed_(shape.threads(), NOTHING) {
         for (u32 warp = 0; warp < shape.warps(); ++warp) check(warp * LANES, shape.lanes(warp));
     }
 

@@ -345,8 +345,8 @@ class Edges {
     Deficit deficit(u32 number, const Carried &each) const {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site, access.site, each.release_site, each.release, each.behind, each.site, access.updates,
-                     !(access.order & TAKES), false, access.unit, access.thread};
+        Deficit made{Lack::NONE, write.site,  access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & TAKES),
+                     false,      access.unit, access.thread};
         bool acquires = access.order & TAKES;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;

@@ -38,7 +38,8 @@ class Findings {
         kept.flags &= found.flags | ~UNORDERED;
         kept.low = std::min(kept.low, found.offset);
         kept.high = std::max(kept.high, found.offset + found.bytes);
-        if (found.flags & TENSOR) kept.address_low = std::min(kept.address_low & 255, found.address_low & 255) | std::max(kept.address_low >> 8, found.address_low >> 8) << 8;
+        if (found.flags & TENSOR)
+            kept.address_low = std::min(kept.address_low & 255, found.address_low & 255) | std::max(kept.address_low >> 8, found.address_low >> 8) << 8;
     }
 
     // How often each was found.

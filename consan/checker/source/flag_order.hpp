@@ -170,7 +170,9 @@ class FlagOrder {
     }
 
     static bool alike(const FlagAccess &a, const FlagAccess &b) {
-        auto what = [](const FlagAccess &each) { return std::make_tuple(each.operation, each.first, each.second, each.observes, each.observes ? each.old : 0); };
+        auto what = [](const FlagAccess &each) {
+            return std::make_tuple(each.operation, each.first, each.second, each.observes, each.observes ? each.old : 0);
+        };
         return what(a) == what(b);
     }
 

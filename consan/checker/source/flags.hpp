@@ -78,8 +78,11 @@ class Flags {
     bool crosses(u32 number) const {
         const FlagAccess &read = all_[number];
         if (read.writes || read.data || read.from < 0 || !all_[read.from].intent || same_thread(all_[read.from], read)) return false;
-        for (u32 own = number; own-- > 0 && same_thread(all_[own], read) && number - own < NEAR;)
-            if (all_[own].writes && all_[own].intent) return misses((u32)read.from, own, all_[own].fences != read.fences);
+        for (u32 back = 1; back <= number && back < NEAR; ++back) {
+            const FlagAccess &own = all_[number - back];
+            if (!same_thread(own, read)) break;
+            if (own.writes && own.intent) return misses((u32)read.from, number - back, own.fences != read.fences);
+        }
         return false;
     }
 
@@ -201,7 +204,8 @@ class Flags {
     u32 order_from_best(const std::vector<u32> &places, bool exact) {
         std::vector<Value> values{0};
         for (u32 each : places)
-            if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED) values.push_back(all_[each].old);
+            if (all_[each].observes && std::find(values.begin(), values.end(), all_[each].old) == values.end() && values.size() < TRIED)
+                values.push_back(all_[each].old);
         FlagOrder order(all_, places);
         for (Value value : values)
             if (exact && order.find(value)) return 0;

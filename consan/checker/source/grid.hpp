@@ -8,7 +8,8 @@
 #include "sides.hpp"
 
 struct Grid {
-    Grid(const GridInput &given) : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), map_fences(views),
+    Grid(const GridInput &given)
+        : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), map_fences(views),
           outer(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, kept),
           announced(given.one.isa == 1, given.one.ctas * given.one.cta_threads, views, footprints, findings) {}
 
@@ -120,7 +121,8 @@ class Part {
         made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
         made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
         made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
-        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event), made.order = (u8)(event.offset & (GIVES | TAKES));
+        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event),
+        made.order = (u8)(event.offset & (GIVES | TAKES));
         made.data = event.flags & DATA, made.again = event.flags & AGAIN;
         made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;

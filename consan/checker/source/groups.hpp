@@ -10,7 +10,9 @@
 
 class Groups {
   public:
-    Groups(const Shape &shape, Clocks &clocks, Scopes &scopes) : shape_(shape), clocks_(clocks), scopes_(scopes), bulk_(shape.threads()), products_(shape.threads()), warps_(shape.warps(), NOTHING), signals_(warps_.size(), NOTHING) {}
+    Groups(const Shape &shape, Clocks &clocks, Scopes &scopes)
+        : shape_(shape), clocks_(clocks), scopes_(scopes), bulk_(shape.threads()), products_(shape.threads()), warps_(shape.warps(), NOTHING),
+          signals_(warps_.size(), NOTHING) {}
 
     struct Owner {
         u32 commits = 0, read = 0, retired = 0, sources = NOTHING, results = NOTHING;  // the last two: actors
@@ -39,7 +41,8 @@ class Groups {
 
     // Whether the other warps of a thread's warpgroup have committed what it has.
     bool together(u32 thread) const {
-        u32 own = products_[thread].commits, first = thread / WARPGROUP_THREADS * WARPGROUP_THREADS, end = std::min(first + WARPGROUP_THREADS, shape_.threads());
+        u32 own = products_[thread].commits, first = thread / WARPGROUP_THREADS * WARPGROUP_THREADS,
+            end = std::min(first + WARPGROUP_THREADS, shape_.threads());
         for (u32 each = own ? first : end; each < end; each += LANES)
             if (shape_.exists(each) && products_[each].commits < own) return false;
         return true;
@@ -77,7 +80,8 @@ class Groups {
     void state(std::vector<u32> &found, u32 witness) const {
         for (u32 thread = 0; thread < products_.size(); ++thread) {
             const Owner &own = products_[thread], &first = products_[thread / WARPGROUP_THREADS * WARPGROUP_THREADS];
-            for (u32 each : {own.commits - own.retired, own.read - own.retired, own.commits - first.commits, own.retired - known(witness, warps_[thread / LANES])})
+            for (u32 each :
+                 {own.commits - own.retired, own.read - own.retired, own.commits - first.commits, own.retired - known(witness, warps_[thread / LANES])})
                 found.push_back(each);
         }
     }

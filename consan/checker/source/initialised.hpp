@@ -9,7 +9,8 @@
 
 class Initialised {
   public:
-    Initialised(const Shape &shape, Clocks &clocks, Findings &findings) : clocks_(clocks), findings_(findings), written_((shape.bytes() + 3) / 4, 0), pending_(written_.size(), 0) {}
+    Initialised(const Shape &shape, Clocks &clocks, Findings &findings)
+        : clocks_(clocks), findings_(findings), written_((shape.bytes() + 3) / 4, 0), pending_(written_.size(), 0) {}
 
     void add(const Access &access) {
         if (access.reads) read(access);

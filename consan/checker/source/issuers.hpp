@@ -81,9 +81,13 @@ class Issuers {
 
     // Whether a thread knows that an operation is complete: `complete` for tensor memory, `known` for shared memory too.
     bool known(const Ticket &ticket, u32 thread) const { return clocks_.known(thread, issuers_[ticket.issuer].actor) > ticket.number; }
-    bool complete(const Ticket &ticket, u32 thread) const { return known(ticket, thread) || clocks_.in(behind_fence(thread), issuers_[ticket.issuer].actor) > ticket.number; }
+    bool complete(const Ticket &ticket, u32 thread) const {
+        return known(ticket, thread) || clocks_.in(behind_fence(thread), issuers_[ticket.issuer].actor) > ticket.number;
+    }
     // Whether a thread knows that an operation is complete, and no proxy fence for a memory lies behind that.
-    bool unbridged(const Ticket &ticket, u32 thread, u32 memory) const { return known(ticket, thread) && clocks_.known_fenced(thread, issuers_[ticket.issuer].actor, memory) <= ticket.number; }
+    bool unbridged(const Ticket &ticket, u32 thread, u32 memory) const {
+        return known(ticket, thread) && clocks_.known_fenced(thread, issuers_[ticket.issuer].actor, memory) <= ticket.number;
+    }
     // Whether relaxed synchronisation and fences order the issue of an operation before what a thread does.
     bool issued_before(const Ticket &ticket, u32 thread) const { return clocks_.in(behind_fence(thread), issuers_[ticket.issuer].fenced) > ticket.number; }
 
@@ -113,7 +117,8 @@ class Issuers {
     // Why a thread does not know that an operation is complete.
     Reason why(const Ticket &ticket, u32 thread) const {
         const Issuer &own = issuers_[ticket.issuer];
-        if (ticket.number >= own.committed) return own.pipe == BY_COMMIT && vacuous_ != NOTHING && vacuous_ != own.thread ? OTHER_ISSUER : own.pipe == BY_COMMIT ? NOT_COMMITTED : NOT_WAITED;
+        if (ticket.number >= own.committed)
+            return own.pipe == BY_COMMIT && vacuous_ != NOTHING && vacuous_ != own.thread ? OTHER_ISSUER : own.pipe == BY_COMMIT ? NOT_COMMITTED : NOT_WAITED;
         u32 first = thread / LANES * LANES, end = std::min(first + LANES, clocks_.threads());
         for (u32 lane = first; lane < end; ++lane)
             if (complete(ticket, lane)) return OTHER_LANES;

@@ -8,7 +8,9 @@
 
 class Kept {
   public:
-    Kept(const GridInput &input, Views &views) : rows_(input.kept), capacity_(input.kept_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views), waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
+    Kept(const GridInput &input, Views &views)
+        : rows_(input.kept), capacity_(input.kept_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
+          waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
 
     bool wanted() const { return rows_; }
     u64 count() const { return count_; }

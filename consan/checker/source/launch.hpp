@@ -42,10 +42,16 @@ class LaunchReplay {
         grid_.footprints.resize(input_.count);
         grid_.threads = input_.one.ctas * input_.one.cta_threads;
         grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
-        auto writes = [](const Event &event) { return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN || is_narrow_signal(event); };
-        each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes, [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
+        auto writes = [](const Event &event) {
+            return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN ||
+                   is_narrow_signal(event);
+        };
+        each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes,
+                  [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
         bool shared = grid_.flags.in_shared_memory();
-        auto reads = [&](const Event &event) { return event.kind == GLOBAL_READ || sides::reads(event) || event.flags & MAP || (shared && is_plain_store(event)); };
+        auto reads = [&](const Event &event) {
+            return event.kind == GLOBAL_READ || sides::reads(event) || event.flags & MAP || (shared && is_plain_store(event));
+        };
         each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
         grid_.flags.order();
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
@@ -94,7 +100,9 @@ class LaunchReplay {
     void note_read(const LaneLog &log, u32 unit, u32 thread) {
         const Event &event = log.event();
         if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
-        auto add = [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.kind != GLOBAL_READ || event.flags & NC); };
+        auto add = [&](u64 address, u32 bytes) {
+            ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.kind != GLOBAL_READ || event.flags & NC);
+        };
         if (u64 map = sides::map_of(log)) add(map, MAP_BYTES);
         if (event.kind == GLOBAL_READ && grid_.unused(event, unit, thread)) ++output_.accesses;
         else if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);

@@ -11,7 +11,8 @@
 
 class LaunchControl {
   public:
-    LaunchControl(const Shape &shape, const Clocks &clocks, Findings &findings) : shape_(shape), clocks_(clocks), findings_(findings), refusals_(shape.ctas()) {}
+    LaunchControl(const Shape &shape, const Clocks &clocks, Findings &findings)
+        : shape_(shape), clocks_(clocks), findings_(findings), refusals_(shape.ctas()) {}
 
     // A request with its response at a place. Each lane that executes the instruction is a request.
     void request(u32 thread, const Event *event, u32 place) {

@@ -33,8 +33,8 @@ class Descriptor {
 
   private:
     Descriptor(u64 bits, u32 width, u32 atom)
-        : start_(((u32)bits & 0x3fff) << 4), leading_(((u32)(bits >> 16) & 0x3fff) << 4), stride_(((u32)(bits >> 32) & 0x3fff) << 4), base_((u32)(bits >> 49) & 7),
-          width_(width), atom_(atom) {}
+        : start_(((u32)bits & 0x3fff) << 4), leading_(((u32)(bits >> 16) & 0x3fff) << 4), stride_(((u32)(bits >> 32) & 0x3fff) << 4),
+          base_((u32)(bits >> 49) & 7), width_(width), atom_(atom) {}
 
     void k_major(u32 rows, u32 depth, std::vector<u32> &found) const {
         for (u32 row = 0; row < rows; ++row)
@@ -47,7 +47,8 @@ class Descriptor {
     void mn_major(u32 chunks, u32 depth, std::vector<u32> &found) const {
         u32 across = width_ == 1 ? stride_ : leading_, along = width_ == 1 ? leading_ : stride_, lines = 8 / atom_;
         for (u32 chunk = 0; chunk < chunks; ++chunk)
-            for (u32 k = 0; k < depth; ++k) found.push_back(swizzled(chunk / width_ * across + chunk % width_ * 16 + k / lines * along + k % lines * 16 * width_));
+            for (u32 k = 0; k < depth; ++k)
+                found.push_back(swizzled(chunk / width_ * across + chunk % width_ * 16 + k / lines * along + k % lines * 16 * width_));
     }
 
     u32 swizzled(u32 distance) const {

@@ -318,7 +318,8 @@ class Mbarriers {
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
         bool unwaited = (before && object.waited < before);
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
-        if (unwaited && (isa_ || object.phase != before)) misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last_site, object.thread);
+        if (unwaited && (isa_ || object.phase != before))
+            misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last_site, object.thread);
     }
 
     void check_bytes(const Object &object, u32 thread, u32 site) {

@@ -15,7 +15,8 @@
 constexpr u32 CHUNK = 16, WHOLE_CHUNK = (1u << CHUNK) - 1;
 
 struct Operation {
-    u32 kind, site, thread, issued = 0, group = 0, low = 0, high = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread; low, high: its bytes
+    u32 kind, site, thread, issued = 0, group = 0, low = 0,
+                            high = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread; low, high: its bytes
     Mbarriers::Phase phase{};
     Ticket ticket{};
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
@@ -35,9 +36,10 @@ struct Operation {
 
 class Operations {
   public:
-    Operations(const Shape &shape, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Issuers &issuers, Mbarriers &mbarriers, Findings &findings, bool isa)
-        : isa_(isa), shape_(shape), clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups), issuers_(issuers), mbarriers_(mbarriers), findings_(findings),
-          heads_((shape.bytes() + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
+    Operations(const Shape &shape, Clocks &clocks, Races &races, Copies &copies, Initialised &initialised, Proxies &proxies, Groups &groups, Issuers &issuers,
+               Mbarriers &mbarriers, Findings &findings, bool isa)
+        : isa_(isa), shape_(shape), clocks_(clocks), races_(races), copies_(copies), initialised_(initialised), proxies_(proxies), groups_(groups),
+          issuers_(issuers), mbarriers_(mbarriers), findings_(findings), heads_((shape.bytes() + CHUNK - 1) / CHUNK, 0), nodes_(1) {}
 
     // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
     void issue(Operation made, u32 issuer, const std::vector<u32> &chunks) {
@@ -68,7 +70,9 @@ class Operations {
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
                 if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
-                if (isa_ && other.by_commit() && !access.operation && issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset)))) findings_.add(unbridged(other, access));
+                if (isa_ && other.by_commit() && !access.operation &&
+                    issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset))))
+                    findings_.add(unbridged(other, access));
                 bool known = observed(other, access.thread);
                 if (known && isa_ && crosses(other, access.thread)) findings_.add(narrow(other, access));
                 if (known || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
@@ -105,7 +109,9 @@ class Operations {
     // The CTA has ended: nobody knows that these are complete (R-CP5, R-M12).
     void finish() {
         for (const Operation &each : operations_) {
-            bool over = each.by_phase() ? seen_by(each.target, each) && seen_by(each.signal, each) : each.by_commit() ? issuers_.known_to_any(each.ticket) : owner(each).read > each.group;
+            bool over = each.by_phase()    ? seen_by(each.target, each) && seen_by(each.signal, each)
+                        : each.by_commit() ? issuers_.known_to_any(each.ticket)
+                                           : owner(each).read > each.group;
             if (over) continue;
             Record found{};
             found.kind = LIFETIME;
@@ -287,7 +293,8 @@ class Operations {
         const Groups::Owner &own = owner(of);
         bool product = of.kind == WGMMA_OPERATION;
         if (of.group >= own.commits) return NOT_COMMITTED;
-        if (product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group) return engine ? WAITED_NO_BARRIER : OWN_WARP_WAITED;
+        if (product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group)
+            return engine ? WAITED_NO_BARRIER : OWN_WARP_WAITED;
         if (of.group < own.read) return of.thread / LANES == thread / LANES && !product ? OTHER_LANES : WAITED_NO_BARRIER;
         return groups_.bulk(thread).waits && of.thread != thread ? OTHER_ISSUER : NOT_WAITED;
     }

@@ -1,41 +1,20 @@
 // Races in global memory (SEMANTICS 12): two accesses of a launch overlap, one writes, they are not morally strong, and nothing orders them.
 //
-// Cells of 4 bytes have lists of accesses: plain writes, plain reads, strong accesses. For each CTA, site and bytes the latest access is
-// enough where it is ordered after the earlier one: every access between the two was compared with the earlier one.
 // Accesses of bytes that no other thread touches, or nobody writes, are not kept (footprints.hpp).
-// Where nothing orders CTAs, a few accesses of those that are over stand for all that are like them (`over`).
 #pragma once
 
-#include <unordered_map>
-
-#include "completions.hpp"
 #include "edges.hpp"
 #include "findings.hpp"
 #include "footprints.hpp"
 #include "kept.hpp"
 #include "maps.hpp"
+#include "outer_items.hpp"
 
-enum Proxy : u8 { GENERIC_PROXY = 0, ASYNC_PROXY, TENSORMAP_PROXY };
-
-struct OuterAccess {
-    u64 address;
-    u32 unit, thread, site, value, bytes;
-    i32 flag;  // the number of a strong access that may synchronise, or of its part; else -1
-    u8 element, scope, order;
-    bool reads, writes, strong, constant, has_value;
-    bool reduces;   // a bulk reduction
-    u8 proxy;       // a Proxy
-    bool again;     // of a load of data: a loop may throw the value away and load again
-    bool data;      // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
-    u32 operation;  // the number of an asynchronous operation, from 1 on; else 0
-};
-
-class Outer {
+class Outer : OuterItems {
   public:
     Outer(u32 threads, u32 most, bool isa, Views &views, Edges &edges, Footprints &footprints, MapFences &map_fences, Findings &findings, Kept &kept)
-        : threads_(threads), most_(most), isa_(isa), views_(views), edges_(edges), footprints_(footprints), map_fences_(map_fences), findings_(findings), kept_(kept) {
-        items_.emplace_back();
-    }
+        : OuterItems(most, views), threads_(threads), isa_(isa), edges_(edges), footprints_(footprints), map_fences_(map_fences), findings_(findings),
+          kept_(kept) {}
 
     // Compare an access with those before it, and keep it.
     void add(const OuterAccess &access) {
@@ -106,24 +85,7 @@ class Outer {
     u64 compared() const { return compared_; }
 
   private:
-    static constexpr u32 WALK = 64;
-    static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
-    static constexpr u32 LONG = 64;   // accesses of a cell
-    static constexpr u32 LATER = 16;  // accesses of a site
     static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE};  // by Lack
-    struct Item {
-        u32 next, time, warp_time, made;  // made: how many moments threads had published (views.hpp)
-        u32 more;                         // accesses that it stands for
-        u32 before;                       // the time of the thread's access that this one replaces
-        u8 mask;
-        OuterAccess access;
-    };
-    struct Cell {
-        u32 writes = 0, reads = 0, strong = 0;
-        u32 size = 0;  // accesses that were added since the last CTA was over
-        bool alike = true;  // all strong accesses are morally strong with each other
-    };
-
     struct Told {
         u32 count = 0;
         Deficit deficit;
@@ -132,27 +94,9 @@ class Outer {
 
     static KeptAccess kept(const OuterAccess &access) {
         u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * access.strong;
-        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) | KEPT_TAKES * !!(access.order & TAKES);
+        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) |
+                 KEPT_TAKES * !!(access.order & TAKES);
         return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.scope, flags};
-    }
-
-    // Whether a thread is behind an access, of an asynchronous operation: behind its issue.
-    bool before(const Item &item, const OuterAccess &now) { return views_.before(item.access.unit, item.access.thread, item.time, now.unit, now.thread); }
-    // Whether it knows that an asynchronous operation is complete.
-    bool over(const OuterAccess &old, const OuterAccess &now) {
-        auto known = completions_.find(old.unit);
-        auto reached = [&](u32 actor, u32 number) { return views_.reached(old.unit, actor, number, now.unit, now.thread); };
-        return known != completions_.end() && known->second->any_end(operations_[old.operation], reached);
-    }
-    bool ended(const Item &item, const OuterAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
-
-    // Bytes of one cell.
-    static u8 mask_of(u64 low, u64 end) { return (u8)((1u << (end - low / 4 * 4)) - (1u << low % 4)); }
-
-    // An access with the number of the part that is at an address.
-    static OuterAccess part_at(OuterAccess access, u64 address) {
-        if (access.flag >= 0) access.flag += (i32)((address - access.address) / access.element);
-        return access;
     }
 
     void add_to(Cell &cell, u8 mask, const OuterAccess &access) {
@@ -305,9 +249,7 @@ class Outer {
         return 0;
     }
 
-    bool is_before(const Item &item, const FlagAccess &read) {
-        return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread);
-    }
+    bool is_before(const Item &item, const FlagAccess &read) { return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread); }
 
     // The two accesses of a finding, and nothing else of it.
     Record between(const OuterAccess &old, const OuterAccess &now) const {
@@ -366,9 +308,7 @@ class Outer {
     }
 
     // Between two threads of a CTA.
-    void explain_within(const Item &item, const OuterAccess &now, Record &found) {
-        tell_side(told(item, now, false).deficit, found);
-    }
+    void explain_within(const Item &item, const OuterAccess &now, Record &found) { tell_side(told(item, now, false).deficit, found); }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
     // cover it. (Strong accesses of the same bytes have a kind of their own, `scope`.)
@@ -395,91 +335,13 @@ class Outer {
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const OuterAccess &now) {
         for (u32 thread = 0; thread < threads_; ++thread)
-            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
-        return false;
-    }
-
-    void keep(u32 &head, u8 mask, const OuterAccess &access) {
-        if (replace(head, mask, access)) return;
-        u32 at = free_;
-        if (at) {
-            free_ = items_[at].next;
-        } else if (items_.size() < most_) {
-            at = (u32)items_.size();
-            items_.emplace_back();
-        } else {
-            full_ = true;
-            return;
-        }
-        items_[at].next = head;
-        fill(items_[at], mask, access);
-        head = at;
-    }
-
-    // Let an access take the place of an earlier one of its site that is ordered before it: of its own unit, or of any, where later ones tell as
-    // much. What is in no order with the earlier one is in no order with them. Two values of later stores tell whether what is stored is the same.
-    bool replace(u32 &head, u8 mask, const OuterAccess &access) {
-        u32 steps = 0, later = 0, value = 0;
-        bool values = !access.has_value;
-        for (u32 *link = &head; *link && steps < WALK; link = &items_[*link].next, ++steps) {
-            Item &item = items_[*link];
-            const OuterAccess &old = item.access;
-            if (old.site != access.site || item.mask != mask || old.flag >= 0) continue;
-            bool own = old.unit == access.unit, any = !access.strong && !access.operation && !old.operation && later >= LATER && values;
-            if ((own || any) && ended(item, access)) {
-                u32 before = own && old.thread == access.thread ? item.time : 0, at = *link;
-                fill(item, mask, access);
-                item.before = before;
-                if (!own) *link = item.next, item.next = head, head = at;
+            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread))
                 return true;
-            }
-            values = values || (later && old.has_value && old.value != value);
-            value = old.value, ++later;
-        }
         return false;
     }
 
-    static bool same_kind(const Item &one, const Item &other) {
-        const OuterAccess &a = one.access, &b = other.access;
-        bool single = a.flag < 0 && b.flag < 0;
-        bool place = one.mask == other.mask && a.address == b.address && a.bytes == b.bytes && a.element == b.element;
-        bool flags = a.reads == b.reads && a.writes == b.writes && a.strong == b.strong && a.constant == b.constant && a.has_value == b.has_value;
-        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && !a.operation == !b.operation && a.reduces == b.reduces;
-    }
-
-    // Let the first accesses of a list stand for those of the same kind, once there are so many different values.
-    void unite(u32 &head) {
-        std::vector<u32> first;
-        u32 *link = &head;
-        for (u32 at = head, next; at; at = next) {
-            Item &item = items_[at];
-            next = item.next;
-            u32 same = 0, values = 0;
-            for (u32 each : first)
-                if (same_kind(items_[each], item) && values < VALUES) same = each, values = items_[each].access.value == item.access.value ? VALUES : values + 1;
-            if (values == VALUES) {
-                items_[same].more += 1 + item.more;
-                item.next = free_, free_ = at;
-            } else {
-                first.push_back(at);
-                *link = at, link = &item.next;
-            }
-        }
-        *link = 0;
-    }
-
-    void fill(Item &item, u8 mask, const OuterAccess &access) {
-        item.more = item.before = 0;
-        item.time = views_.clocks(access.unit).time(access.thread);
-        item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
-        item.made = views_.made();
-        item.mask = mask;
-        item.access = access;
-    }
-
-    u32 threads_, most_;
+    u32 threads_;
     bool isa_;
-    Views &views_;
     Edges &edges_;
     Footprints &footprints_;
     MapFences &map_fences_;
@@ -487,11 +349,7 @@ class Outer {
     Kept &kept_;
     std::unordered_map<u64, Cell> cells_;
     std::unordered_map<u64, Told> told_;  // by pair of sites
-    std::vector<Item> items_;
     std::vector<Cell *> long_;
-    u32 free_ = 0;  // items that are no longer used
-    std::vector<Completion> operations_{1};
-    std::unordered_map<u32, const Completions *> completions_;  // by unit, while it is replayed
     u64 compared_ = 0;  // accesses
-    bool full_ = false, unknown_ = false;
+    bool unknown_ = false;
 };

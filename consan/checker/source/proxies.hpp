@@ -10,7 +10,8 @@
 class Proxies {
   public:
     Proxies(const Shape &shape, bool enabled, bool isa, Clocks &clocks, Races &races, const Copies &copies, const Mbarriers &mbarriers, Findings &findings)
-        : shape_(shape), isa_(isa), clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings), heads_(enabled ? (shape.bytes() + 3) / 4 : 0, 0) {
+        : shape_(shape), isa_(isa), clocks_(clocks), races_(races), copies_(copies), mbarriers_(mbarriers), findings_(findings),
+          heads_(enabled ? (shape.bytes() + 3) / 4 : 0, 0) {
         items_.emplace_back();
     }
 
@@ -95,7 +96,8 @@ class Proxies {
                 for (const Later &each : item.after) mask &= each.exact ? ~each.mask : ~0u, in_step &= ~each.mask;
                 if (!mask) continue;  // everybody knows that other bytes are there
                 bool warps = clocks_.warps_fenced(item.thread, item.warp_time, witness, memory(item));
-                for (u32 value : {cell, item.thread, item.site, mask, in_step, (u32)item.copy, (u32)ordered(item, witness), (u32)fenced(item, witness), (u32)warps})
+                for (u32 value :
+                     {cell, item.thread, item.site, mask, in_step, (u32)item.copy, (u32)ordered(item, witness), (u32)fenced(item, witness), (u32)warps})
                     found.push_back(value);
             }
     }
@@ -136,7 +138,8 @@ class Proxies {
     }
     bool fenced(const Item &item, u32 thread) const {
         if (item.store) return mbarriers_.fenced(thread, item.phase, memory(item));
-        return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread, memory(item)) : clocks_.fenced(item.thread, item.time, thread, memory(item));
+        return item.copy ? copies_.fenced(item.thread, item.group, item.number, thread, memory(item))
+                         : clocks_.fenced(item.thread, item.time, thread, memory(item));
     }
 
     // The fence that an ordered access lacks. Shipped libraries feed products with data of cp.async and need none for reads; those, and a

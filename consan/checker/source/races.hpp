@@ -164,9 +164,7 @@ class Races {
     }
 
     // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
-    bool mixed_atomics(const Access &old, const Access &now) const {
-        return old.reads && old.writes && now.reads && now.writes && both_strong(old, now);
-    }
+    bool mixed_atomics(const Access &old, const Access &now) const { return old.reads && old.writes && now.reads && now.writes && both_strong(old, now); }
 
     Record conflict(const Item &item, const Access &now) {
         const Access &old = item.access;
@@ -177,7 +175,10 @@ class Races {
         found.kind = DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
-        found.reason = !ordered ? NO_BARRIER : warp || !clocks_.lanes_take(now.thread) ? NO_WARP_SYNC : lane_knows(item, now.thread) ? OTHER_LANES : OTHER_LANE_RELEASED;
+        found.reason = !ordered                                  ? NO_BARRIER
+                       : warp || !clocks_.lanes_take(now.thread) ? NO_WARP_SYNC
+                       : lane_knows(item, now.thread)            ? OTHER_LANES
+                                                                 : OTHER_LANE_RELEASED;
         if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
         found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         found.site = now.site;

@@ -26,7 +26,9 @@
 // Global addresses are not compared: without copies from there nothing here depends on them.
 #pragma once
 
+#include <algorithm>
 #include <deque>
+#include <iterator>
 #include <vector>
 
 #include "asynchronous.hpp"
@@ -88,13 +90,10 @@ class Repeats {
     enum Use : u8 { NOT = 0, AS_VALUE = 1, ALWAYS = 2 };
 
     static bool taken(const Event &event) {
-        switch (event.kind) {
-        case READ: case WRITE: case FILL: case ATOMIC: case BARRIER: case WARP_BARRIER: case POINT: case JOIN: case COPY_COMMIT: case COPY_WAIT: return true;
-        case PROXY_FENCE: case PRODUCT: case PRODUCT_COMMIT: case PRODUCT_WAIT: return true;
-        case COPY: return event.value_word < 0;
-        case GLOBAL_READ: case GLOBAL_WRITE: return true;
-        default: return false;
-        }
+        static constexpr EventKind kinds[] = {READ,        WRITE,     FILL,        ATOMIC,  BARRIER,        WARP_BARRIER, POINT,       JOIN,        COPY,
+                                              COPY_COMMIT, COPY_WAIT, PROXY_FENCE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT, GLOBAL_READ, GLOBAL_WRITE};
+        if (event.kind == COPY && event.value_word >= 0) return false;
+        return std::find(std::begin(kinds), std::end(kinds), event.kind) != std::end(kinds);
     }
 
     // Whether all events are such; notes for what the words of the blocks are used.

@@ -12,8 +12,7 @@ class Replay : Rules {
         : Rules(input, output, grid, unit), waiting_(input, shape_, findings_, part_.stops()) {}
 
     void run() {
-        while (advance() || unhold() || go_on()) {
-        }
+        while (advance() || unhold() || go_on()) {}
         end();
     }
 

@@ -218,7 +218,8 @@ class Rules : protected States {
         case MBARRIER_COPIES: complete_on(thread, place); break;
         default: break;
         }
-        arrivals_[thread / LANES].push_back({&event, place, {thread, event.kind == MBARRIER_ARRIVE ? log.a() : 1, event.kind == MBARRIER_ARRIVE ? log.b() : 0}});
+        arrivals_[thread / LANES].push_back(
+            {&event, place, {thread, event.kind == MBARRIER_ARRIVE ? log.a() : 1, event.kind == MBARRIER_ARRIVE ? log.b() : 0}});
         return false;
     }
 

@@ -16,13 +16,15 @@ class States {
   protected:
     States(const Input &input, Grid *grid, u32 unit)
         : input_(input), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads),
-          asynchronous_events_(Asynchronous::has(input)), clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
-          races_(shape_, clocks_, findings_, [this](Record &found, u32 time) { part_.explain(found, time); }), initialised_(shape_, clocks_, findings_),
-          bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_), cluster_barrier_(shape_, clocks_, scopes_),
-          lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_), mbarriers_(clocks_, scopes_, findings_, isa_),
-          issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
-          asynchronous_(shape_, asynchronous_events_, isa_, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_, findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, isa_, [this](const Access &word) { add(word, false); }) {
+          asynchronous_events_(Asynchronous::has(input)), clocks_(shape_, memories(), keeps_times(), part_.fences()),
+          scopes_(shape_, input.level, isa_, clocks_), races_(shape_, clocks_, findings_, [this](Record &found, u32 time) { part_.explain(found, time); }),
+          initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
+          cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_),
+          mbarriers_(clocks_, scopes_, findings_, isa_), issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
+          asynchronous_(shape_, asynchronous_events_, isa_, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_,
+                        findings_),
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, isa_,
+                  [this](const Access &word) { add(word, false); }) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         part_.begin(clocks_);
         races_.on_strong([this](const Access &old, u32 time, const Access &now, Record &found) { return part_.lacks_order(old, time, now, found); });

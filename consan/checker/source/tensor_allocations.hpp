@@ -5,7 +5,8 @@
 
 class TensorAllocations {
   public:
-    TensorAllocations(Clocks &clocks, Issuers &issuers, Findings &findings, bool isa) : clocks_(clocks), order_(clocks, issuers, findings, isa), findings_(findings), owner_(TENSOR_COLUMNS, 0) {}
+    TensorAllocations(Clocks &clocks, Issuers &issuers, Findings &findings, bool isa)
+        : clocks_(clocks), order_(clocks, issuers, findings, isa), findings_(findings), owner_(TENSOR_COLUMNS, 0) {}
 
     // A warp asks for columns. The checks need no answer: an alloc that is never served is checked too.
     void request(u32 thread, u32 site, u32 columns) {
@@ -83,7 +84,8 @@ class TensorAllocations {
                 last = number;
                 const Allocation &own = allocations_[number - 1];
                 access.allocation = own.site, access.number = number;
-                if (!behind(own.thread, own.time, access.thread) && (own.other == NOTHING || !behind(own.other, own.other_time, access.thread))) race(access, piece, own.site, own.thread, own.site);
+                if (!behind(own.thread, own.time, access.thread) && (own.other == NOTHING || !behind(own.other, own.other_time, access.thread)))
+                    race(access, piece, own.site, own.thread, own.site);
             }
         order_.add(access, pieces);
     }

@@ -17,8 +17,10 @@ class TensorMemory {
   public:
     using Store = std::function<void(const Access &)>;
 
-    TensorMemory(const Shape &shape, Clocks &clocks, Bounds &bounds, Mbarriers &mbarriers, Issuers &issuers, Asynchronous &asynchronous, Lifetimes &lifetimes, Findings &findings, bool isa, Store store)
-        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), issuers_(issuers), asynchronous_(asynchronous), lifetimes_(lifetimes), store_(store), collectors_(shape, findings), asked_(shape.ctas(), 0), words_(shape.ctas()), isa_(isa) {
+    TensorMemory(const Shape &shape, Clocks &clocks, Bounds &bounds, Mbarriers &mbarriers, Issuers &issuers, Asynchronous &asynchronous, Lifetimes &lifetimes,
+                 Findings &findings, bool isa, Store store)
+        : shape_(shape), clocks_(clocks), bounds_(bounds), mbarriers_(mbarriers), issuers_(issuers), asynchronous_(asynchronous), lifetimes_(lifetimes),
+          store_(std::move(store)), collectors_(shape, findings), asked_(shape.ctas(), 0), words_(shape.ctas()), isa_(isa) {
         for (u32 cta = 0; cta < shape.ctas(); ++cta) memories_.push_back(std::make_unique<TensorAllocations>(clocks, issuers, findings, isa));
     }
 
@@ -52,7 +54,8 @@ class TensorMemory {
             break;
         case TENSOR_ALLOC: allocate(thread, log); break;
         case TENSOR_DEALLOC:
-            if (isa_ && event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas()) memories_[shape_.home(thread) ^ 1]->freed_by_peer(thread, site, log.b(), log.a(), memory(thread).number(log.b()));
+            if (isa_ && event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas())
+                memories_[shape_.home(thread) ^ 1]->freed_by_peer(thread, site, log.b(), log.a(), memory(thread).number(log.b()));
             memory(thread).free(thread, site, log.b(), log.a());
             break;
         case TENSOR_RELINQUISH: memory(thread).relinquish(thread, site); break;
@@ -129,10 +132,12 @@ class TensorMemory {
         return made;
     }
 
-    // ld and st: `bytes` columns of `a` lanes; behind the lower bits of `b`, less 1, as many again (16x32bx2). A lane below 32 is one of the warp's quarter (T4).
+    // ld and st: `bytes` columns of `a` lanes; behind the lower bits of `b`, less 1, as many again (16x32bx2). A lane below 32 is one of the
+    // warp's quarter (T4).
     void move(u32 thread, const LaneLog &log) {
         const Event &event = log.event();
-        u32 lane = lane_of(log.address()), quarter = thread / LANES % 4 * QUARTER, rows = (u32)event.a, begin = column_of(log.address()), wide = (u32)event.bytes;
+        u32 lane = lane_of(log.address()), quarter = thread / LANES % 4 * QUARTER, rows = (u32)event.a, begin = column_of(log.address()),
+            wide = (u32)event.bytes;
         if (lane >= QUARTER && (lane < quarter || lane + rows > quarter + QUARTER)) return memory(thread).misuse(OTHER_QUARTER, thread, (u32)event.site, lane);
         if (isa_ && lane < QUARTER && quarter) memory(thread).misuse(LANE_OF_THE_WARP, thread, (u32)event.site, lane);
         LaneSet lanes = LaneSet::range(lane < QUARTER ? quarter + lane : lane, rows);
@@ -157,11 +162,14 @@ class TensorMemory {
         TensorAccess left = operand;
         left.layout = product.left_layout(log.value_at(2));
         d.layout = product.layout(log.address());
-        collectors_.use(thread, event, {form & WEIGHT_STATIONARY ? wide(log, 4) : wide(log, 2), product.stationary(), (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | (u32)event.bytes});
+        collectors_.use(
+            thread, event,
+            {form & WEIGHT_STATIONARY ? wide(log, 4) : wide(log, 2), product.stationary(), (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | (u32)event.bytes});
         Pieces read, of_left;
         std::vector<u32> chunks = product.right_chunks(wide(log, 4));
         if (form & A_IN_TENSOR_MEMORY) of_left.push_back(product.left(log.value_at(2)));
-        else for (u32 chunk : product.left_chunks(wide(log, 2))) chunks.push_back(chunk);
+        else
+            for (u32 chunk : product.left_chunks(wide(log, 2))) chunks.push_back(chunk);
         if (form & SCALED) {
             for (const Piece &piece : product.left_factors(log.value_at(at++))) read.push_back(piece);
             for (const Piece &piece : product.right_factors(log.value_at(at++))) read.push_back(piece);

@@ -18,7 +18,7 @@ struct TensorAccess {
     bool rows_of_4 = false;          // cp.4x256b
     Ticket ticket{};
     u32 time = 0, allocation = 0, number = 0;  // the site of the alloc; how many the CTA had made then
-    u32 issuer = NOTHING, known = 0;           // of ld and st: the issuer of an mma, cp or shift on the cells; how many of its operations were known to be complete
+    u32 issuer = NOTHING, known = 0;  // of ld and st: the issuer of an mma, cp or shift on the cells; how many of its operations were known to be complete
 
     bool pipelined() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION || kind == TCGEN05_SHIFT_OPERATION; }
 };
@@ -39,7 +39,8 @@ class TensorOrder {
                     if (!ordered(item.access, access)) report(item, access, piece);
                     else if (Reason reason = isa_ ? lenient(item.access, access) : NO_REASON) report(item, access, piece, reason);
                 }
-                if (item.access.pipelined() && !access.pipelined()) access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
+                if (item.access.pipelined() && !access.pipelined())
+                    access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
             }
             if (access.reads) check_written(access, piece);
             if (access.reads && access.layout) check_layout(access, piece);
@@ -93,8 +94,8 @@ class TensorOrder {
     struct Item {
         Piece piece;
         TensorAccess access;
-        std::vector<u32> numbers;      // of all such operations
-        u32 overwrites = 0;            // how many operations the issuer had with the last one that wrote and did not read
+        std::vector<u32> numbers;  // of all such operations
+        u32 overwrites = 0;  // how many operations the issuer had with the last one that wrote and did not read
 
         // How many of them are complete if the issuer has completed that many operations.
         u32 complete(u32 completed) const { return (u32)(std::lower_bound(numbers.begin(), numbers.end(), completed) - numbers.begin()); }
@@ -125,7 +126,8 @@ class TensorOrder {
 
     bool ordered(const TensorAccess &old, const TensorAccess &now) const {
         if (issuers_.complete(old.ticket, now.thread)) return true;
-        if (now.kind == NO_OPERATION && issuers_.unfenced(old.ticket, now.thread)) return true;  // it touches no cell: it is enough that the access is over (T21)
+        if (now.kind == NO_OPERATION && issuers_.unfenced(old.ticket, now.thread))
+            return true;  // it touches no cell: it is enough that the access is over (T21)
         return in_issue_order(old, now, old.thread == now.thread) && issued_before(old, now);
     }
 
@@ -134,7 +136,8 @@ class TensorOrder {
         if (old.kind == NO_OPERATION) return NO_REASON;
         if (!issuers_.complete(old.ticket, now.thread)) {
             if (now.kind == NO_OPERATION) return FENCE_BY_THE_ISA;
-            bool listed = now.kind == TCGEN05_MMA_OPERATION && (old.kind != TCGEN05_MMA_OPERATION || (old.accumulator == now.accumulator && old.shape == now.shape));
+            bool listed =
+                now.kind == TCGEN05_MMA_OPERATION && (old.kind != TCGEN05_MMA_OPERATION || (old.accumulator == now.accumulator && old.shape == now.shape));
             return listed || old.kind == TCGEN05_SHIFT_OPERATION || now.kind == TCGEN05_SHIFT_OPERATION ? NO_REASON : ISSUE_ORDER;
         }
         if (old.kind == TCGEN05_LD_OPERATION && !issuers_.waited(old.ticket, now.thread)) return ONLY_USED;
@@ -208,7 +211,9 @@ class TensorOrder {
 
     // Whether an operation has read cells that nothing had written: a write of them that comes behind it is late, whatever waits for the operation.
     bool read_unwritten(const Item &item) const {
-        return std::any_of(unwritten_.begin(), unwritten_.end(), [&](const Read &read) { return read.access.site == item.access.site && read.access.thread == item.access.thread && read.piece.meets(item.piece); });
+        return std::any_of(unwritten_.begin(), unwritten_.end(), [&](const Read &read) {
+            return read.access.site == item.access.site && read.access.thread == item.access.thread && read.piece.meets(item.piece);
+        });
     }
 
     // Whether a thread knows that an earlier operation on the cells is complete.
@@ -225,16 +230,21 @@ class TensorOrder {
     bool released(const Item &item, const TensorAccess &now) const {
         for (const Item &each : items_) {
             const TensorAccess &use = each.access;
-            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(item.piece) || !clocks_.before(use.thread, use.time, item.access.thread)) continue;
+            if (use.thread != now.thread || use.pipelined() || !each.piece.meets(item.piece) || !clocks_.before(use.thread, use.time, item.access.thread))
+                continue;
             u32 known = use.issuer == item.access.ticket.issuer ? use.known : 0;
-            if (!of_issuer(item, [&](const Item &other) { return other.complete(known) < other.complete(issuers_.completed(other.access.ticket, now.thread)); })) return true;
+            if (!of_issuer(item,
+                           [&](const Item &other) { return other.complete(known) < other.complete(issuers_.completed(other.access.ticket, now.thread)); }))
+                return true;
         }
         return false;
     }
 
     // Whether something holds for operations of one issuer on common cells.
     template <typename F> bool of_issuer(const Item &item, F holds) const {
-        return std::any_of(items_.begin(), items_.end(), [&](const Item &each) { return each.access.pipelined() && each.access.ticket.issuer == item.access.ticket.issuer && each.piece.meets(item.piece) && holds(each); });
+        return std::any_of(items_.begin(), items_.end(), [&](const Item &each) {
+            return each.access.pipelined() && each.access.ticket.issuer == item.access.ticket.issuer && each.piece.meets(item.piece) && holds(each);
+        });
     }
 
     void check_written(const TensorAccess &access, const Piece &piece) {
@@ -292,6 +302,6 @@ class TensorOrder {
     std::vector<Item> items_;
     std::vector<Read> unwritten_;
     std::vector<Writer> writers_;  // by Mark, in the layouts in which cells were written
-    std::vector<Item> peers_;      // the same: deallocs by the other CTA
-    std::vector<Item> freed_;      // under the strict reading: of columns of a pair that have been freed (T6)
+    std::vector<Item> peers_;  // the same: deallocs by the other CTA
+    std::vector<Item> freed_;  // under the strict reading: of columns of a pair that have been freed (T6)
 };

@@ -33,7 +33,8 @@ class TensorProduct {
 
     // How the cells of D hold elements (R-T16): the layout of the ISA, the type, and the place of the whole where its columns are split.
     u32 layout(u32 address) const {
-        u32 letter = form_ & PAIRED ? 8 | (rows() == 256) << 1 | (form_ & SPARSE ? 1 : 0) : (rows() == 64) << 1 | (rows() == 32) << 2 | (weight() && rows() < 128 ? 1 : 0);
+        u32 letter = form_ & PAIRED ? 8 | (rows() == 256) << 1 | (form_ & SPARSE ? 1 : 0)
+                                    : (rows() == 64) << 1 | (rows() == 32) << 2 | (weight() && rows() < 128 ? 1 : 0);
         u32 split = layout_halves() > 1 ? columns() << 7 | column_of(address) << 16 : 0;
         return 1 | letter << 1 | type() << 5 | split;
     }
@@ -44,7 +45,9 @@ class TensorProduct {
     Piece left(u32 address) const { return {lanes(address), column_of(address), column_of(address) + 8}; }
 
     std::vector<u32> left_chunks(u64 bits) const { return chunks(bits, form_ & PAIRED ? rows() / 2 : rows(), descriptor_ >> 15 & 1, 1); }
-    std::vector<u32> right_chunks(u64 bits) const { return chunks(bits, form_ & PAIRED ? columns() / 2 : columns(), descriptor_ >> 16 & 1, form_ & SPARSE ? 2 : 1); }
+    std::vector<u32> right_chunks(u64 bits) const {
+        return chunks(bits, form_ & PAIRED ? columns() / 2 : columns(), descriptor_ >> 16 & 1, form_ & SPARSE ? 2 : 1);
+    }
 
     // Cells of the scale factors of some rows of A or columns of B: lane r modulo 32 of each quarter, column r / 32.
     static Pieces factors(u32 address, u32 rows) {

@@ -12,7 +12,8 @@ class Tensor {
   public:
     // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
     // In im2col mode the fourth of them tells the pixels, in place of the box.
-    explicit Tensor(const LaneLog &log) : four_(log.event().flags & FOUR_ROWS), rank_(four_ ? 2 : std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
+    explicit Tensor(const LaneLog &log)
+        : four_(log.event().flags & FOUR_ROWS), rank_(four_ ? 2 : std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
         u32 at = 2;
         head_ = log.value_at(at++), upper_ = log.value_at(at++), steps_ = log.value_at(at++), outer_ = log.value_at(at++), size_ = log.value_at(at++);
         for (u32 d = 1; d < rank_; ++d) strides_[d] = log.value_at(at++);
@@ -21,7 +22,8 @@ class Tensor {
         if (log.event().flags & MAP) map_ = (u64)log.value_at(at + 1) << 32 | log.value_at(at);
         counts_[0] = (steps_ >> 24) + 1;
         if (im2col()) counts_[1] = (outer_ & 1023) + 1;
-        else for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
+        else
+            for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
         if (head_ & 0x1800) counts_[0] = (counts_[0] + (steps_ & 7)) / ((steps_ & 7) + 1);
     }
 

@@ -18,9 +18,9 @@ template <typename Rules> class Turns {
   public:
     // `together`: the lanes of a warp run together.
     Turns(const Input &input, Output &output, const Shape &shape, bool together, Rules &rules)
-        : input_(input), output_(output), rules_(rules), together_(together), holds_(shape, input.ctas), last_(shape.threads(), nullptr), rounds_(shape.threads(), 0),
-          ready_(shape.warps(), 0), again_(shape.threads(), false),
-          stopped_(shape.threads(), false), gone_(shape.threads(), false) {
+        : input_(input), output_(output), rules_(rules), together_(together), holds_(shape, input.ctas), last_(shape.threads(), nullptr),
+          rounds_(shape.threads(), 0), ready_(shape.warps(), 0), again_(shape.threads(), false), stopped_(shape.threads(), false),
+          gone_(shape.threads(), false) {
         for (u32 thread = 0; thread < shape.threads(); ++thread) {
             logs_.push_back(shape.exists(thread) ? LaneLog(input, thread) : LaneLog());
             if (!shape.exists(thread)) continue;

@@ -1,6 +1,6 @@
-// What threads know of other units, CTAs or clusters, of a launch. A thread that publishes (a release, a write to a flag) has a chain of moments, each later than the one
-// before; a thread that observes a moment knows all that was known then. So what is known of a chain is one number (knowledge.hpp). It is
-// part of what a thread's clock has, and goes the way of all happens-before.
+// What threads know of other units, CTAs or clusters, of a launch. A thread that publishes (a release, a write to a flag) has a chain of
+// moments, each later than the one before; a thread that observes a moment knows all that was known then. So what is known of a chain is
+// one number (knowledge.hpp). It is part of what a thread's clock has, and goes the way of all happens-before.
 //
 // A chain is of one layer. KNOWN: what the thread knows. BEHIND_SC: the part of it that is behind a fence.sc (SEMANTICS 12, G6). LOOSE: what
 // would be known if every observation were a synchronisation; it orders nothing, and tells what a race lacks.
@@ -27,8 +27,8 @@ class Views {
         std::vector<Past> moments;
         std::vector<Knowledge> given;  // of each moment: what one knows of all chains who takes it
         std::vector<std::vector<u32>> warps;  // the same where each warp is one thread; not of a LOOSE one
-        std::vector<u32> sites, made;         // of each moment: its site, and its number among all of the launch
-        std::vector<u32> behind;              // of each moment: the last one, up to itself, that a fence.sc has made; 0 if there is none
+        std::vector<u32> sites, made;  // of each moment: its site, and its number among all of the launch
+        std::vector<u32> behind;  // of each moment: the last one, up to itself, that a fence.sc has made; 0 if there is none
     };
     // What a thread has published. `made`: 0 if nothing.
     struct Published {
@@ -116,7 +116,9 @@ class Views {
     }
 
     // Whether what was known at a moment has a thread's time, of the CTA of its chain.
-    bool covers(const Moment &moment, u32 thread, u32 time) const { return moment.number && time_of(chains_[moment.chain], chains_[moment.chain].moments[moment.number - 1], thread) >= time; }
+    bool covers(const Moment &moment, u32 thread, u32 time) const {
+        return moment.number && time_of(chains_[moment.chain], chains_[moment.chain].moments[moment.number - 1], thread) >= time;
+    }
 
     // The same where each warp is one thread (R-W1): what one lane has taken of another unit, all know.
     bool warps_before(u32 other_unit, u32 other, u32 time, u32 warp_time, u32 unit, u32 thread) {

@@ -35,6 +35,7 @@ typedef void *Handle;
 #endif
 #define FINISH_SECONDS 20   // how long the end of the process waits for another thread's request
 
+// clang-format off
 #define ENTRIES(X) \
     X(cuGetProcAddress) X(cuGetProcAddress_v2) \
     X(cuModuleLoad) X(cuModuleLoadData) X(cuModuleLoadDataEx) X(cuModuleLoadFatBinary) X(cuModuleUnload) \
@@ -62,6 +63,8 @@ typedef void *Handle;
     Y(X, 13_0) Y(X, 13_1) Y(X, 13_2) Y(X, 13_3) Y(X, 13_4) Y(X, 13_5)
 #define JIT_LINK(X, version) \
     X(__nvJitLinkAddData_##version) X(__nvJitLinkAddFile_##version) X(__nvJitLinkGetLinkedCubin_##version) X(__nvJitLinkDestroy_##version)
+
+// clang-format on
 
 #define AT(name) AT_##name,
 enum Entry { ENTRIES(AT) ENTRY_COUNT };
@@ -106,7 +109,7 @@ static void *original(enum Entry at) {
     return found;
 }
 
-#define CALLED(function, ...) (function ? ((Result(*)())function)(__VA_ARGS__) : NOT_FOUND)
+#define CALLED(function, ...) (function ? ((Result (*)())function)(__VA_ARGS__) : NOT_FOUND)
 #define ORIGINAL(name, ...) CALLED(original(AT_##name), __VA_ARGS__)
 
 // The function that a library's own call would reach: in itself (a compiler that is linked statically), or in what it is linked with. A
@@ -147,10 +150,19 @@ EXPORTED void *dlsym(void *handle, const char *name) {
 // The entry that a name means to cuGetProcAddress. Versions are those in which the newer form came.
 static int entry_asked(const char *name, int version, uint64_t flags) {
     char full[64];
-    static const struct { const char *name; int since; } newer[] = {
-        {"cuGetProcAddress", 12000}, {"cuCtxDestroy", 4000}, {"cuDevicePrimaryCtxReset", 11000}, {"cuDevicePrimaryCtxRelease", 11000},
-        {"cuLinkAddData", 6050}, {"cuLinkAddFile", 6050}, {"cuGraphAddKernelNode", 12000}, {"cuGraphKernelNodeSetParams", 12000},
-        {"cuGraphExecKernelNodeSetParams", 12000}, {"cuGraphAddNode", 12030}};
+    static const struct {
+        const char *name;
+        int since;
+    } newer[] = {{"cuGetProcAddress", 12000},
+                 {"cuCtxDestroy", 4000},
+                 {"cuDevicePrimaryCtxReset", 11000},
+                 {"cuDevicePrimaryCtxRelease", 11000},
+                 {"cuLinkAddData", 6050},
+                 {"cuLinkAddFile", 6050},
+                 {"cuGraphAddKernelNode", 12000},
+                 {"cuGraphKernelNodeSetParams", 12000},
+                 {"cuGraphExecKernelNodeSetParams", 12000},
+                 {"cuGraphAddNode", 12030}};
     const char *suffix = "";
     for (size_t i = 0; i < sizeof newer / sizeof *newer; i++)
         if (strcmp(name, newer[i].name) == 0 && version >= newer[i].since) suffix = "_v2";

@@ -139,7 +139,7 @@ struct NodeParams {  // CUgraphNodeParams
         if (!for_graph(&about.kernel, false)) return UNKNOWN; \
         return ORIGINAL(name, __VA_ARGS__, &about); \
     }
-#define ADDED (Handle *node, Handle graph, const Handle *before, size_t count, void *given)
+#define ADDED (Handle * node, Handle graph, const Handle *before, size_t count, void *given)
 
 KERNEL_NODE_CALL(cuGraphAddKernelNode, FIRST_BYTES, ADDED, node, graph, before, count)
 KERNEL_NODE_CALL(cuGraphAddKernelNode_v2, sizeof about, ADDED, node, graph, before, count)
@@ -148,8 +148,8 @@ KERNEL_NODE_CALL(cuGraphKernelNodeSetParams_v2, sizeof about, (Handle node, cons
 KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams, FIRST_BYTES, (Handle graph, Handle node, const void *given), graph, node)
 KERNEL_NODE_CALL(cuGraphExecKernelNodeSetParams_v2, sizeof about, (Handle graph, Handle node, const void *given), graph, node)
 NODE_CALL(cuGraphAddNode, ADDED, node, graph, before, count)
-NODE_CALL(cuGraphAddNode_v2, (Handle *node, Handle graph, const Handle *before, const void *edges, size_t count, void *given), node, graph,
-          before, edges, count)
+NODE_CALL(cuGraphAddNode_v2, (Handle * node, Handle graph, const Handle *before, const void *edges, size_t count, void *given), node, graph, before, edges,
+          count)
 NODE_CALL(cuGraphNodeSetParams, (Handle node, void *given), node)
 NODE_CALL(cuGraphExecNodeSetParams, (Handle graph, Handle node, void *given), graph, node)
 

@@ -30,8 +30,7 @@ static uint64_t bytes_of_code(const void *image) {
     uint64_t end = larger(head.e_shoff + (uint64_t)head.e_shnum * sizeof section, head.e_phoff + (uint64_t)head.e_phnum * head.e_phentsize);
     for (unsigned i = 0; head.e_shentsize == sizeof section && i < head.e_shnum; i++) {
         memcpy(&section, (const char *)image + head.e_shoff + i * sizeof section, sizeof section);
-        if (section.sh_type != SHT_NOBITS && section.sh_offset <= LONGEST && section.sh_size <= LONGEST)
-            end = larger(end, section.sh_offset + section.sh_size);
+        if (section.sh_type != SHT_NOBITS && section.sh_offset <= LONGEST && section.sh_size <= LONGEST) end = larger(end, section.sh_offset + section.sh_size);
     }
     return end > LONGEST ? 0 : end;
 }
@@ -172,16 +171,14 @@ EXPORTED Result cuModuleLoad(Handle *module, const char *path) {
     LOAD(offer_of_file(path, false), false, module, ORIGINAL(cuModuleLoadData, module, offer.image), ORIGINAL(cuModuleLoad, module, path));
 }
 
-EXPORTED Result cuLibraryLoadData(Handle *library, const void *code, int *jit, void **jit_values, unsigned jits, int *options, void **values,
-                                  unsigned count) {
+EXPORTED Result cuLibraryLoadData(Handle *library, const void *code, int *jit, void **jit_values, unsigned jits, int *options, void **values, unsigned count) {
     LOAD(offer_of(code, true), true, library, ORIGINAL(cuLibraryLoadData, library, offer.image, jit, jit_values, jits, options, values, count),
          ORIGINAL(cuLibraryLoadData, library, code, jit, jit_values, jits, options, values, count));
 }
 
-EXPORTED Result cuLibraryLoadFromFile(Handle *library, const char *path, int *jit, void **jit_values, unsigned jits, int *options,
-                                      void **values, unsigned count) {
-    LOAD(offer_of_file(path, true), true, library,
-         ORIGINAL(cuLibraryLoadData, library, offer.image, jit, jit_values, jits, options, values, count),
+EXPORTED Result cuLibraryLoadFromFile(Handle *library, const char *path, int *jit, void **jit_values, unsigned jits, int *options, void **values,
+                                      unsigned count) {
+    LOAD(offer_of_file(path, true), true, library, ORIGINAL(cuLibraryLoadData, library, offer.image, jit, jit_values, jits, options, values, count),
          ORIGINAL(cuLibraryLoadFromFile, library, path, jit, jit_values, jits, options, values, count));
 }
 
@@ -213,13 +210,9 @@ EXPORTED Result cuLibraryGetKernel(Handle *kernel, Handle library, const char *n
     return found(ORIGINAL(cuLibraryGetKernel, kernel, library, name), kernel, library, name);
 }
 
-EXPORTED Result cuKernelGetFunction(Handle *function, Handle kernel) {
-    return found(ORIGINAL(cuKernelGetFunction, function, kernel), function, kernel, NULL);
-}
+EXPORTED Result cuKernelGetFunction(Handle *function, Handle kernel) { return found(ORIGINAL(cuKernelGetFunction, function, kernel), function, kernel, NULL); }
 
-EXPORTED Result cuLibraryGetModule(Handle *module, Handle library) {
-    return found(ORIGINAL(cuLibraryGetModule, module, library), module, library, NULL);
-}
+EXPORTED Result cuLibraryGetModule(Handle *module, Handle library) { return found(ORIGINAL(cuLibraryGetModule, module, library), module, library, NULL); }
 
 EXPORTED Result cuModuleEnumerateFunctions(Handle *functions, unsigned count, Handle module) {
     return found_all(ORIGINAL(cuModuleEnumerateFunctions, functions, count, module), functions, count, module);

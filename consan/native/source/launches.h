@@ -91,9 +91,7 @@ static Result launched(struct Started started, Result result) {
 }
 
 // The default stream of a thread is another one in consan's.
-static Handle waitable(Handle stream, bool per_thread) {
-    return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream;
-}
+static Handle waitable(Handle stream, bool per_thread) { return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream; }
 
 #define STARTED(stream, per_thread, extra, ...) \
     struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
@@ -123,15 +121,15 @@ static struct Shape shape_of(const struct Config *config) {
 }
 
 #define PLAIN_LAUNCH(name, per_thread) \
-    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-                         unsigned block_z, unsigned shared, Handle stream, void **arguments, void **extra) { \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
+                         unsigned shared, Handle stream, void **arguments, void **extra) { \
         STARTED(stream, per_thread, extra, SHAPE); \
         Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments, extra); \
         return counted(launched(started, result), function, stream); \
     }
 #define COOPERATIVE_LAUNCH(name, per_thread) \
-    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, \
-                         unsigned block_z, unsigned shared, Handle stream, void **arguments) { \
+    EXPORTED Result name(Handle function, unsigned grid_x, unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y, unsigned block_z, \
+                         unsigned shared, Handle stream, void **arguments) { \
         STARTED(stream, per_thread, NULL, SHAPE); \
         Result result = ORIGINAL(name, started.function, grid_x, grid_y, grid_z, block_x, block_y, block_z, shared, stream, arguments); \
         return counted(launched(started, result), function, stream); \

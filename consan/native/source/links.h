@@ -28,8 +28,7 @@ static void forget(Handle linker) {
 }
 
 #define DRIVERS_LINKER(version) \
-    EXPORTED Result cuLinkAddData##version(Handle linker, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, \
-                                           void **values) { \
+    EXPORTED Result cuLinkAddData##version(Handle linker, int type, void *data, size_t bytes, const char *name, unsigned count, int *options, void **values) { \
         return input(ORIGINAL(cuLinkAddData##version, linker, type, data, bytes, name, count, options, values), linker, data, bytes); \
     } \
     EXPORTED Result cuLinkAddFile##version(Handle linker, int type, const char *path, unsigned count, int *options, void **values) { \

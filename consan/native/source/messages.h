@@ -5,8 +5,29 @@
 
 #define MAGIC 0x6e61736eu
 
-enum Kind { HELLO = 1, ORDERS, IMAGE, LOADED, REFUSED, UNLOADED, FOUND, COLLECT, INPUT, MADE, LAUNCH, LAUNCHED, ANSWER, CALL, MAP, TEXT, WAIT,
-            PARAMETERS, FOLLOW, FOLLOWING, CALLED };
+enum Kind {
+    HELLO = 1,
+    ORDERS,
+    IMAGE,
+    LOADED,
+    REFUSED,
+    UNLOADED,
+    FOUND,
+    COLLECT,
+    INPUT,
+    MADE,
+    LAUNCH,
+    LAUNCHED,
+    ANSWER,
+    CALL,
+    MAP,
+    TEXT,
+    WAIT,
+    PARAMETERS,
+    FOLLOW,
+    FOLLOWING,
+    CALLED
+};
 
 struct Head {
     uint32_t magic, kind;
@@ -111,9 +132,7 @@ static void *map(int file, uint64_t bytes) {
 
 static const char *text;  // that the driver has named last
 
-static bool names_text(const char *function) {
-    return strncmp(function, "cuGetError", strlen("cuGetError")) == 0 || strcmp(function, "cuFuncGetName") == 0;
-}
+static bool names_text(const char *function) { return strncmp(function, "cuGetError", strlen("cuGetError")) == 0 || strcmp(function, "cuFuncGetName") == 0; }
 
 static bool obey_call(int fd, const char *payload, uint64_t length) {
     struct Call call;
@@ -134,9 +153,8 @@ static bool obey_call(int fd, const char *payload, uint64_t length) {
     // Integers and pointers only: more arguments than a function takes do no harm on the machines that have CUDA.
     Result (*function)(uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t, uint64_t) =
         strncmp(call.name, "cu", 2) == 0 ? of_driver(call.name) : NULL;
-    Result result = function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7], with[8], with[9], with[10],
-                                        with[11])
-                             : NOT_FOUND;
+    Result result =
+        function ? function(with[0], with[1], with[2], with[3], with[4], with[5], with[6], with[7], with[8], with[9], with[10], with[11]) : NOT_FOUND;
     if (result == 0 && call.scratch >= sizeof text && names_text(call.name)) memcpy(&text, scratch, sizeof text);
     bool told = tell(fd, ANSWER, (uint64_t)result, 0, scratch, call.output);
     free(scratch);

@@ -1,0 +1,24 @@
+"""A plugin of pytest: the checker is compiled with the sanitizers for addresses and undefined behaviour (GCC or Clang).
+
+    LD_PRELOAD=$(c++ -print-file-name=libasan.so) ASAN_OPTIONS=detect_leaks=0 UBSAN_OPTIONS=print_stacktrace=1 \
+    python -m pytest -s -p sanitized tests/record/test_checker.py
+"""
+
+from __future__ import annotations
+
+import ctypes
+import tempfile
+from pathlib import Path
+
+from consan.checker import build
+
+
+def _loaded(data: bytes) -> ctypes.CDLL:
+    """From a file, so that reports have the names of functions."""
+    path = Path(tempfile.mkdtemp(prefix="consan-sanitized-"), "checker.so")
+    path.write_bytes(data)
+    return ctypes.CDLL(str(path))
+
+
+build.OPTIONS = (*build.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")  # type: ignore[assignment]
+build._loaded = _loaded
