@@ -359,7 +359,7 @@ RULES = {
         "awaited_by_one_thread",
         True,
     ),
-    "what lacks: another lane has waited": ("holds.hpp", "if (!count_) return", "return", "mbarrier_empty_waited_by_lane", True),
+    "what lacks: another lane has waited": ("holds.hpp", "return count_;", "return false;", "mbarrier_empty_waited_by_lane", True),
     "what lacks: a lane has gone round a loop": (
         "holds.hpp",
         "event < each.event && round(each.event)",

@@ -41,9 +41,11 @@ class Holds {
         return std::exchange(group.held, {});
     }
 
+    // Whether any thread waits.
+    bool any() const { return count_; }
+
     // Whether a thread stands still before an event. `round`: whether it has come round a loop, and comes to none of some events.
     template <typename Round> bool holds(u32 thread, const Event *event, Round round) {
-        if (!count_) return false;
         Group &warp = groups_[thread / LANES], &cta = groups_[warps_ + shape_.home(thread)];
         auto elected = [&](const Waiter &each) { return event < each.event && round(each.event); };
         bool held = is_past(warp, event) || (!warp.released && std::any_of(warp.waiters.begin(), warp.waiters.end(), elected));

@@ -34,6 +34,7 @@ template <typename Rules> class Turns {
 
     void set_ready(u32 thread) {
         ready_[thread / LANES] |= 1u << thread % LANES;
+        if (!holds_.any()) return;
         for (u32 each : holds_.go(thread)) set_ready(each);
     }
     void set_ready(const std::vector<u32> &threads) {
@@ -141,10 +142,16 @@ template <typename Rules> class Turns {
     // The event that the lanes of a warp execute next: the first in the text, but not of a next iteration where an elected lane has not ended this one.
     const Event *first_of(u32 warp) {
         const Event *first = nullptr, *last = nullptr;
+        bool round = false;
         for (u32 now = ready_[warp]; now; now &= now - 1) {
             u32 thread = warp * LANES + (u32)__builtin_ctz(now);
-            if (fetch(thread) && !stands_still(thread)) last = std::max(last, &logs_[thread].event());
+            if (!fetch(thread) || stands_still(thread)) continue;
+            const Event *event = &logs_[thread].event();
+            first = first ? std::min(first, event) : event, last = std::max(last, event);
+            round |= comes_round(thread);
         }
+        if (first == last || !round) return first;
+        first = nullptr;
         for (u32 now = ready_[warp]; now; now &= now - 1) {
             u32 thread = warp * LANES + (u32)__builtin_ctz(now);
             const Event *event = &logs_[thread].event();
@@ -166,6 +173,7 @@ template <typename Rules> class Turns {
 
     // Whether a thread stands still before its event (holds.hpp).
     bool stands_still(u32 thread) {
+        if (!holds_.any()) return false;
         auto round = [&](const Event *event) { return comes_round(thread) && !coming_.to(event, thread, logs_[thread]); };
         if (rules_.begun(thread) || !holds_.holds(thread, &logs_[thread].event(), round)) return false;
         again_[thread] = true;
