@@ -38,7 +38,7 @@ def library() -> ctypes.CDLL:
     if command is None:
         raise EnvironmentFailure("--engine record needs a C++ compiler: install g++ or clang, or the Python package ziglang")
     try:
-        return _loaded(compiled(command))
+        return loaded(compiled(command))
     except OSError as error:
         raise EnvironmentFailure(f"--engine record: cannot compile or load the checker: {error}") from None
 
@@ -51,7 +51,7 @@ def compiled(command: list[str]) -> bytes:
     return Cache().fetch(name, lambda: compile_checker(command, files))
 
 
-def _loaded(data: bytes) -> ctypes.CDLL:
+def loaded(data: bytes) -> ctypes.CDLL:
     """The library, from memory where the system can do that: no folder for temporary files is needed then."""
     if hasattr(os, "memfd_create"):
         with os.fdopen(os.memfd_create("consan_checker"), "wb") as file:

@@ -126,6 +126,8 @@ def _unzstd(entry: FatbinEntry) -> bytes:
         size, packed = ctypes.c_size_t(entry.size), ctypes.c_size_t(len(entry.stored))
         return _whole(target, library.ZSTD_decompress(target, size, entry.stored, packed))
     try:
+        if package.frame_content_size(entry.stored) > _LARGEST:
+            raise UsageError("an entry of this fat binary is damaged: it claims too many bytes")
         return bytes(package.ZstdDecompressor().decompress(entry.stored, max_output_size=entry.size, allow_extra_data=True))
     except package.ZstdError as error:
         raise UsageError(f"an entry of this fat binary is damaged: {error}") from None

@@ -36,6 +36,7 @@ NOT_SEEN = {
     "mbarrier_result_ignored": "the result of a wait is a register",
     "syncthreads_in_two_branches": "it knows barriers by their numbers, as the ISA does, and not by their calls",
     "syncthreads_in_two_branches_of_a_loop": "the same",
+    "syncthreads_out_of_step": "the same",
     "annotated_region_ends": "annotations",
     "sums_of_atomics": "atomics whose result nobody reads (D22)",
     "tensormap_changed_beside_copy": "tensor maps in global memory",

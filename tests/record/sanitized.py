@@ -13,7 +13,7 @@ from pathlib import Path
 from consan.checker import build
 
 
-def _loaded(data: bytes) -> ctypes.CDLL:
+def loaded(data: bytes) -> ctypes.CDLL:
     """From a file, so that reports have the names of functions."""
     path = Path(tempfile.mkdtemp(prefix="consan-sanitized-"), "checker.so")
     path.write_bytes(data)
@@ -21,4 +21,4 @@ def _loaded(data: bytes) -> ctypes.CDLL:
 
 
 build.OPTIONS = (*build.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")  # type: ignore[assignment]
-build._loaded = _loaded
+build.loaded = loaded

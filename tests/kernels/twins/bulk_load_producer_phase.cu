@@ -1,6 +1,7 @@
 // The producer begins with the parity of a phase that is over. In the racy twin it never turns it: no wait for `empty` holds it back.
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[256]=arange
+// backends: cpu
 // arg: out f32[32]=zeros
 // expect: missing-wait WAW @load severity=error
 // allow: missing-wait @load @read severity=error

@@ -19,7 +19,7 @@ extern "C" __global__ void kernel(const f16* x, const f16* y, float* out) {
     asm volatile(  /*@multiply*/
         "wgmma.mma_async.sp.sync.aligned.m64n8k32.f32.f16.f16 {%0, %1, %2, %3}, %4, %5, %6, 0, 0, 1, 1, 0, 0;"
         : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3])
-        : "l"(operand(a)), "l"(operand(b)), "r"(places));
+        : "l"(operand(a)), "l"(operand(b)), "r"(places));  /*@multiply*/
     wgmma_commit();
     __syncthreads();  // all warps have issued theirs
 #ifdef RACY

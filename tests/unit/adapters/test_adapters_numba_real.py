@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import importlib
 import re
+import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from types import SimpleNamespace
@@ -18,7 +19,9 @@ from consan.adapters.numba import NumbaAdapter
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
 pytestmark = pytest.mark.filterwarnings("default")
-cuda: Any = importlib.import_module("numba.cuda")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of Numba about NumPy
+    cuda: Any = importlib.import_module("numba.cuda")
 float32 = cuda.types.float32
 HERE = Path(__file__).resolve()
 

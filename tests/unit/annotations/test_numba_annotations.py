@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 import consan
 
 pytest.importorskip("numba_cuda", reason="numba-cuda is not installed")
-from numba import cuda
-from numba.cuda import types
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of Numba about NumPy
+    from numba import cuda
+    from numba.cuda import types
 
-from consan.annotations.numba import acquire, ignore_begin, ignore_end, release
+    from consan.annotations.numba import acquire, ignore_begin, ignore_end, release
 
 NULL, FOUR = np.int64(0), np.int64(4)
 pytestmark = pytest.mark.filterwarnings("default")

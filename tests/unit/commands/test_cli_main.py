@@ -80,7 +80,7 @@ def test_the_commands_of_this_version() -> None:
         (["explain", "data-rac"], "did you mean data-race?"),
         (["explain", "zzz"], "the kinds are data-race, "),
         (["ptx", "k.txt"], "expected a .cu or a .ptx file"),
-        (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, instrumented, unmodelled, hazards, stats, got 'all'"),
+        (["ptx", "k.ptx", "--show", "all"], "--show: expected one of sites, effects, instrumented, unmodelled, hazards, stats, got 'all'"),
         (["ptx", "k.ptx", "--show", "site"], "did you mean sites?"),
         (["run", "--device", "gpuu", "-c", "1"], "--device: expected one of auto, gpu, cpu, got 'gpuu'; did you mean gpu?"),
         (["run"], "expected a program to run"),

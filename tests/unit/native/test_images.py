@@ -73,6 +73,15 @@ def test_what_is_no_ptx() -> None:
 CHANGES = st.lists(st.tuples(st.integers(0, len(SUMS + VALUES) - 1), st.integers(0, 255)), min_size=1, max_size=6)
 
 
+def test_an_entry_that_claims_to_be_enormous() -> None:
+    """The size in the head of its Zstandard frame is not that of the entry."""
+    data = bytearray(SUMS)
+    data[116] = 208
+    with contextlib.suppress(ConsanError, PtxSyntaxError):
+        Links().ptx_of(bytes(data), "sm_90a")
+
+
+
 @given(CHANGES, st.integers(0, len(SUMS + VALUES)), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_damaged_parts_raise_errors_that_are_expected(changes: list[tuple[int, int]], length: int, as_library: bool) -> None:
