@@ -1,5 +1,6 @@
 // The last tile is taken for a partial one, and half of its bytes are announced; the tensor is padded, so both copies bring all of theirs. The
 // second copy is counted in the next phase, which nobody waits for (R-M7).
+// backends: cpu
 // launch: grid=1 block=64 arch=sm_90a
 // arg: x f32[3,128]=arange
 // arg: out f32[3,64]=zeros
