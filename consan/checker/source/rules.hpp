@@ -10,8 +10,8 @@ class Rules : protected States {
 
   protected:
     Rules(const Input &input, Output &output, Grid *grid, u32 unit)
-        : States(input, grid, unit), output_(output), turns_(input, output, shape_, asynchronous_events_, *this), repeats_(input), arrivals_(shape_.warps()),
-          points_(shape_.threads(), 0), looked_(shape_.threads(), 0) {
+        : States(input, grid, unit), output_(output), turns_(input, output, shape_, asynchronous_events_, needs_places(), *this), repeats_(input),
+          arrivals_(shape_.warps()), points_(shape_.threads(), 0), looked_(shape_.threads(), 0) {
         repeats_wanted_ = repeats_.possible() && !grid && !turns_.full() && divergence_.none();
     }
 

@@ -105,7 +105,6 @@ class States {
     Asynchronous asynchronous_;
     TensorMemory tensor_;
 
-  private:
     template <typename F> bool any_event(F f) const {
         for (u32 block = 1; block <= input_.block_count; ++block)
             for (i32 i = 0; i < input_.blocks[block].events; ++i)
@@ -113,6 +112,14 @@ class States {
         return false;
     }
 
+    // Whether some thread may keep others from going on, or releases what others have done: an mbarrier, a strong access, a fence.
+    bool needs_places() const {
+        static constexpr EventKind kinds[] = {OBSERVE, PUBLISH, FENCE, MBARRIER_ARRIVE, MBARRIER_WAIT, MBARRIER_COPIES};
+        auto is_one = [](const Event &event) { return std::find(std::begin(kinds), std::end(kinds), event.kind) != std::end(kinds); };
+        return asynchronous_events_ || any_event(is_one);
+    }
+
+  private:
     // The memories that proxy fences keep apart: shared and global memory; that of each CTA only if a fence is for one of them.
     u32 memories() const {
         if (!asynchronous_events_) return 0;

@@ -16,9 +16,9 @@
 
 template <typename Rules> class Turns {
   public:
-    // `together`: the lanes of a warp run together.
-    Turns(const Input &input, Output &output, const Shape &shape, bool together, Rules &rules)
-        : input_(input), output_(output), rules_(rules), together_(together), holds_(shape, input.ctas), last_(shape.threads(), nullptr),
+    // `together`: the lanes of a warp run together. `places`: where each thread is in the text matters (holds.hpp, catch_up).
+    Turns(const Input &input, Output &output, const Shape &shape, bool together, bool places, Rules &rules)
+        : input_(input), output_(output), rules_(rules), together_(together), places_(places), holds_(shape, input.ctas), last_(shape.threads(), nullptr),
           rounds_(shape.threads(), 0), ready_(shape.warps(), 0), again_(shape.threads(), false), stopped_(shape.threads(), false),
           gone_(shape.threads(), false) {
         for (u32 thread = 0; thread < shape.threads(); ++thread) {
@@ -166,6 +166,7 @@ template <typename Rules> class Turns {
 
     // A thread has handled an event.
     void note(u32 thread, const Event *event, bool goes_on) {
+        if (!places_) return;
         if (!again_[thread]) rounds_[thread] += event <= last_[thread], last_[thread] = event;
         Holder group = goes_on ? Holder::NOBODY : rules_.waits(thread, *event);
         if (group != Holder::NOBODY) holds_.wait(thread, event, group == Holder::CTA);
@@ -246,7 +247,7 @@ template <typename Rules> class Turns {
     const Input &input_;
     Output &output_;
     Rules &rules_;
-    bool together_;
+    bool together_, places_;
     Holds holds_;
     Coming coming_;
     std::vector<const Event *> last_;  // that each thread has executed
