@@ -7,7 +7,7 @@ import enum
 from consan.checker.beside import KeptFlag
 from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import enumeration, structure
-from consan.instrument.layouts.records import Records, dtype
+from consan.instrument.layouts.records import Records
 from consan.instrument.record import templates
 
 RECORDS = Records()
@@ -265,6 +265,3 @@ def header() -> str:
     numbers = [f"constexpr u32 {name} = {value}u;" for name, value in _NUMBERS.items()]
     structures = [line for each in RECORDS.values() for line in structure(each)]
     return "\n".join(["// Generated from consan/checker/layouts.py; do not edit.", *numbers, *_ENUMERATIONS, *structures]) + "\n"
-
-
-__all__ = ["dtype", "header"]

@@ -1,7 +1,7 @@
 """Native programs under `consan run`: their kernels are taken at the CUDA driver.
 
-A library in C (`source/interposer.c`, compiled at first use, loaded with LD_PRELOAD) stands between the program and `libcuda.so.1`. It
-forwards and decides nothing. The `consan run` process is its server:
+A library in C (`source/interposer.c` and its parts, compiled at first use, loaded with LD_PRELOAD) stands between the program and
+`libcuda.so.1`. It forwards and decides nothing. The `consan run` process is its server:
 
     program --- cuLibraryLoadData(image) ---> interposer --- IMAGE ---> server: finds the PTX, instruments, assembles
             <------------ handle ----------- driver(cubin) <-- cubin --

@@ -5,7 +5,7 @@
 // its end are again those of the period, another replay of them finds what the first one has found, and leaves the same state; so by induction
 // do all further ones. They are skipped; events and findings are counted as often as they would have come.
 //
-// Why the state is the same if what is compared here is (`state_of` in replay.cpp), for a module that has only events of `taken`:
+// Why the state is the same if what is compared here is (`look` in rules.hpp), for a module that has only events of `taken`:
 // - What the replay does next is a function of its state and of the words that its events read. No event looks at the clock of the host, at
 //   addresses of memory, or at the number of a round.
 // - Times are only compared with times of the same thread or warp: with what somebody knows of it. At a milestone everybody knows all that came

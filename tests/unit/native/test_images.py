@@ -81,7 +81,6 @@ def test_an_entry_that_claims_to_be_enormous() -> None:
         Links().ptx_of(bytes(data), "sm_90a")
 
 
-
 @given(CHANGES, st.integers(0, len(SUMS + VALUES)), st.booleans())
 @settings(max_examples=150, deadline=None)
 def test_damaged_parts_raise_errors_that_are_expected(changes: list[tuple[int, int]], length: int, as_library: bool) -> None:
