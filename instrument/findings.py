@@ -191,7 +191,7 @@ class Parted(enum.IntEnum):
 
 @dataclass(frozen=True)
 class KindOf:
-    """What is said of each finding of a kind, beside where it is.
+    """The parts that each finding of a kind has, beside its place.
 
     `name`: in reports; "": the report adds it to another finding. `two_sides`: a second instruction, and its thread. `completes`: how an
     operation completes. `conflicts`: two accesses, in a hazard.

@@ -22,7 +22,7 @@ from consan.checker.cores import replayed
 from consan.checker.layouts import GRID_INPUT, GRID_OUTPUT, KEPT, RECORD, STOPPED, UNIT_LOG, Level, Reading, Status
 from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
-from consan.checker.replay import MOST_FINDINGS, History, Tables, filled, replay_input
+from consan.checker.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.global_memory import Mode
 
@@ -109,9 +109,7 @@ def _replay(
     values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
     numbers = {"count": len(logs), "synced": mode is Mode.SYNCED, "capacity": MOST_FINDINGS, "most": most, "kept_capacity": len(kept)}
     given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
-    output = np.zeros((), dtype(GRID_OUTPUT))
-    library().consan_replay_launch(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
-    result = dict(zip(output.dtype.names or (), output.item(), strict=True))
+    result = called(library().consan_replay_launch, given, GRID_OUTPUT)
     return GridChecked(
         _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),

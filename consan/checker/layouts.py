@@ -214,7 +214,7 @@ GRID_INPUT = record(
     u32 count             units
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
-    u32 most              accesses of which the checker keeps track
+    u32 most              accesses that the checker holds at a time
     u32 kept_capacity     accesses for which `kept` has room
     u32 pad               -
     """,
@@ -228,7 +228,7 @@ GRID_OUTPUT = record(
     u32 of_units        findings in shared memory
     u32 stuck           units that could not be replayed to their end
     u32 contradictions  the order of the accesses to a flag is not certain
-    u32 full            more accesses met than are kept track of
+    u32 full            more accesses met than the checker holds
     u32 unknown         the bytes of a tensor copy are not known
     u32 narrow          some scope excludes other CTAs
     u32 kept_full       not all accesses were kept

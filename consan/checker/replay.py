@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -71,6 +71,14 @@ def replay_input(
     return filled(INPUT, {**values, **more})
 
 
+def called(function: Callable[..., Any], given: npt.NDArray[np.void], output: Record) -> dict[str, int]:
+    """Call a function of the checker with its input. Returns the fields of its output."""
+    kind = dtype(output)
+    made = np.zeros((), kind)
+    function(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(made.ctypes.data))
+    return dict(zip(kind.names or (), made.item(), strict=True))
+
+
 def filled(record: Record, values: Mapping[str, Any]) -> npt.NDArray[np.void]:
     """A record with these fields; the others are zero."""
     kind = dtype(record)
@@ -120,9 +128,7 @@ def replay(
     stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
     more = {"open_block": opened[0], "open_events": opened[1], "closed": closed, "every": every, "stands": stands.ctypes.data}
     given = replay_input(tables, history, records, more, descending=descending, level=level, reading=reading, halt=halt)
-    output = np.zeros((), dtype(OUTPUT))
-    library().consan_replay(ctypes.c_void_p(given.ctypes.data), ctypes.c_void_p(output.ctypes.data))
-    result = dict(zip(output.dtype.names or (), output.item(), strict=True))
+    result = called(library().consan_replay, given, OUTPUT)
     found, by_address, overtaken = records[: result["records"]], bool(result["by_address"]), bool(result["overtaken"])
     proven, repeats = bool(result["proven"]), result["repeats"]
     return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, stands, repeats)

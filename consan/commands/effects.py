@@ -12,7 +12,7 @@ _INDENT: Final = "        // "
 _VERBS: Final = {"read": "reads", "write": "writes", "rmw": "reads and writes"}
 _OF_GROUPS: Final = ("commit_group", "wait_group", "wait::ld", "wait::st", "wait")
 _OF_THE_THREAD: Final = ("param", "local", "const")  # no other thread writes there
-# What the end of the asynchronous part is observed by (`Row.completion`).
+# How threads observe the end of the asynchronous part (`Row.completion`).
 _COMPLETIONS: Final = {
     "mbarrier": "asynchronous: complete when a phase of the mbarrier is",
     "bulk-group": "asynchronous: complete when its bulk group is",
@@ -21,7 +21,7 @@ _COMPLETIONS: Final = {
     "wait::ld": "asynchronous: complete behind tcgen05.wait::ld",
     "wait::st": "asynchronous: complete behind tcgen05.wait::st",
 }
-# What a family does to the order of threads, beside its accesses; by action where that matters.
+# The effect of a family on the order of threads, beside its accesses; by action where actions differ.
 FAMILIES: Final = {
     ("barrier", "arrive"): "arrives at a barrier of the CTA",
     ("barrier", ""): "arrives at a barrier of the CTA, waits there for the others, and is ordered behind what they did before",

@@ -93,7 +93,7 @@ def load(name: str) -> Json:
 
 @contextlib.contextmanager
 def refused(name: str, schema: str) -> Iterator[None]:
-    """What goes wrong inside the block, because a document is not as its schema says, is a UsageError."""
+    """Inside the block a document that is not as its schema says raises UsageError."""
     try:
         yield
     except (LookupError, TypeError, ValueError, AttributeError, RecursionError) as error:

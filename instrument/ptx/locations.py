@@ -75,7 +75,7 @@ class CallSites:
     """The `.loc` directives of a function so far.
 
     The compiler writes a chain from the outside inwards, once, right before the first `.loc` that needs it. So the `.loc` right before
-    another one, at its `inlined_at`, is its call site, and tells from which function (an instance of a template) that one is called
+    another one, at its `inlined_at`, is its call site, and names the function (an instance of a template) that calls it
     there. Later ones that are called from there take the nearest earlier `.loc` of a function that calls them, else the nearest one.
     Two inlined copies of one function are one: the nearer.
     """

@@ -68,7 +68,7 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
 
 
 def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
-    """What `mode_of` says of each function, by the kernels that reach it. Kernels that share a device function are recorded alike."""
+    """The `mode_of` each function, by the kernels that reach it. Kernels that share a device function are recorded alike."""
     groups: list[Plans] = []
     for kernel in (name for name, plan in plans.items() if plan.is_entry):
         own = reached(plans, kernel)

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import functools
 import itertools
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
 from consan.instrument.relations import SyncPoint
 from consan.reports.culprits.cases import (
@@ -35,13 +34,14 @@ def released_early(case: Case) -> Found:
             arrival, wait = last_of(before, arrives), last_of(before, waits)
             if arrival is None or wait is None or before.index(arrival) < before.index(wait):
                 continue
-            if not any(map(arrives, itertools.takewhile(functools.partial(_fails, waits), after))):
+            if not _comes_before(arrives, waits, after):
                 return arrival, {"reader_at": place(access), "reader_role": access.role}
     return None
 
 
-def _fails(holds: Callable[[SyncPoint], bool], point: SyncPoint) -> bool:
-    return not holds(point)
+def _comes_before(wanted: Callable[[SyncPoint], bool], end: Callable[[SyncPoint], bool], points: Iterable[SyncPoint]) -> bool:
+    """Whether some point is wanted, before the first one that ends the search."""
+    return any(map(wanted, itertools.takewhile(lambda point: not end(point), points)))
 
 
 def _is_bar_arrival(point: SyncPoint) -> bool:
@@ -70,7 +70,7 @@ def published_early(case: Case) -> Found:
         return None
     if wait is not None and around.before_first.index(arrival) < around.before_first.index(wait):
         return None
-    if any(map(arrives, itertools.takewhile(functools.partial(_fails, is_phase_wait), around.after_first))):
+    if _comes_before(arrives, is_phase_wait, around.after_first):
         return None
     if not any(_is_of(case, point, arrival) for point in around.before_second if is_phase_wait(point)):
         return None
