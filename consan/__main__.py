@@ -20,7 +20,7 @@ from consan.commands import COMMANDS
 from consan.commands.base import Parser, warn_of_the_cache
 from consan.process.termination import terminable
 from consan.reports import look
-from consan.reports.coverage import installed_version
+from consan.reports.verdict.coverage import installed_version
 from consan.reports.visible import visible_lines
 
 DEBUG: Final = "CONSAN_DEBUG"

@@ -34,8 +34,8 @@ from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UN
 from consan.launching.placement import ArrayStruct, Placement, Value, placed, pointer
 from consan.launching.signature import kinds_of
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
-from consan.reports.combine import combine
 from consan.reports.model import Report
+from consan.reports.verdict.combination import combine
 from consan.session.beside import Beside, Copied, LaunchShape, Memory
 from consan.session.layouts import name_addresses
 from consan.session.prepared import Prepared

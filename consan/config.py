@@ -27,7 +27,7 @@ from consan import options
 from consan._errors import UsageError, did_you_mean
 
 if TYPE_CHECKING:
-    from consan.reports.suppress import Rule
+    from consan.reports.verdict.suppression import Rule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -119,7 +119,7 @@ def _rule(place: str, table: Mapping[str, Any]) -> Rule:
         raise UsageError(f"{place}: {wrong}: expected text")
     if "kind" not in table:
         raise UsageError(f"{place}: kind is missing")
-    from consan.reports.suppress import SuppressionError, make_rule
+    from consan.reports.verdict.suppression import SuppressionError, make_rule
 
     given = {key: table[key] for key in ("kernel", "source") if key in table}
     try:

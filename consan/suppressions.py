@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from consan._errors import UsageError
 from consan.reports.model import Report
 from consan.reports.sources import Reader, embed, read_lines
-from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, suppress
+from consan.reports.verdict.suppression import Lines, Rule, SuppressionError, comment_rules, suppress
 
 Place = tuple[str, int]
 

@@ -36,8 +36,8 @@ from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
 from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
-from consan.reports.tolerated import with_tolerance
 from consan.reports.unended import with_late_arrivals
+from consan.reports.verdict.tolerance import with_tolerance
 from consan.reports.waiters import Waiter, deadlock_of
 
 

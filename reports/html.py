@@ -21,8 +21,7 @@ from datetime import datetime, timezone
 from string import Template
 from typing import Final
 
-from consan.reports import consequences, highlight, phrases
-from consan.reports.coverage import installed_version
+from consan.reports import highlight, phrases
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.kinds import KINDS, place
 from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
@@ -30,9 +29,11 @@ from consan.reports.names import kernel_name
 from consan.reports.pages import page
 from consan.reports.places import stands
 from consan.reports.sources import Excerpt, Sources
-from consan.reports.suppress import to_toml
 from consan.reports.timeline import build, svg
 from consan.reports.timeline.picture import MEMORY_WORDS, Timeline, TimelineRow, steps
+from consan.reports.verdict import consequences
+from consan.reports.verdict.coverage import installed_version
+from consan.reports.verdict.suppression import to_toml
 
 _PAGE: Final = Template("""<!doctype html>
 <html lang="en">

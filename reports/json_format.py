@@ -13,7 +13,6 @@ from importlib import resources
 from typing import Any, Final
 
 from consan.reports.catalogue import KINDS
-from consan.reports.consequences import roots
 from consan.reports.model import (
     SCHEMA,
     SEVERITIES,
@@ -34,6 +33,7 @@ from consan.reports.model import (
     VerifiedFix,
 )
 from consan.reports.shapes import ShapeError, check
+from consan.reports.verdict.consequences import roots
 from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"

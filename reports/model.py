@@ -266,7 +266,7 @@ class Report:
     kernels: tuple[KernelSummary, ...] = ()
     findings: tuple[Finding, ...] = ()
     checked: tuple[str, ...] = ()
-    not_checked: tuple[str, ...] = ()  # areas that are not checked by design, as "AREA: sentence" (coverage.py)
+    not_checked: tuple[str, ...] = ()  # areas that are not checked by design, as "AREA: sentence" (verdict/coverage.py)
     uninstrumented: tuple[Uninstrumented, ...] = ()
     dropped: int = 0
     evicted: int = 0

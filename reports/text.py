@@ -17,13 +17,14 @@ from typing import IO, Final
 from rich.console import Console, OverflowMethod
 from rich.text import Text
 
-from consan.reports import consequences, look, phrases
+from consan.reports import look, phrases
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build
 from consan.reports.timeline import text as drawing
-from consan.reports.together import Cause, causes
+from consan.reports.verdict import consequences
+from consan.reports.verdict.causes import Cause, causes
 from consan.reports.visible import visible_item
 
 PLAIN_WIDTH: Final = 100

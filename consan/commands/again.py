@@ -11,9 +11,9 @@ from pathlib import Path
 from typing import Final
 
 from consan.launching import AGAIN
-from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
+from consan.reports.verdict.combination import combine
 
 _NOTE: Final = "checked again {how} in a new process, because the recorded kernel left no record: {why}"
 _WAYS: Final = (  # the options of each further check, and what they are

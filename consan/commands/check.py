@@ -31,7 +31,7 @@ from consan.launching.room import GiB, bytes_of, check_room, described
 from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, load_ptx, read_module
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
-from consan.reports.verdict import exit_status
+from consan.reports.verdict.conclusion import exit_status
 from consan.session.opening import open_session
 from consan.suppressions import finish
 

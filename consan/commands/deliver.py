@@ -16,7 +16,7 @@ from consan.reports.model import Report, plural
 from consan.suppressions import comments_at, finish, unused
 
 if TYPE_CHECKING:
-    from consan.reports.suppress import Rule
+    from consan.reports.verdict.suppression import Rule
     from consan.session.session import Session
 
 # `-o run.json` without --format means JSON. Names without a suffix, such as /dev/stderr, mean text.

@@ -15,8 +15,8 @@ from consan import options
 from consan._errors import Interrupted, UsageError
 from consan.commands.stress import INTERRUPTED, add_worker_options, workers_of
 from consan.files import check_writable, write_file
-from consan.reports.coverage import installed_version
 from consan.reports.model import EXIT_VIOLATIONS
+from consan.reports.verdict.coverage import installed_version
 
 if TYPE_CHECKING:
     from consan.triage.minimise import Minimiser

@@ -19,7 +19,7 @@ from consan.commands.deliver import deliver
 from consan.files import check_writable, is_archive, read_data, write_file
 from consan.reports.model import EXIT_VIOLATIONS
 from consan.reports.sources import of_texts
-from consan.reports.verdict import exit_status
+from consan.reports.verdict.conclusion import exit_status
 from consan.suppressions import finish
 
 NOT_REPRODUCED = 1

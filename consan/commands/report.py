@@ -15,7 +15,7 @@ from consan.files import check_writable, read_file, write_file
 from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 from consan.reports.sources import embed, within
-from consan.reports.suppress import to_toml
+from consan.reports.verdict.suppression import to_toml
 
 
 class ReportCommand:

@@ -33,7 +33,7 @@ from consan.progress import for_terminal
 from consan.reports import render
 from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
-from consan.reports.verdict import exit_status
+from consan.reports.verdict.conclusion import exit_status
 from consan.session.opening import open_session
 
 if TYPE_CHECKING:

@@ -29,8 +29,8 @@ from consan.launching.entries import check_parameters, choose_entry
 from consan.launching.source import load_ptx
 from consan.native.run import check_native
 from consan.process.program import drop_dashes, find_native, find_program
-from consan.reports.coverage import installed_version
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
+from consan.reports.verdict.coverage import installed_version
 
 if TYPE_CHECKING:
     from consan.triage.executors import Workers

@@ -25,7 +25,7 @@ from consan.native.orders import ENDED, Orders, primary_context
 from consan.native.remote import ClientBackend
 from consan.native.wire import Broken, Malformed, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented
-from consan.reports.verdict import assemble, verdict_of
+from consan.reports.verdict.conclusion import assemble, verdict_of
 from consan.session.device import Device
 from consan.session.opening import open_session
 

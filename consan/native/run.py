@@ -15,9 +15,9 @@ from consan._errors import ExitCode, NotSupported, UsageError
 from consan.native.client import GPU
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
-from consan.reports.combine import combine
 from consan.reports.model import Report, plural
-from consan.reports.verdict import assemble, verdict_of
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import assemble, verdict_of
 
 _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"

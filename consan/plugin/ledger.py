@@ -21,12 +21,12 @@ from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
 from consan.reports import json_format
-from consan.reports.combine import combine
 from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, kernels_checked, plural
 from consan.reports.phrases import hidden_notes, short
 from consan.reports.render import render
-from consan.reports.together import causes, key
-from consan.reports.verdict import assemble
+from consan.reports.verdict.causes import causes, key
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import assemble
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter

@@ -11,7 +11,7 @@ from typing import Any
 
 import pytest
 
-from consan.reports.suppress import Rule, SuppressionError, make_rule
+from consan.reports.verdict.suppression import Rule, SuppressionError, make_rule
 
 EXPECTED = "expected by this test"
 

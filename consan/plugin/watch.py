@@ -23,13 +23,13 @@ from consan.plugin import markers
 from consan.plugin.keys import ConsanWarning
 from consan.plugin.settings import Settings, settings_of, usage_errors
 from consan.reports import json_format
-from consan.reports.combine import combine
-from consan.reports.coverage import AREAS
 from consan.reports.kinds import place
 from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.render import render
-from consan.reports.verdict import says_nothing_ran
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import says_nothing_ran
+from consan.reports.verdict.coverage import AREAS
 from consan.session.opening import open_session
 from consan.session.shadow import describe_most
 

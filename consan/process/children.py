@@ -31,10 +31,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import options
 from consan.process.termination import before_termination, uninterrupted
-from consan.reports.combine import combine
 from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
-from consan.reports.verdict import assemble, verdict_of
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import assemble, verdict_of
 from consan.session.opening import open_session
 from consan.suppressions import finish
 

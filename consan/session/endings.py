@@ -18,11 +18,11 @@ from consan.reports.bounds import extent_named, outside
 from consan.reports.deadlocks import Phase, Poll
 from consan.reports.divergence import TOGETHER, executed_in_part
 from consan.reports.kinds import GENERAL, describe
-from consan.reports.merging import merge_key
 from consan.reports.model import Access, Finding, plural
 from consan.reports.places import located as place_fields
 from consan.reports.places import shown_at
 from consan.reports.positions import unfinished
+from consan.reports.verdict.merging import merge_key
 from consan.reports.waiters import Waiter, deadlock_of
 
 if TYPE_CHECKING:

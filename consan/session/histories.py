@@ -21,9 +21,9 @@ from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
 from consan.options import INLINE, ISA
-from consan.reports.coverage import AREAS, GLOBAL_MEMORY
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
+from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
 from consan.session.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
 from consan.session.started import Started
 

@@ -34,7 +34,7 @@ from consan.options import AUTO, GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
-from consan.reports.merging import Accumulated
+from consan.reports.verdict.merging import Accumulated
 from consan.session.launch_sizes import most_together, too_many
 from consan.session.repairs import Fixes
 from consan.session.rewritten import Rewriting

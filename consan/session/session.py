@@ -28,7 +28,7 @@ from consan.reports.decode import decode
 from consan.reports.divergence import blame_divergence
 from consan.reports.found import ModuleSites
 from consan.reports.variables import Argument
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
 from consan.session.driver_calls import FollowedStreams, follow

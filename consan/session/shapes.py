@@ -1,4 +1,4 @@
-"""The shapes of a session's launches, and for which of them races in global memory were searched (`reports/coverage.py`)."""
+"""The shapes of a session's launches, and for which of them races in global memory were searched (`reports/verdict/coverage.py`)."""
 
 from __future__ import annotations
 

@@ -9,8 +9,8 @@ from typing import Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
-from consan.reports.coverage import GLOBAL_MEMORY, NOT_CHECKED, coverage_of
 from consan.reports.static import static_findings
+from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, coverage_of
 from consan.session.prepared import Prepared
 from consan.session.recording import Recording
 from consan.session.selection import Selection

@@ -12,8 +12,8 @@ from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost, Handle
-from consan.reports.merging import Accumulated
 from consan.reports.positions import unfinished
+from consan.reports.verdict.merging import Accumulated
 from consan.session import endings
 from consan.session.device import Device
 from consan.session.prepared import Prepared

@@ -8,7 +8,7 @@ from typing import Final
 
 from consan import options
 from consan._errors import UsageError
-from consan.reports.suppress import Rule
+from consan.reports.verdict.suppression import Rule
 from consan.triage import campaign, schedule_file
 from consan.triage import subject as subjects
 from consan.triage.executors import Workers

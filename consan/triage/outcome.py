@@ -13,7 +13,7 @@ from typing import Any, Final
 from consan.backends.cpu.engine.decisions import Decision
 from consan.reports.json_format import finding_to_json
 from consan.reports.model import Report
-from consan.reports.suppress import Rule
+from consan.reports.verdict.suppression import Rule
 from consan.triage.subject import Subject
 
 OK, REFUSED, TIMEOUT, CRASH, OUT_OF_MEMORY, ERROR = "ok", "refused", "timeout", "crash", "out-of-memory", "error"
@@ -102,7 +102,7 @@ class Outcome:
 
 
 def key_of(finding: Json) -> str:
-    """The key for equal findings of different runs: kind, kernel and pair of places (reports.merging.merge_key)."""
+    """The key for equal findings of different runs: kind, kernel and pair of places (reports.verdict.merging.merge_key)."""
     sites = sorted(_site(access) for access in finding["accesses"])
     return "|".join((finding["kernel"], finding["kind"], *sites))
 

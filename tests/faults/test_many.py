@@ -16,9 +16,9 @@ from faults_support import MODULE
 import consan
 from consan.reports import render
 from consan.reports.json_format import dumps, loads
-from consan.reports.merging import merge_findings
 from consan.reports.model import Access, Finding
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.merging import merge_findings
 from consan.session.session import Session
 
 KERNELS = {name: consan.Kernel(MODULE, name) for name in ("clean", "racy")}

@@ -13,7 +13,8 @@ from consan._errors import EnvironmentFailure
 from consan.checker import recorder
 from consan.checker.launch import Launch
 from consan.checker.memory import SMALLER, LogMemory
-from consan.reports import coverage, render
+from consan.reports import render
+from consan.reports.verdict import coverage
 from consan.session import launch_sizes
 
 RACY = """

@@ -15,7 +15,7 @@ import pytest
 from consan.process import children
 from consan.reports.json_format import dumps
 from consan.reports.model import KernelSummary
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 from consan.toolchain import find
 
 needs_nvrtc = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")

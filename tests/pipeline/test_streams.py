@@ -8,7 +8,7 @@ from launch_programs import compiled, floats, program, residual, situations
 
 import consan
 from consan._errors import UsageError
-from consan.reports.suppress import make_rule
+from consan.reports.verdict.suppression import make_rule
 from consan.suppressions import finish
 
 LAUNCHES = "launches: races between"

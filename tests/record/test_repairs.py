@@ -26,7 +26,7 @@ from consan.reports.json_format import from_json, to_json
 from consan.reports.model import Access, Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.source_patches import patched
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 from consan.reports.verified import sentence_of, with_whole_fixes
 from consan.session import recording
 from consan.session.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns

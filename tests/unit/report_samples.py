@@ -7,7 +7,7 @@ from dataclasses import replace
 from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding, Frame, KernelSummary, Report, Uninstrumented, Unmodelled
 from consan.reports.sources import embed, of_texts
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 
 REDUCE = """#include <cuda_fp16.h>
 __global__ void reduce(const float* in, float* out, int n) {

@@ -11,11 +11,11 @@ import report_samples as samples
 from consan import suppressions
 from consan._errors import UsageError
 from consan.reports import json_format, render
-from consan.reports.combine import combine
 from consan.reports.model import Frame, Report, Suppressed
 from consan.reports.sources import of_texts
-from consan.reports.suppress import Lines, Rule, SuppressionError, comment_rules, make_rule, suppress, to_toml
-from consan.reports.verdict import exit_status
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import exit_status
+from consan.reports.verdict.suppression import Lines, Rule, SuppressionError, comment_rules, make_rule, suppress, to_toml
 
 ALL = Rule("data-race", "seen to", "here")
 

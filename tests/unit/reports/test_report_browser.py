@@ -17,7 +17,7 @@ import report_samples as samples
 
 from consan.reports import html as page
 from consan.reports.model import Report
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 
 NAMES = ("chromium", "chromium-browser", "google-chrome")
 CHROMIUM = os.environ.get("CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)

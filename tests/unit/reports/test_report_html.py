@@ -16,11 +16,11 @@ import report_samples as samples
 
 from consan.reports import highlight
 from consan.reports import html as page
-from consan.reports.combine import combine
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.model import Frame, RanTest, Report
-from consan.reports.suppress import Rule, suppress
 from consan.reports.timeline import build
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.suppression import Rule, suppress
 
 REPORTS = {name: getattr(samples, name)() for name in ("clean", "violations", "incomplete", "deadlock", "operations", "shapes")}
 VOID = {"meta", "input"}

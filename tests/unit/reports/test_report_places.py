@@ -13,8 +13,8 @@ from consan.instrument.sites import InlinedCall, Place
 from consan.reports import html, json_format, places, sarif, text
 from consan.reports.model import Access, Finding, Report
 from consan.reports.sources import embed
-from consan.reports.suppress import make_rule, suppress, to_toml
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.suppression import make_rule, suppress, to_toml
 
 PACKAGES = "/venv/lib/python3.11/site-packages"
 CUB = f"{PACKAGES}/nvidia/cu13/include/cccl/cub/block/block_reduce.cuh"

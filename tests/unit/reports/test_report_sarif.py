@@ -17,7 +17,7 @@ from consan.reports import sarif
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Report
 from consan.reports.sources import embed, of_texts
-from consan.reports.suppress import Rule, suppress
+from consan.reports.verdict.suppression import Rule, suppress
 
 REPORTS = {name: getattr(samples, name)() for name in ("clean", "violations", "incomplete", "deadlock", "operations")}
 

@@ -12,7 +12,7 @@ import report_samples as samples
 from consan.reports import html, sarif, text
 from consan.reports.model import Finding, Report
 from consan.reports.sources import Sources, embed, of_texts, read_lines, within
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 
 
 def report(*accesses: object) -> Report:

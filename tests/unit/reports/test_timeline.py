@@ -17,7 +17,7 @@ from consan.reports.kinds import KINDS, describe
 from consan.reports.model import Access, Finding
 from consan.reports.timeline import Timeline, build, steps, svg
 from consan.reports.timeline import text as drawing
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())
 FINDINGS = [finding for report in REPORTS for finding in report.findings]

@@ -11,7 +11,7 @@ import pytest
 import consan
 from consan.backends.cpu import LaunchStats
 from consan.reports.model import Finding, FixStep, VerifiedFix
-from consan.reports.verdict import assemble
+from consan.reports.verdict.conclusion import assemble
 from consan.reports.verified import sentence_of
 from consan.session.results import FEWEST_SCHEDULES, MOST_INSTRUCTIONS, SCHEDULES, PlainRuns
 

@@ -10,9 +10,9 @@ import jsonschema
 import pytest
 
 from consan.reports import json_format, render
-from consan.reports.consequences import roots
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
-from consan.reports.verdict import assemble, exit_status
+from consan.reports.verdict.conclusion import assemble, exit_status
+from consan.reports.verdict.consequences import roots
 
 
 def at(role: str, line: int, op: str = "st.shared.u32", **more: Any) -> Access:

@@ -6,8 +6,6 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.coverage import gaps, installed_version, not_checked
-from consan.reports.merging import merge_findings
 from consan.reports.model import (
     CLEAN,
     EXIT_INCOMPLETE,
@@ -23,6 +21,8 @@ from consan.reports.model import (
     kernels_checked,
     plural,
 )
+from consan.reports.verdict.coverage import gaps, installed_version, not_checked
+from consan.reports.verdict.merging import merge_findings
 from consan.reports.verified import with_whole_fixes
 
 

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consan.reports import consequences
 from consan.reports.kinds import place
-from consan.reports.merging import merge_key
 from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
+from consan.reports.verdict import consequences
+from consan.reports.verdict.merging import merge_key
 
 _SHOWN: Final = 8  # kernels and tests listed
 

@@ -12,10 +12,10 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.coverage import AREAS, gaps, not_checked
-from consan.reports.merging import merge_findings
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
-from consan.reports.verdict import says_nothing_ran, verdict_of
+from consan.reports.verdict.conclusion import says_nothing_ran, verdict_of
+from consan.reports.verdict.coverage import AREAS, gaps, not_checked
+from consan.reports.verdict.merging import merge_findings
 
 _COUNTS = (
     "launches",

@@ -6,9 +6,9 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.consequences import arranged
 from consan.reports.model import SEVERITIES, Buffer, Finding
 from consan.reports.names import base_name
+from consan.reports.verdict.consequences import arranged
 
 _MERGE_AFTER = 32  # findings, and then as many more as there are distinct ones
 

@@ -25,7 +25,7 @@ from consan.reports.catalogue import KINDS
 from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.places import steps
 from consan.reports.sources import Reader, read_lines
-from consan.reports.verdict import verdict_of
+from consan.reports.verdict.conclusion import verdict_of
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
 _ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with only a comment (or a preprocessor directive)

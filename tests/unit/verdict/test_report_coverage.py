@@ -12,10 +12,10 @@ import report_samples as samples
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.reports import render
-from consan.reports.combine import combine
-from consan.reports.coverage import rows
 from consan.reports.model import KernelSummary, Report, Uninstrumented
-from consan.reports.verdict import assemble
+from consan.reports.verdict.combination import combine
+from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.coverage import rows
 
 PTX = """.version 8.0
 .target sm_90
