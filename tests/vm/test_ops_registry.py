@@ -31,7 +31,7 @@ UNKNOWN = [
     "shfl.sync.b32",
     "mma.sync.aligned.m16n8k16.col.row.f32.f16.f16.f32",
     "mma.sync.aligned.m16n8k16.row.col.f32.tf32.tf32.f32",
-    "mma.sync.aligned.m8n8k4.row.col.f32.f16.f16.f32",
+    "mma.sp.sync.aligned.m16n8k16.row.col.f32.f16.f16.f16",
     "ld.global.u32",
     "bar.sync",
 ]

@@ -9,7 +9,7 @@ Arithmetic: floating products are exact and summed with C in f64, then rounded o
 subnormals open ("at least single precision"); tensor cores truncate aligned partial sums, so the hardware may differ by a few units in
 the last place of the largest term (about k * 2**-23 of it). Integer forms are exact; .f64 accumulates with fused multiply-add in
 order of k, of which one rounding per step is the documented contract.
-Does not handle m8n8k4 with f16 (four Volta quadrants), sparse forms (mma.sp), and block scaling; ops_wmma.py has wmma.
+ops_sparse.py has m8n8k4 with f16, sparse forms (mma.sp), kinds and block scaling; ops_wmma.py has wmma.
 """
 
 from __future__ import annotations
@@ -161,7 +161,8 @@ def _fragment(registers: tuple[Array, ...], dtype: DType, shape: tuple[int, ...]
     return side_by_side.view(dtype)
 
 
-def _matrix(registers: tuple[Array, ...], element: Element, index: Array, shape: tuple[int, ...]) -> Array:
+def matrix_of(registers: tuple[Array, ...], element: Element, index: Array, shape: tuple[int, ...]) -> Array:
+    """The numbers [W, rows, columns] of a matrix that has its elements in these places of the fragments."""
     numbers = element.decode(_fragment(registers, element.dtype, shape))
     flat = numbers.reshape(shape[0], -1)
     return np.take(flat, index, axis=1)
@@ -206,12 +207,14 @@ ACCUMULATORS: dict[str, Accumulator] = {
 }
 
 
-def _read_c(registers: tuple[Array, ...], accumulator: Accumulator, size: MatrixShape, shape: tuple[int, ...]) -> Array:
+def read_c(registers: tuple[Array, ...], accumulator: Accumulator, size: MatrixShape, shape: tuple[int, ...]) -> Array:
+    """The numbers of C [W, m, n]."""
     numbers = _fragment(registers, accumulator.dtype, shape).astype(accumulator.carrier)
     return np.take(numbers.reshape(shape[0], -1), c_index(size), axis=1)
 
 
-def _write_d(matrix: Array, accumulator: Accumulator, size: MatrixShape, finish: Callable[[Array], Array]) -> tuple[Array, ...]:
+def write_d(matrix: Array, accumulator: Accumulator, size: MatrixShape, finish: Callable[[Array], Array]) -> tuple[Array, ...]:
+    """The registers of D [W, m, n]."""
     warps = matrix.shape[0]
     flat = np.take(finish(matrix).reshape(warps, -1), _c_scatter(size), axis=1)
     elements = flat.reshape(warps, 32, size.m * size.n // 32)
@@ -277,10 +280,10 @@ def _build(
             parts = [fn(mask[i : i + WARPS], *(x[i : i + WARPS] for x in registers)) for i in range(0, len(mask), WARPS)]
             return tuple(np.concatenate(words) for words in zip(*parts, strict=True))
         shape = mask.shape
-        a = _matrix(registers[:end_a], first, in_a, shape)
-        b = _matrix(registers[end_a:end_b], second, in_b, shape)
-        c = _read_c(registers[end_b:], accumulator, size, shape)
-        return _write_d(product(a, b, c), result, size, finish or result.finish)
+        a = matrix_of(registers[:end_a], first, in_a, shape)
+        b = matrix_of(registers[end_a:end_b], second, in_b, shape)
+        c = read_c(registers[end_b:], accumulator, size, shape)
+        return write_d(product(a, b, c), result, size, finish or result.finish)
 
     sources = (first.register,) * counts[0] + (second.register,) * counts[1] + (accumulator.register,) * counts[2]
     return warp(sources, (result.register,) * (size.m * size.n // (32 * result.per)), fn)

@@ -2,8 +2,8 @@
 
 The grammar is the table's (`instrument/isa`): the row of an opcode names the operation, which is built from the opcode's
 modifiers. An opcode without a row, and a row without an operation, give None, never a guess. Families: ops_move,
-ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert, ops_minifloat, ops_stochastic, ops_warp, ops_matrix, ops_wmma,
-ops_video; ops_atomic holds the arithmetic of atomics. Conventions: ops_base.
+ops_integer, ops_logic, ops_compare, ops_float, ops_half, ops_convert, ops_minifloat, ops_stochastic, ops_warp, ops_matrix,
+ops_sparse, ops_wmma, ops_video; ops_atomic holds the arithmetic of atomics. Conventions: ops_base.
 
 Not here: memory, control flow, barriers, special registers, ldmatrix, cp.async, activemask (the engine's).
 """
@@ -25,6 +25,7 @@ from . import (
     ops_matrix,
     ops_minifloat,
     ops_move,
+    ops_sparse,
     ops_stochastic,
     ops_video,
     ops_warp,
@@ -44,6 +45,7 @@ FAMILIES = (
     ops_stochastic,
     ops_warp,
     ops_matrix,
+    ops_sparse,
     ops_wmma,
     ops_video,
 )
