@@ -56,6 +56,8 @@ _ELSEWHERE: Final = "the branch that contains "  # not the line itself
 _COUNT: Final = re.compile(r"with a count of (\d+)$")
 _COUNT_OF: Final = re.compile(r"\binitialise \S+ with ([\d,]+) at\b")
 _BRANCH: Final = "the bra"
+_CTA_BARRIER: Final = "bar.sync 0"
+_WARP_BARRIER: Final = "bar.warp.sync 0xffffffff"
 _ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
 
 
@@ -125,6 +127,15 @@ def _is_between(text: str, step: FixStep) -> bool:
         return False
     first, last, own = int(found[1]), int(found[2]), not re.search(_ELSEWHERE + re.escape(_place(step)) + r"\b", text)
     return first < step.line < last or (own and first < last and step.line == (last if step.where == "before" else first))
+
+
+def turn_of(text: str, fix: VerifiedFix, framework: str) -> int:
+    """When a fix is tried: 0 if it has a barrier of the warp where the words have one of the CTA, 1 if they name it, else 2."""
+    wider = tuple(
+        replace(step, instruction=_CTA_BARRIER, spelling=spelling(framework, _CTA_BARRIER)) if step.instruction == _WARP_BARRIER else step
+        for step in fix.steps
+    )
+    return 1 if names(text, fix) else 0 if wider != fix.steps and names(text, replace(fix, steps=wider)) else 2
 
 
 def own_words(finding: Finding) -> str:

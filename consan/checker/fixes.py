@@ -55,19 +55,19 @@ def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
 
 
 def verified_fixes(
-    questions: Questions, checked: Checked, depends: Callable[[set[int]], bool], named: Callable[[Repair], bool] = lambda _: False
+    questions: Questions, checked: Checked, depends: Callable[[set[int]], bool], turn: Callable[[Repair], int] = lambda _: 0
 ) -> dict[int, Fix]:
     """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load.
 
-    `named`: whether the report names a repair in any case; such a one is tried first.
+    `turn`: when a repair is tried; those that the report names in any case come first, with the narrowest barrier.
     """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
     if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
         return {}
     if not depends(racing_lines(checked.keys, questions.places.sites)):
-        return _Search(questions, checked, named).fixes()
+        return _Search(questions, checked, turn).fixes()
     # Values may follow from the races. More order for what has run in this way changes none of them.
-    return _Search(questions, checked, named, only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
+    return _Search(questions, checked, turn, only_orders).fixes() if any(key[0] in _IN_GLOBAL for key in checked.keys) else {}
 
 
 def _left(answer: Answer) -> int:
@@ -82,10 +82,10 @@ class _Search:
         self,
         questions: Questions,
         checked: Checked,
-        named: Callable[[Repair], bool],
+        turn: Callable[[Repair], int],
         only: Callable[[Change, EventPlaces], bool] = lambda *_: True,
     ) -> None:
-        self._questions, self._checked, self._named, self._only = questions, checked, named, only
+        self._questions, self._checked, self._turn, self._only = questions, checked, turn, only
         self._found = frozenset(checked.keys)
         self._good: list[tuple[Repair, Answer]] = []
 
@@ -137,12 +137,9 @@ class _Search:
         """What the report names first; last, barriers of those warps only that pass there."""
         places, passes = self._questions.places, self._questions.passes
         repairs = (each for each in Repairs(self._questions, record) if self._only(each.change, places))
-        listed = sorted(itertools.islice(repairs, MOST_TRIES), key=self._comes_later)
+        listed = sorted(itertools.islice(repairs, MOST_TRIES), key=self._turn)
         partly = (for_some_warps(each, places, passes) for each in listed if not are_whole(each.change, places, passes))
         return itertools.chain(listed, itertools.islice(filter(None, partly), MOST_PARTIAL))
-
-    def _comes_later(self, repair: Repair) -> bool:
-        return not self._named(repair)
 
     def _removes(self, name: tuple[Any, ...], answer: Answer) -> bool:
         """Whether the finding is gone, and all that is found was found before."""

@@ -26,7 +26,7 @@ from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.places import located
-from consan.reports.verified import names, spelling
+from consan.reports.verified import spelling, turn_of
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -63,11 +63,11 @@ class Fixes:
 
         texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
 
-        def named(repair: Repair) -> bool:
+        def turn(repair: Repair) -> int:
             fix = told(repair.steps, sites, prepared.framework, ())
-            return any(names(text, fix) for text in texts)
+            return min(turn_of(text, fix, prepared.framework) for text in texts)
 
-        found = verified_fixes(questions, checked, depending, named)
+        found = verified_fixes(questions, checked, depending, turn)
         self._events, self.seconds = self._events + questions.events, self.seconds + questions.seconds
         module, events = _given(prepared), questions.places
         return {number: told(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()}

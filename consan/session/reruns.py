@@ -39,7 +39,7 @@ from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
 from consan.reports.source_patches import between, patched
-from consan.reports.verified import is_beside, names, own_words, with_fix
+from consan.reports.verified import is_beside, names, own_words, turn_of, with_fix
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
@@ -156,7 +156,8 @@ class Reruns:
         replayed = (finding.verified,) if finding.verified and finding.verified.edits and not is_beside(finding.verified, finding) else ()
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
         listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
-        named = [fix for fix in listed if names(own_words(finding), fix)]
+        turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
+        named = [fix for turn in (0, 1) for fix, own in zip(listed, turns, strict=True) if own == turn]
         lines = self._lines(finding, listed) if self.source and not base.steps else ()
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]

@@ -37,6 +37,7 @@ class ConsequenceRule:
 
 
 _SUFFIXES: Final = ("@update", "@one-store")
+_IN_STEP: Final = ("no-barrier", "no-warp-sync")
 _LEADING: Final = ("narrow-scope", "cluster", "store-scope", "weak-access", "released-before")
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 
@@ -60,7 +61,7 @@ def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, ConsequenceRule]]
 def _may_lead(finding: Finding) -> bool:
     """Whether some rule takes it as a root."""
     shares = finding.situation in _LEADING or finding.situation.endswith(_SUFFIXES)
-    return finding.kind in ("barrier-misuse", *_RACES) or shares or finding.culprit is not None or finding.verified is not None
+    return finding.kind in _LEADING_KINDS or shares or finding.culprit is not None or finding.verified is not None
 
 
 def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, ConsequenceRule] | None:
@@ -124,6 +125,7 @@ _BROKEN: Final[dict[str, frozenset[str]]] = {
     "phase-lapped": frozenset(("deadlock",)),  # of a race it is the effect
 }
 _RACES: Final = ("data-race", "missing-wait")
+_LEADING_KINDS: Final = ("barrier-misuse", "missing-order", *_RACES)
 _DISAGREE: Final = ("counts-disagree", "divergent")
 
 
@@ -282,6 +284,12 @@ def _one_variable(root: Finding, finding: Finding) -> bool:
     return all(each.situation.endswith("@one-store") for each in (root, finding)) and root.buffer == finding.buffer is not None
 
 
+def _one_by_timing(root: Finding, finding: Finding) -> bool:
+    """Two pairs of volatile accesses of one variable: code that counts on threads in step has one for each pair of lines."""
+    one, other = (each.buffer if each.kind == "missing-order" and each.situation.startswith(_IN_STEP) else None for each in (root, finding))
+    return one is not None and other is not None and (base_name(one.name), one.space) == (base_name(other.name), other.space)
+
+
 def _lapped_behind(root: Finding, finding: Finding) -> bool:
     """An mbarrier that goes on unwaited for, and a race of what it or its ring announces: a producer that goes on too early does both."""
     if finding.situation != "phase-lapped" or root.kind not in _RACES:
@@ -315,6 +323,7 @@ RULES: Final = (
     ConsequenceRule(_behind_lost_rounds, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_before_its_start, _SAME[0], "the cluster barrier that repairs {root} comes before {last}, and repairs this one too"),
     ConsequenceRule(_one_variable, *_SAME, mutual=True),
+    ConsequenceRule(_one_by_timing, _SAME[0], "order all accesses of the variable of {root}: {fix}", mutual=True),
     ConsequenceRule(_of_private_bytes, *_MAY_FOLLOW, certain=False),
     ConsequenceRule(_one_refill, *_MAY_FOLLOW, mutual=True, certain=False),
     ConsequenceRule(_lapped_behind, *_MAY_FOLLOW, certain=False),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import numpy as np
@@ -146,3 +147,33 @@ def test_lanes_meet_before_the_branches_of_a_reduction() -> None:
     fixed = Reruns(kernel.module, run, (32, 1, 1), (1, 1, 1), clock=lambda: 0.0).confirmed(report)
     steps = {(step.instruction, step.where, step.line) for finding in fixed.findings if finding.verified for step in finding.verified.steps}
     assert steps == {("bar.warp.sync 0xffffffff", "before", line) for line in (7, 8, 9)}
+
+
+TILES = """#include <cuda_pipeline.h>
+extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ __align__(16) float s[2][2][32];
+    int t = threadIdx.x, w = t / 32, lane = t % 32;
+    __pipeline_memcpy_async(&s[w][0][lane], x + t * 8, 4);
+    __pipeline_commit();
+    for (int k = 0; k < 8; k++) {
+        if (k < 7) __pipeline_memcpy_async(&s[w][(k + 1) & 1][lane], x + t * 8 + k + 1, 4);
+        __pipeline_commit();
+        __pipeline_wait_prior(1);
+        out[k * 64 + t] = s[w][k & 1][31 - lane];
+        __syncwarp();
+    }
+}"""
+
+
+def test_lanes_that_wait_for_their_copies_meet_as_a_warp(tmp_path: Path) -> None:
+    """The words for a wait that lacks a barrier name one of the CTA; each warp has a tile of its own, so that of the warp is enough."""
+    (tmp_path / "k.cu").write_text(TILES)
+    words = ("--grid", "1", "--block", "64", "--arg", "f32[512]=arange", "--arg", "f32[512]=zeros", "--device", "cpu", "--format", "json")
+    assert main(["check", str(tmp_path / "k.cu"), *words, "-o", str(tmp_path / "k.json")]) == 66
+    findings = json.loads((tmp_path / "k.json").read_text())["findings"]
+    assert findings
+    for finding in findings:
+        steps = [(step["instruction"], step["where"], step["line"]) for step in finding["verified"]["steps"]]
+        assert steps == [("bar.warp.sync 0xffffffff", "before", 11)]
+        assert "__syncwarp()" in finding["fix"]
+        assert "__syncthreads()" not in finding["fix"]

@@ -70,6 +70,8 @@ AT_COUNTER = Finding(
 )
 SUMS = Buffer("sums", "shared", 0, 8)
 PRIVATE = Finding("data-race", "k", situation="no-warp-sync@one-store", fix="own", buffer=SUMS, accesses=(at("write", 5), at("write", 5)))
+IN_STEP = Finding("missing-order", "k", situation="no-barrier", fix="a barrier", buffer=SUMS, accesses=(at("write", 5), at("read", 6)))
+IN_STEP_TOO = replace(IN_STEP, buffer=replace(SUMS, offset=4, bytes=4), accesses=(at("write", 5), at("read", 7)))
 PRIVATE_TOO = replace(PRIVATE, accesses=(at("write", 6), at("write", 6)))
 CLEARED = Finding("data-race", "k", situation="no-warp-sync", fix="a fence", count=9, accesses=(at("write", 4), at("write", 5)))
 LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, hazard="WAW", accesses=(COPY, COPY))
@@ -110,6 +112,7 @@ ONE_CAUSE = {
     "one wait": (EARLY, FIRST, "one repair for error 1 and this one: wait for 1"),
     "one cluster barrier": (BETWEEN_CTAS, NOT_STARTED, "the cluster barrier that repairs error 1 comes before k.cu:11"),
     "updates by threads of one CTA and of several": (UPDATE, UPDATE_TOO, "one repair for error 1 and this one: add it"),
+    "volatile accesses of one variable": (IN_STEP, IN_STEP_TOO, "order all accesses of the variable of error 1: a barrier"),
     "two stores of private values": (PRIVATE, PRIVATE_TOO, "one repair for error 1 and this one: own"),
     "one initialisation": (INIT, INIT_TOO, "let the barrier that repairs error 1 come before k.cu:20 too"),
 }
@@ -166,6 +169,8 @@ OTHERS = {
     "another named barrier": (SHARED_ID, RACE),
     "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
     "a counter beside a flag": (replace(WEAK_LOCK, accesses=(WEAK_LOCK.pair[0], at("read", 5, "ld.volatile.u32", **HERE))), AT_COUNTER),
+    "volatile accesses of another variable": (IN_STEP, replace(IN_STEP_TOO, buffer=replace(SUMS, name="other"))),
+    "a flag without a release": (IN_STEP, replace(IN_STEP_TOO, situation="no-release")),
     "another variable": (PRIVATE, replace(PRIVATE_TOO, buffer=replace(SUMS, name="other"))),
     "a race of another store": (PRIVATE, replace(CLEARED, accesses=(at("write", 4), at("write", 7)))),
     "another write": (LATE, replace(LATE_TOO, accesses=(at("write", 5, **THERE), LATE_TOO.pair[1]))),
