@@ -33,7 +33,7 @@ from consan.reports.model import (
     VerifiedFix,
 )
 from consan.reports.shapes import ShapeError, check
-from consan.reports.verdict.consequences import roots
+from consan.reports.verdict.precedence import roots
 from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"

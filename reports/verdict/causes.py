@@ -15,7 +15,7 @@ from typing import Any, Final
 from consan.reports.kinds import place
 from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
-from consan.reports.verdict import consequences
+from consan.reports.verdict import precedence
 from consan.reports.verdict.merging import merge_key
 
 _SHOWN: Final = 8  # kernels and tests listed
@@ -54,7 +54,7 @@ def causes(findings: Iterable[Finding]) -> list[Cause]:
     groups: dict[tuple[Any, ...], list[int]] = {}
     for index, finding in enumerate(found):
         groups.setdefault(key(finding), []).append(index)
-    roots = consequences.roots(found)
+    roots = precedence.roots(found)
     home: dict[tuple[Any, ...], tuple[Any, ...]] = {}  # by group: the one that it is shown with, which comes before it
     folded: dict[tuple[tuple[Any, ...], bool], list[Finding]] = {}
     for name, indexes in groups.items():

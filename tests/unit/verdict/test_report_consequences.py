@@ -12,7 +12,8 @@ import pytest
 from consan.reports import json_format, render
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.verdict.conclusion import assemble, exit_status
-from consan.reports.verdict.consequences import roots
+from consan.reports.verdict.precedence import roots
+from consan.reports.verdict.relations import BELONGS, Share, Which
 
 
 def at(role: str, line: int, op: str = "st.shared.u32", **more: Any) -> Access:
@@ -65,6 +66,7 @@ UPDATE_TOO = replace(UPDATE, kind="data-race", situation="no-barrier@update")
 WEAK_LOCK = Finding(
     "global-race", "k", situation="weak-access", accesses=(at("write", 9, **THERE), at("read", 5, "atom.global.cas.b32", **HERE))
 )
+WEAK_FLAG = replace(WEAK_LOCK, accesses=(WEAK_LOCK.pair[0], at("read", 5, "ld.volatile.u32", **HERE)))
 AT_COUNTER = Finding(
     "global-race", "k", situation="no-acquire", fix="a fence", count=9, accesses=(at("write", 7, block=(2, 0, 0)), at("read", 7, **HERE))
 )
@@ -96,10 +98,13 @@ FOLLOWING = {
     "an edge by a flag": (FLAG, EDGE),
     "an edge by a flag that is released": (STORED, EDGE),
     "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),
+    "a deadlock at a lapped mbarrier": (replace(LAP, fix="one arrives"), STUCK_AT_FULL),
 }
 MAY_FOLLOW = {
     "a counter beside a lock": (WEAK_LOCK, AT_COUNTER),
     "a write behind its release": (LATE, LATE_TOO),
+    "data beside a flag": (WEAK_FLAG, replace(AT_COUNTER, situation="no-synchronisation", accesses=BETWEEN_CTAS.accesses)),
+    "a race in lost rounds of a barrier": (replace(MISUSE, situation="arrived-twice"), replace(RACE, fix="a fence")),
     "another race of a private value": (PRIVATE, CLEARED),
     "copies whose mbarrier is lapped": (LAPPED, LAP),
     "a lap of an mbarrier that nobody waits for before a read": (UNHEARD, LAP),
@@ -168,9 +173,9 @@ OTHERS = {
     "a flag of wide scope": (replace(FLAG, situation="cluster"), EDGE),
     "another named barrier": (SHARED_ID, RACE),
     "another access to the CTA": (BETWEEN_CTAS, replace(NOT_STARTED, accesses=(at("read", 5, **HERE),))),
-    "a counter beside a flag": (replace(WEAK_LOCK, accesses=(WEAK_LOCK.pair[0], at("read", 5, "ld.volatile.u32", **HERE))), AT_COUNTER),
     "volatile accesses of another variable": (IN_STEP, replace(IN_STEP_TOO, buffer=replace(SUMS, name="other"))),
     "a flag without a release": (IN_STEP, replace(IN_STEP_TOO, situation="no-release")),
+    "a counter beside a flag": (WEAK_FLAG, AT_COUNTER),
     "another variable": (PRIVATE, replace(PRIVATE_TOO, buffer=replace(SUMS, name="other"))),
     "a race of another store": (PRIVATE, replace(CLEARED, accesses=(at("write", 4), at("write", 7)))),
     "another write": (LATE, replace(LATE_TOO, accesses=(at("write", 5, **THERE), LATE_TOO.pair[1]))),
@@ -193,6 +198,10 @@ def test_what_follows_shows_no_culprit_of_its_own() -> None:
 
 FIX = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 14, 140, "__syncthreads()"),))
 ELSEWHERE = FixStep("add", "bar.sync 0", "before", "", "k.cu", 19, 190, "__syncthreads()")
+BOTH = VerifiedFix((*FIX.steps, ELSEWHERE))
+ONE_REPAIR = [
+    Finding("global-race", "k", fix="two fences", accesses=(at("write", 11), at(role, 11)), verified=BOTH) for role in ("read", "write")
+]
 
 
 @pytest.mark.parametrize(("fix", "shown"), [(FIX, 1), (VerifiedFix((*FIX.steps, ELSEWHERE)), 12)])
@@ -209,16 +218,31 @@ def test_findings_that_one_change_removes_are_one(fix: VerifiedFix, shown: int) 
 
 def test_findings_with_one_fix_of_two_places_are_one() -> None:
     """Both sides of a flag, for a load and a store of the same data."""
-    both = VerifiedFix((*FIX.steps, ELSEWHERE))
-    races = [
-        Finding("global-race", "k", fix="two fences", accesses=(at("write", 11), at(role, 11)), verified=both) for role in ("read", "write")
-    ]
-    assert "1/1 ==" in render(run(*races), "text")
+    assert "1/1 ==" in render(run(*ONE_REPAIR), "text")
 
 
 def test_a_chain_has_one_root() -> None:
     broken, unawaited, at_exit = run(AT_EXIT, UNAWAITED, MISUSE).findings
     assert {index: root for index, (root, _) in roots([broken, unawaited, at_exit]).items()} == {1: 0, 2: 0}
+
+
+def test_of_findings_that_lead_to_each_other_one_is_the_root() -> None:
+    """A store of private values in two variables: each race has the store of the other."""
+    others = replace(PRIVATE, buffer=replace(SUMS, name="other"))
+    assert {index: root for index, (root, _) in roots([PRIVATE, others]).items()} == {0: 1}
+
+
+def test_every_relation_has_an_example() -> None:
+    """And every case of one, of which some root leads to some finding."""
+    examples = [*FOLLOWING.values(), *MAY_FOLLOW.values(), *((root, finding) for root, finding, _ in ONE_CAUSE.values())]
+    examples.append((ONE_REPAIR[0], ONE_REPAIR[1]))
+    left = [case for relation in BELONGS for case in relation.cases if not any(_is_of(case, *each) for each in examples)]
+    assert left == []
+
+
+def _is_of(case: tuple[Which, Which, Share], root: Finding, finding: Finding) -> bool:
+    one, other, share = case
+    return one.has(root) and other.has(finding) and share(root, finding)
 
 
 def test_what_follows_comes_right_after_its_root() -> None:

@@ -1,0 +1,55 @@
+"""Reads the tables of `relations`: which findings belong to another one, of the same kernel.
+
+A finding follows from a root if the root's repair has to come first: a race through an mbarrier that is misused, a deadlock at
+a barrier that is misused, a copy in flight at the exit whose missing wait is reported. Two findings with one culprit and one repair have
+one cause.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Final
+
+from consan.reports.model import SEVERITIES, Finding
+from consan.reports.verdict.relations import BELONGS, Belongs
+
+MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
+
+
+def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, Belongs]]:
+    """For the index of each finding that has a root: the root's index, and the relation. A root has no root itself."""
+    kernels: dict[str, list[int]] = {}
+    for index, finding in enumerate(findings):
+        if finding.suppressed is None:
+            kernels.setdefault(finding.kernel, []).append(index)
+    direct: dict[int, tuple[int, Belongs]] = {}
+    for indexes in kernels.values():
+        candidates = [index for index in indexes if _may_lead(findings[index])][:MOST_ROOTS]
+        for index in indexes:
+            found = _root(findings, index, [other for other in candidates if _last(direct, other) != index])
+            if found is not None:
+                direct[index] = found
+    return {index: (_last(direct, root), relation) for index, (root, relation) in direct.items()}
+
+
+def _may_lead(finding: Finding) -> bool:
+    """Whether some relation takes it as a root."""
+    return any(root.has(finding) for relation in BELONGS for root, _, _ in relation.cases)
+
+
+def _root(findings: Sequence[Finding], index: int, candidates: Sequence[int]) -> tuple[int, Belongs] | None:
+    """`candidates`: findings that do not belong to this one, nor this one itself."""
+    finding = findings[index]
+    for relation in BELONGS:
+        for other in candidates:
+            as_bad = SEVERITIES.index(findings[other].severity) <= SEVERITIES.index(finding.severity)
+            if as_bad and not (relation.mutual and other > index) and relation.holds(findings[other], finding):
+                return other, relation
+    return None
+
+
+def _last(direct: Mapping[int, tuple[int, Belongs]], index: int) -> int:
+    """The end of a chain of roots."""
+    while index in direct:
+        index = direct[index][0]
+    return index
