@@ -30,7 +30,9 @@ from consan.instrument.passes.emit import (
 from consan.instrument.ptx import Operand, Underscore, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
-_HOOK_WIDTHS = (1, 2, 4, 8, 16)
+HOOK_WIDTHS = (1, 2, 4, 8, 16, 32)
+"""Bytes of the accesses that are followed. One of 32 is two of 16 (`pieces`)."""
+_WIDEST = 16  # of a hook
 _ROW_WORDS = 4  # of a row of stmatrix
 
 
@@ -64,7 +66,7 @@ def bytes_of(work: Work, access: MemoryAccess) -> int:
 
 def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess) -> str:
     nbytes = bytes_of(work, access)
-    if nbytes not in _HOOK_WIDTHS or access.address is None:
+    if nbytes not in HOOK_WIDTHS or access.address is None:
         raise Unsupported(f"access of {nbytes} bytes")
     snippet, instruction = Snippet(), work.instruction
     condition = ""
@@ -79,7 +81,7 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
     address = context.located(snippet, address, ranked=is_ranked(access))
     if work.row.family in ("ldmatrix", "stmatrix"):
         condition = _participates(snippet, work)
-    values = dict(zip("abcd", _values(work, access, snippet), strict=False))
+    values = _values(work, access, snippet)
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
     narrow = bool(context.variant.cluster and access.is_strong and access.scope == "cta")
     for piece in pieces(plan, work, access, nbytes):
@@ -89,7 +91,8 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
             place = snippet.register("b32")
             snippet.add(f"add.u32 {place}, {address}, {piece.offset};")
         number = SiteFlags(site.number) | SiteFlags.CTA * narrow if access.is_strong else site.number
-        context.access_hook(snippet, hook(_hook_name(work, access, piece.size), address=place, site=number, **values), guard)
+        words = dict(zip("abcd", values[piece.offset // 4 :], strict=False))
+        context.access_hook(snippet, hook(_hook_name(work, access, piece.size), address=place, site=number, **words), guard)
     if access.space == "generic" and work.row.family in global_sides.FAMILIES:
         global_sides.add_access(context, work, access, site, snippet)
     if context.variant.flags and access.is_strong:
@@ -107,7 +110,7 @@ class _Piece:
 
 
 def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) -> list[_Piece]:
-    """Split a load into the parts that something reads and the parts that nothing reads (R-UNINIT).
+    """Split an access of 32 bytes into halves, and a load into the parts that something reads and those that nothing reads (R-UNINIT).
 
     Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
     ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
@@ -115,7 +118,7 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
     """
     target = operand_of(work, "dst") if work.row.family == "load" and access.space == "shared" and not access.is_strong else None
     if not isinstance(target, Vector):
-        return [_Piece(0, nbytes)]
+        return [_Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
     width = access.width_bytes
     unused = [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in target.elements]
     if all(unused) or not any(unused):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.instrument.isa import MemoryAccess, Row, family_of, has_action
-from consan.instrument.passes.accesses import bytes_of, pieces
+from consan.instrument.passes.accesses import HOOK_WIDTHS, bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, narrow_guard, word
 from consan.instrument.passes.flow import key_of
@@ -31,7 +31,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     instruction = work.instruction
     access = next(each for each in work.row.accesses(instruction) if each.space in ("shared", "generic"))
     nbytes = bytes_of(work, access)
-    if access.address is None or nbytes not in (1, 2, 4, 8, 16):
+    if access.address is None or nbytes not in HOOK_WIDTHS:
         raise Unsupported(f"{instruction.opcode}: access of {nbytes} bytes")
     block = kernel.open_block()
     fields, code = block.address(instruction, access.address, access.space)

@@ -22,13 +22,13 @@ from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, tensor_memory
+from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
-_REFUSED = {"wgmma": matrix.refused, "tcgen05": tensor_memory.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap", "wmma", annotated.FAMILY})
+_REFUSED = {"wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
+_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", annotated.FAMILY})
 _TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")

@@ -2,8 +2,6 @@
 
 consan/checker/source/tensor_memory.hpp computes from them which cells and bytes an operation touches. An allocation has two events:
 before it what was asked for, because it may wait for ever; behind it the address that was given, read from where it was stored.
-
-Not taken: `tcgen05.ld.red`.
 """
 
 from __future__ import annotations
@@ -53,11 +51,6 @@ _COLLECTOR = re.compile(r"collector::([ab])(\d?)::(\w+)$")
 _USAGES = {"fill": 1, "use": 2, "lastuse": 3}  # of a collector buffer; others leave it empty
 _HELD = "%__consan_w"
 _NUMBERS = {_WAIT_LD: _LOAD, "tcgen05.wait::st": _STORE, "tcgen05.fence::after_thread_sync": 1}
-
-
-def refused(work: Work) -> bool:
-    """Whether an operation is one that is not taken."""
-    return _has(work, "red")
 
 
 def _has(work: Work, word: str) -> bool:

@@ -1,6 +1,6 @@
 """Each kernel of tests/kernels/blackwell with its fault and repaired, and legal patterns that look wrong (clean_*).
 
-By the recording engine: called hooks do not know tensor memory. All of them are assembled for sm_100a; none of them has run on a chip.
+By the recording engine: called hooks do not know tensor memory. All of them are assembled; none of them has run on a chip.
 """
 
 from __future__ import annotations
@@ -62,5 +62,5 @@ def test_the_correct_kernel_is_clean_and_computes_the_result(path: Path) -> None
 
 @pytest.mark.parametrize("path", FILES, ids=_name)
 def test_the_recorded_kernel_assembles(path: Path) -> None:
-    info = assemble_cached(record(twin_file.kernel(path, False).ptx).ptx, "sm_100a").info["kernel"]
+    info = assemble_cached(record(twin_file.kernel(path, False).ptx).ptx, twin_file.read(path).arch).info["kernel"]
     assert (info.spill_stores, info.spill_loads) == (0, 0)

@@ -31,6 +31,7 @@ MOVES = {
     "words": (f"ld.global.v8.b32 {{{EIGHT}}}, [%rd4];", f"st.global.v8.b32 [%rd3], {{{EIGHT}}};"),
     "floats": (f"ld.global.nc.v8.f32 {{{EIGHT}}}, [%rd4];", f"st.global.v8.f32 [%rd3], {{{EIGHT}}};"),
     "pairs": (f"ld.global.v4.b64 {{{FOUR}}}, [%rd4];", f"st.global.v4.u64 [%rd3], {{{FOUR}}};"),
+    "generic": (f"ld.v8.b32 {{{EIGHT}}}, [%rd4];", f"st.release.gpu.v8.b32 [%rd3], {{{EIGHT}}};"),
     "hints": (
         f"ld.global.nc.L1::no_allocate.L2::evict_last.v8.b32 {{{EIGHT}}}, [%rd4];",
         f"st.global.L1::evict_last.L2::evict_first.v8.b32 [%rd3], {{{EIGHT}}};",
