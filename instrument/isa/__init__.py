@@ -2,7 +2,8 @@
 
 Public: `lookup(parts)` gives the `Row` of an opcode. `Row.event` says what one instruction does that others can notice: its accesses,
 what it orders, which operands are known at run time only. `flow_of` and its neighbours answer questions about control flow and waits.
-`Row.roles`, `destinations` and `sources` name its operands. ``python -m consan.instrument.isa`` prints the table.
+`Row.roles`, `destinations` and `sources` name its operands.
+tutorials/guide/forms.md shows the table.
 """
 
 from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch

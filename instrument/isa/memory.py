@@ -178,6 +178,24 @@ ATOMIC: list[Row] = [
 
 _MBARRIER_TX = "mbarrier::complete_tx::bytes"
 
+_ASYNC_SUMS = "u32 s32 u64 s64"
+
+
+def _async_release(name: str, family: str, form: str, access: str, types: str) -> list[Row]:
+    """A strong operation on global memory that may be performed later than others of the thread ("st.async", "red.async", Conditions)."""
+    classes = {"scope": "gpu sys", "ss": "global", "type": types}
+    section = (_MOVE if family == "store" else _SYNC) + name
+    order: dict[str, Any] = {"sem": "release", "ordering": ("release",)}
+    return rows(section, family, form, name=name, status="recorded", touch=f"{access} addr ss", action="release", **order, classes=classes)
+
+
+def _mmio(name: str, form: str, access: str, types: str) -> list[Row]:
+    """The same, to memory of devices."""
+    classes = {"scope": "sys", "ss": "global", "type": types}
+    section = (_MOVE if access == "write" else _SYNC) + name
+    return rows(section, "bulk", form, name=name, status="not modelled", touch=f"{access} addr ss", ordering=("release",), classes=classes)
+
+
 REMOTE: list[Row] = [
     *rows(
         _MOVE + "st.async",
@@ -198,16 +216,8 @@ REMOTE: list[Row] = [
             "completion_mechanism": _MBARRIER_TX,
         },
     ),
-    *rows(
-        _MOVE + "st.async",
-        "bulk",
-        "st.async{.mmio}.sem.scope{.ss}.type [addr], src",
-        name="st.async",
-        status="not modelled",
-        touch="write addr ss",
-        ordering=("release",),
-        classes={"sem": "release", "scope": "gpu sys", "ss": "global", "type": _TYPES},
-    ),
+    *_async_release("st.async", "store", "st.async.release.scope{.ss}.type [addr], src", "write", _TYPES),
+    *_mmio("st.async", "st.async.mmio.release.scope{.ss}.type [addr], src", "write", _TYPES),
     *rows(
         _MOVE + "st.bulk",
         "bulk",
@@ -234,16 +244,8 @@ REMOTE: list[Row] = [
             "completion_mechanism": _MBARRIER_TX,
         },
     ),
-    *rows(
-        _SYNC + "red.async",
-        "bulk",
-        "red.async{.mmio}.sem.scope{.ss}.add.type [addr], src",
-        name="red.async",
-        status="not modelled",
-        touch="rmw addr ss",
-        ordering=("release",),
-        classes={"sem": "release", "scope": "gpu sys", "ss": "global", "type": "u32 s32 u64 s64"},
-    ),
+    *_async_release("red.async", "reduction", "red.async.release.scope{.ss}.add.type [addr], src", "rmw", _ASYNC_SUMS),
+    *_mmio("red.async", "red.async.mmio.release.scope{.ss}.add.type [addr], src", "rmw", _ASYNC_SUMS),
 ]
 
 _MULTIMEM = {

@@ -175,7 +175,8 @@ class Row:
         return {}
 
     @cached_property
-    def _specs(self) -> tuple[OperandSpec, ...]:
+    def specs(self) -> tuple[OperandSpec, ...]:
+        """The operands, optional ones included."""
         return parse_notation(self.notation)
 
     @cached_property
@@ -217,7 +218,7 @@ class Row:
     @property
     def operands(self) -> tuple[str, ...]:
         """Roles of all operands, optional ones included."""
-        return tuple(spec.role for spec in self._specs)
+        return tuple(spec.role for spec in self.specs)
 
     def match(self, parts: tuple[str, ...], *, free: bool = False) -> dict[str, str] | None:
         """The modifiers of `parts` by class, if the opcode has this form. `free`: also match the orders that only ptxas accepts."""
@@ -258,7 +259,7 @@ class Row:
 
     def roles(self, instruction: InstructionLike) -> tuple[str, ...]:
         """The role of each operand of the instruction."""
-        return align_roles(self._specs, instruction.operands, self.modifiers(instruction.parts))
+        return align_roles(self.specs, instruction.operands, self.modifiers(instruction.parts))
 
     def takes(self, instruction: InstructionLike) -> bool:
         """Whether the instruction has the operands of the form."""

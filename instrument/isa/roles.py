@@ -18,7 +18,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "is_constant", "names", "parse_notation"]
+__all__ = ["Operand", "OperandSpec", "align_roles", "immediate_value", "is_constant", "names", "parse_notation", "signalled"]
 
 Operand = Any
 
@@ -70,10 +70,13 @@ def align_roles(specs: tuple[OperandSpec, ...], operands: tuple[Operand, ...], m
 
 
 def _excluded(spec: OperandSpec, modifiers: Mapping[str, str]) -> bool:
-    return spec.role in _WITH_MODIFIER and not _signalled(spec, modifiers)
+    return spec.role in _WITH_MODIFIER and not signalled(spec, modifiers)
 
 
-def _signalled(spec: OperandSpec, modifiers: Mapping[str, str]) -> bool:
+def signalled(spec: OperandSpec, modifiers: Mapping[str, str]) -> bool:
+    """Whether a modifier asks for an optional operand."""
+    if spec.role not in _WITH_MODIFIER:
+        return False
     name, words = _WITH_MODIFIER[spec.role]
     word = modifiers.get(name)
     return word is not None and (words is None or word in words)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.instrument.isa import MemoryAccess, Row, family_of, has_action
+from consan.instrument.isa import MemoryAccess, Row, family_of, has_action, lookup
 from consan.instrument.passes.accesses import HOOK_WIDTHS, bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, narrow_guard, word
+from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
 from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record import clusters, data
@@ -130,6 +130,20 @@ def only_members(instruction: Instruction) -> str | None:
     snippet.add(f"setp.ne.u32 {member}, {lane}, 0;")
     snippet.add(f"{narrow_guard(snippet, instruction, member)}{instruction.opcode} {value};")
     return snippet.text()
+
+
+def performed_at_once(instruction: Instruction) -> str | None:
+    """The store or reduction that takes the place of an asynchronous one with a release; None for other instructions.
+
+    An asynchronous one may be performed at once, too (ISA "st.async"), and then the readings of the log enclose it. The bits of sums do not
+    depend on the sign: `red` has no sum of .s64.
+    """
+    row = lookup(instruction.parts)
+    if row is None or row.family not in ("store", "reduction") or row.action != "release":
+        return None
+    words = [word for word in row.canonical(instruction.parts) if word != "async"]
+    opcode = ".".join("u64" if word == "s64" and words[0] == "red" else word for word in words)
+    return f"{guard_text(instruction)}{opcode} {', '.join(operand.text for operand in instruction.operands)};"
 
 
 HANDLERS = dict.fromkeys(FAMILIES, add) | dict.fromkeys(BARRIERS, add_barrier)

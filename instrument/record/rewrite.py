@@ -297,7 +297,7 @@ class KernelRewrite:
 
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
-        other = accesses.only_members(instruction) if self.leaves else None
+        other = accesses.performed_at_once(instruction) or (accesses.only_members(instruction) if self.leaves else None)
         text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else other
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)

@@ -9,7 +9,9 @@ import consan
 from consan.instrument.isa import lookup
 from consan.instrument.passes.analyse import UNKNOWN_CALL, external_calls, plan_functions
 from consan.instrument.ptx import parse
+from consan.instrument.record import record
 from consan.instrument.record.takes import refusals
+from consan.toolchain.assemble import assemble_cached
 
 HEAD = """.version 9.0
 .target sm_100a
@@ -85,13 +87,30 @@ def test_a_matrix_of_wmma_is_recorded(space: str) -> None:
     [
         "fence.acquire.sync_restrict::shared::cluster.cluster;",
         "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
-        "red.async.release.gpu.global.add.u32 [%d1], %r1;",
+        "red.async.mmio.release.sys.global.add.u32 [%d1], %r1;",
     ],
 )
 def test_what_may_order_or_touch_shared_memory_is_not_recorded(instruction: str) -> None:
     listed, why = _listed(instruction)
     assert listed == [instruction.split()[0].rstrip(";")]
     assert why == f"{listed[0]} is not modelled"
+
+
+@pytest.mark.parametrize(
+    ("instruction", "at_once"),
+    [
+        ("st.async.release.gpu.b32 [%d1], %r1;", "st.release.gpu.b32 [%d1], %r1;"),
+        ("@%p1 st.async.sys.release.global.b64 [%d1+8], %d2;", "@%p1 st.release.sys.global.b64 [%d1+8], %d2;"),
+        ("red.async.release.sys.global.add.u32 [%d1], %r1;", "red.release.sys.global.add.u32 [%d1], %r1;"),
+        ("@!%p1 red.async.release.gpu.add.s64 [%d1], -1;", "@!%p1 red.release.gpu.add.u64 [%d1], -1;"),
+    ],
+)
+def test_an_asynchronous_store_with_a_release_is_performed_at_once(instruction: str, at_once: str) -> None:
+    assert _listed(instruction) == ([], "")
+    text = record(HEAD + _kernel(f"setp.eq.u64 %p1, %d1, 0; mov.b32 %r1, 1; mov.b64 %d2, 1; {instruction}")).ptx
+    assert at_once in text
+    assert "async.release" not in text
+    assert "k" in assemble_cached(text, "sm_100a").info
 
 
 @pytest.mark.parametrize(

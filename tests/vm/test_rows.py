@@ -1,22 +1,18 @@
-"""The virtual machine and the instruction table: every operation has a row, and the rows that the machine does not execute are listed."""
+"""The virtual machine and the instruction table: every operation has a row, and the guide tells what is checked and what runs."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
 import pytest
+from forms import executes, table
 
 from consan.backends.cpu.engine.control import ENDS
 from consan.backends.cpu.semantics.dispatch import STEPS
 from consan.backends.cpu.semantics.ops import OPERATIONS, semantics
-from consan.instrument.isa import ROWS, Row, lookup
+from consan.instrument.isa import ROWS, lookup
 
-LIST = Path(__file__).with_name("rows_not_executed.txt")
-
-
-def executes(row: Row) -> bool:
-    ends = row.flow or row.suspends or row.family == "barrier"
-    return (row.flow or row.family) in ENDS if ends else bool({row.form, row.name} & (STEPS.keys() | OPERATIONS.keys()))
+PAGE = Path(__file__).parents[2] / "tutorials" / "guide" / "forms.md"
 
 
 def test_every_operation_has_a_row() -> None:
@@ -25,10 +21,9 @@ def test_every_operation_has_a_row() -> None:
     assert ENDS.keys() <= {row.flow for row in ROWS} | {row.family for row in ROWS if row.suspends}
 
 
-def test_the_rows_that_the_machine_does_not_execute_are_listed() -> None:
-    """Update the list with a row that is new or that the machine has learnt: it is where one sees what the machine lacks."""
-    listed = [line for line in LIST.read_text().splitlines() if not line.startswith("#")]
-    assert sorted({row.form for row in ROWS if not executes(row)}) == listed
+def test_the_table_of_the_guide_is_current() -> None:
+    """`python tests/quality/forms.py > tutorials/guide/forms.md` after a change of a row, of the recorder or of the machine."""
+    assert PAGE.read_text() == table()
 
 
 @pytest.mark.parametrize("opcode", ["vote.ballot.sync.b32", "add.f32.rn", "setp.f32.lt", "ld.u32.shared"])

@@ -8,7 +8,6 @@ from typing import NamedTuple
 import pytest
 
 from consan.instrument.isa import ROWS, STATUSES, MemoryAccess, Row, canonical, destinations, is_memory_or_sync, lookup, sources
-from consan.instrument.isa.__main__ import markdown
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import align_roles, parse_notation
@@ -409,12 +408,6 @@ def test_what_fits_in_place_of_a_modifier(opcode: str, wrong: str, fitting: str)
     found, words = alternatives(tuple(opcode.split(".")))
     assert (found, set(words)) == (wrong, set(fitting.split()))
     assert list(words) == sorted(words, key=lambda word: (len(word), word))
-
-
-def test_table_prints_as_markdown() -> None:
-    lines = markdown().splitlines()
-    assert len(lines) == len(ROWS) + 2
-    assert any("ldmatrix.sync.aligned" in line and "checked" in line for line in lines)
 
 
 def test_stores_and_reductions_that_signal_an_mbarrier_are_of_the_generic_proxy() -> None:
