@@ -13,15 +13,31 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
 from consan.reports.model import FixStep, VerifiedFix
+from consan.reports.names import variable_name
 
 LineEdit = tuple[int, int, tuple[str, ...]]  # lines from the first, counted from 0, to before the last; and what comes in their place
 
-_OPERAND: Final = re.compile(r" at | of |\[")  # that only the PTX names
+_OPERAND: Final = re.compile(r" at | of | on |\[")  # that only the PTX names
+_MBARRIER: Final = re.compile(
+    r"mbarrier\.(\S+?)(?: with parity (\d))? on the mbarrier ((?:[A-Za-z_]\w*::)*)([A-Za-z_]\w*(?:\[\d+\])*)(\[\d+\.\.\d+\])? \("
+)
+_AT_MBARRIER: Final = {
+    "try_wait.parity": "{{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], {parity}; @!p bra again; }}",
+    "arrive": "mbarrier.arrive.shared.b64 _, [%0];",
+    "inval": "mbarrier.inval.shared.b64 [%0];",
+}
 _QUIET: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')  # where braces are no code
 _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
 _CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence|threadfence_block)\(\)$")
 _COMMENT: Final = re.compile(r"/\*.*?\*/|//.*$")
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
+_IF: Final = re.compile(r"(\s*)if\s*\(")
+_ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
+_BY_ONE: Final = {
+    " by the first thread only": "if (threadIdx.x == 0) ",
+    " by the first lane of each warp only": "if (threadIdx.x % 32 == 0) ",
+}
+_REPLACED: Final = re.compile(r"with \d+ in place of (\d+)$")
 _ENDS: Final = re.compile(r"[;{}:]$|^#|^$")
 _NUMBER: Final = re.compile(r"(?<![\w.%])\d+(?![\w.])")
 # The number that a step wants, of that which is there.
@@ -32,16 +48,28 @@ _WANTED: Final[tuple[tuple[re.Pattern[str], Callable[[int, re.Match[str]], int]]
     (re.compile(r"with the other parity$"), lambda old, _: 1 - old),
     (re.compile(r"with (\d+) bytes$"), lambda _, new: int(new[1])),
     (re.compile(r"with (\d+) bytes (more|less)$"), lambda old, step: old + int(step[1]) * (1 if step[2] == "more" else -1)),
-    (re.compile(r"with (\d+) in place of (\d+)$"), lambda old, step: int(step[1]) if old == int(step[2]) else -1),
+    (re.compile(r"with (\d+) in place of \d+$"), lambda _, step: int(step[1])),
 )
+# A pattern of the step, the calls of a line of which it alters the last argument, and what comes in its place.
+_ARGUMENTS: Final = (
+    (r"with the other parity$", r"wait", r"(\\g<0>) ^ 1"),
+    (r"with (\d+) bytes$", r"expect|arrive|tx", r"\1"),
+    (r"with (\d+) bytes more$", r"expect|arrive|tx", r"(\\g<0>) + \1"),
+    (r"with (\d+) bytes less$", r"expect|arrive|tx", r"(\\g<0>) - \1"),
+    (r"with a count of (\d+)$", r"init", r"\1"),
+    (r"with a count that differs by ([+-])(\d+)$", r"init", r"(\\g<0>) \1 \2"),
+)
+# Instructions without operands that a register has: a statement that is one may become another one.
+_BARE: Final = re.compile(r"(?:cp\.async\.|barrier\.cluster\.|bar\.|fence\.|wgmma\.|tcgen05\.(?:wait|fence))[\w.:]*(?: \d+)?$")
 _ASM: Final = r"(?<=[\w.])"  # behind another part of an opcode
 # A pattern of the step, what the line has for it, and what comes in its place (`\1` of the step, `\\1` of the line).
 _WORDS: Final = (
-    (r"^(?:membar|fence\.\w+)\.cta\b.*\(\.gpu\)$", r"__threadfence_block\(\)", "__threadfence()"),
+    (r"^(?:membar|fence\.\w+)\.cta\b.*\(\.(?:gpu|cluster)\)$", r"__threadfence_block\(\)", "__threadfence()"),
     (r"with the other parity$", r"\s*\^ 1\b", ""),
     (r"\(\.gpu\)$", r"\bthread_scope_block\b", "thread_scope_device"),
     (r"\(\.gpu\)$", r"\b(atomic[A-Z]\w*)_block\b", r"\\1"),
     (r"\(\.(gpu|cluster)\)$", _ASM + r"\.cta\b", r".\1"),
+    (r"\(\.(gpu|cluster)\)$", r'"cta"', r'"\1"'),
     (r"^[a-z]+\.(acquire|release)\.", r"\bmemory_order_relaxed\b", r"memory_order_\1"),
     (r"^[a-z]+\.(acquire|release)\.", _ASM + r"\.relaxed\b", r".\1"),
     (r"^mbarrier\.arrive(?!.*\.relaxed)", _ASM + r"\.relaxed\b", ".release"),
@@ -87,14 +115,34 @@ def _edits(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
 
 
 def _added(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
-    return () if _OPERAND.search(step.instruction) else _inserted(lines, step, statement(step))
+    if found := _ZEROS.match(step.instruction):
+        return _cleared(lines, found[1])
+    text = statement(step)
+    return _inserted(lines, step, text) if text else ()
+
+
+def _cleared(lines: list[str], symbol: str) -> tuple[LineEdit, ...]:
+    """Zeros in a variable of shared memory, behind the one line that declares it."""
+    name = variable_name(symbol).rpartition("::")[2]
+    declared = re.compile(rf"\s*(?:extern\s+)?__shared__\b[^;]*[\s*&]{re.escape(name)}\b[^;]*;")
+    found = [at for at, line in enumerate(lines) if declared.match(line)]
+    if len(found) != 1 or not name.isidentifier():
+        return ()
+    line = lines[found[0]]
+    indent = line[: len(line) - len(line.lstrip())]
+    stores = f"for (unsigned i = threadIdx.x; i < sizeof({name}); i += blockDim.x) reinterpret_cast<char*>(&{name})[i] = 0;"
+    return ((found[0] + 1, found[0] + 1, (indent + stores, f"{indent}__syncthreads();")),)
 
 
 def statement(step: FixStep) -> str:
-    """The instruction as a statement of CUDA C++."""
+    """The instruction as a statement of CUDA C++; empty if that would need operands that only the PTX has."""
     if _CALL.match(step.spelling):
         return f"{step.spelling};"
-    return f'asm volatile("{step.instruction};" ::: "memory");'
+    if found := _MBARRIER.match(step.instruction):
+        name = found[4] + (f"[{found[5][1:].partition('.')[0]}]" if found[5] else "")
+        code = _AT_MBARRIER[found[1]].format(parity=found[2])
+        return f'asm volatile("{code}" :: "r"((unsigned)__cvta_generic_to_shared(&{name})) : "memory");'
+    return "" if _OPERAND.search(step.instruction) else f'asm volatile("{step.instruction};" ::: "memory");'
 
 
 def _inserted(lines: list[str], step: FixStep, text: str) -> tuple[LineEdit, ...]:
@@ -112,22 +160,77 @@ def _moved(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
 
 def _left_out(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
     """Without a line that is one statement, with its condition, and not the body of one above it."""
+    if step.instruction == "condition":
+        return _unconditional(lines, step.own_line - 1)
     own = step.own_line - 1
     is_lone = own >= 0 and _LONE.fullmatch(_STRING.sub('""', _COMMENT.sub("", lines[own])).strip()) is not None and _begins(lines, own)
-    return ((own, own + 1, ()),) if is_lone and step.instruction != "condition" else ()
+    return ((own, own + 1, ()),) if is_lone else ()
+
+
+def _unconditional(lines: list[str], own: int) -> tuple[LineEdit, ...]:
+    """Without the condition that a line begins with; what it holds stays."""
+    found = _IF.match(lines[own]) if own >= 0 else None
+    end = _closing(lines[own], found.end() - 1) if found else 0
+    rest = lines[own][end:].strip()
+    return ((own, own + 1, (f"{found[1]}{rest}",) if _COMMENT.sub("", rest).strip() else ()),) if found and end else ()
+
+
+def _closing(code: str, opening: int) -> int:
+    """The place behind the parenthesis that closes one; 0 if that is in another line."""
+    depths = itertools.accumulate((each == "(") - (each == ")") for each in code[opening:])
+    return next((opening + at + 1 for at, depth in enumerate(depths) if depth == 0), 0)
 
 
 def _altered(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
-    """Another number in a line that has one, or another word that says the scope, the order, the mask or the operation."""
+    """Another number in a line that has one, or another word that says the scope, the order, the mask or the operation; another last
+    argument, or another statement, where the line is a call.
+    """
     line = lines[step.own_line - 1] if step.own_line else ""
-    text = _with_number(line, step.instruction) or _with_word(line, step.instruction)
+    forms = (_with_number, _with_word, _with_argument)
+    text = next(filter(None, (form(line, step.instruction) for form in forms)), "") or _as_statement(lines, step) or _by_one(lines, step)
     return ((step.own_line - 1, step.own_line, (text,)),) if text else ()
 
 
+def _with_argument(line: str, instruction: str) -> str:
+    """The line with another last argument of its one call that does what the step alters."""
+    code = _COMMENT.sub(lambda found: " " * len(found[0]), line)
+    for wanted, name, text in _ARGUMENTS:
+        step = re.search(wanted, instruction)
+        calls = list(re.finditer(rf"\b\w*(?:{name})\w*\s*(?=\()", code, re.IGNORECASE)) if step else []
+        place = _last_argument(code, calls[0].end()) if len(calls) == 1 else None
+        if step and place:
+            start, end = place
+            return line[:start] + re.sub(r".+", step.expand(text), line[start:end]) + line[end:]
+    return ""
+
+
+def _last_argument(code: str, opening: int) -> tuple[int, int] | None:
+    """The place of the last argument of a call; None if it has fewer than two, or goes on in the next line."""
+    depth, start = 0, 0
+    for at in range(opening, len(code)):
+        depth += (code[at] in "([{") - (code[at] in ")]}")
+        if depth == 1 and code[at] == ",":
+            start = at + 1
+        if depth == 0:
+            return (start + len(code[start:at]) - len(code[start:at].lstrip()), at) if start else None
+    return None
+
+
+def _as_statement(lines: list[str], step: FixStep) -> str:
+    """Another instruction in place of a line that is one statement."""
+    own = lines[step.own_line - 1] if step.own_line else ""
+    comment = _COMMENT.search(own)
+    indent = own[: len(own) - len(own.lstrip())]
+    text = statement(step) if _BARE.match(step.instruction) and _left_out(lines, step) else ""
+    return f"{indent}{text}{f'  {comment[0]}' if comment else ''}" if text else ""
+
+
 def _with_number(line: str, instruction: str) -> str:
-    there = _NUMBER.findall(_COMMENT.sub("", line))
-    wanted = next((new(int(there[0]), found) for pattern, new in _WANTED if len(there) == 1 and (found := pattern.search(instruction))), -1)
-    return _NUMBER.sub(str(wanted), line, count=1) if wanted >= 0 else ""
+    code, replaced = _COMMENT.sub(lambda found: " " * len(found[0]), line), _REPLACED.search(instruction)
+    there = [each for each in _NUMBER.finditer(code) if replaced is None or each[0] == replaced[1]]
+    old = there[0] if len(there) == 1 else None
+    wanted = next((new(int(old[0]), found) for pattern, new in _WANTED if old and (found := pattern.search(instruction))), -1)
+    return f"{line[: old.start()]}{wanted}{line[old.end() :]}" if old and wanted >= 0 and old[0] != str(wanted) else ""
 
 
 def _with_word(line: str, instruction: str) -> str:
@@ -139,6 +242,13 @@ def _with_word(line: str, instruction: str) -> str:
             old = re.search(there, line)
             return line[: old.start()] + old.expand(found.expand(word)) + line[old.end() :] if old else ""
     return ""
+
+
+def _by_one(lines: list[str], step: FixStep) -> str:
+    """A line that is one statement, by some threads only."""
+    condition = next((text for words, text in _BY_ONE.items() if step.instruction.endswith(words)), "")
+    own = lines[step.own_line - 1] if condition and _left_out(lines, step) else ""
+    return own[: len(own) - len(own.lstrip())] + condition + own.lstrip() if own else ""
 
 
 def _begins(lines: list[str], at: int) -> bool:

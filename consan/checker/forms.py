@@ -48,10 +48,17 @@ class Repair:
     change: Change
 
     def __add__(self, other: Repair) -> Repair | None:
-        """Both; None if they concern the same events."""
-        if self.change.keys() & other.change.keys():
-            return None
-        return Repair((*self.steps, *other.steps), {**self.change, **other.change})
+        """Both; None if they concern the same events, but for one that adds before an event and one that adds behind it."""
+        shared = {spot: _around(self.change[spot], other.change[spot]) for spot in self.change.keys() & other.change.keys()}
+        return Repair((*self.steps, *other.steps), {**self.change, **other.change, **shared}) if all(shared.values()) else None
+
+
+def _around(one: tuple[TemplateEvent, ...], other: tuple[TemplateEvent, ...]) -> tuple[TemplateEvent, ...]:
+    """What two changes add before and behind one event; empty if they are others."""
+    before, behind = (one, other) if one and one[-1].site else (other, one)
+    is_one = bool(before and behind) and before[-1] == behind[0]
+    added = (*before[:-1], *behind[1:])
+    return (*before, *behind[1:]) if is_one and not any(event.site for event in added) else ()
 
 
 def only_orders(change: Change, places: EventPlaces) -> bool:
@@ -134,6 +141,13 @@ class Forms:
                 both = self.add(one, piece, after=one_after) + self.add(other, piece, after=other_after) if one < other else None
                 if both:
                     yield both
+
+    def around(self, piece: Piece) -> Iterator[Repair]:
+        """Before and behind one access: where it is the next turn's too."""
+        for site in (self.sites[-1], self.sites[0]):
+            both = self.add(site, piece, after=False) + self.add(site, piece, after=True)
+            if both:
+                yield both
 
     def _around(self, site: int) -> tuple[tuple[int, bool], ...]:
         return (site, True), (site, False)

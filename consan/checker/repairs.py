@@ -105,12 +105,14 @@ class Repairs(PhaseForms):
         yield from self.at_accesses(WARP_BARRIER)  # also where lanes of one warp lack an edge that one of them has
         if self.record["flags"] & FindingFlags.SAME_WARP:
             yield from self._at_all(WARP_BARRIER)
+            yield from self.around(WARP_BARRIER)
         if self.clusters:
             yield from self.at_accesses(CLUSTER)
         yield from self.arrivals_moved()
         yield from self.moved_across(Event.BARRIER)
         yield from self.parities()
         yield from self.at_accesses(BARRIER)
+        yield from self.around(BARRIER)
         yield from self._scopes()
         yield from self.counts()
         yield from self.between(BARRIER)

@@ -6,9 +6,10 @@ replayed events lasts: what a places costs does not grow with its launches.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.checker.changes import EventPlaces
 from consan.checker.collected import LaunchedKernel
@@ -26,12 +27,15 @@ from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.places import located
+from consan.reports.variables import Layout
 from consan.reports.verified import spelling, turn_of
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
     from consan.session.prepared import Prepared
 
+_ADDRESS: Final = re.compile(r"\bat shared address (0x[0-9a-f]+)")
+_MBARRIER_BYTES = 8
 _LAUNCHES = 4  # of a session, that may take the most
 
 
@@ -70,11 +74,25 @@ class Fixes:
         found = verified_fixes(questions, checked, depending, turn)
         self._events, self.seconds = self._events + questions.events, self.seconds + questions.seconds
         module, events = _given(prepared), questions.places
-        return {number: told(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()}
+        layout, begin = places.layout(recorded.entries[launched.entry]), questions.launch.window()[0]
+        fixes = {number: told(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()}
+        return {number: _with_names(fix, layout, begin) for number, fix in fixes.items()}
 
     @property
     def _spent(self) -> bool:
         return self._events >= _LAUNCHES * MOST_EVENTS or self.seconds >= _LAUNCHES * MOST_SECONDS
+
+
+def _with_names(fix: model.VerifiedFix, layout: Layout, begin: int) -> model.VerifiedFix:
+    """A fix with the names of its mbarriers in place of their addresses. `begin`: the address of the first byte of shared memory."""
+
+    def named(found: re.Match[str]) -> str:
+        offset = int(found[1], 16) - begin
+        name = layout.name(offset, offset + _MBARRIER_BYTES)
+        return f"{name} (shared offset {offset})" if name else f"at shared offset {offset}"
+
+    steps = tuple(replace(step, instruction=_ADDRESS.sub(named, step.instruction)) for step in fix.steps)
+    return replace(fix, steps=steps)
 
 
 def _given(prepared: Prepared) -> Module:

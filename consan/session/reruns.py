@@ -101,6 +101,7 @@ class Reruns:
     source: CudaSource | None = None
     tried: int = 0  # repairs
     _schedules: int = 0  # in which the last repair left nothing, and equal results
+    _results: bytes = b""  # that it leaves
     _characters: int = 0
     _executed: int = 0
 
@@ -141,7 +142,9 @@ class Reruns:
         return None
 
     def _holds_in_source(self, fix: VerifiedFix) -> bool:
-        """Whether new lines of the source are the repair, too, if it can be written so: their line may be more than the instruction."""
+        """Whether new lines of the source are the repair, too, and leave its results, if it can be written so: their line may be more than
+        the instruction.
+        """
         text = patched(self.source.text, [fix], self.source.file) if self.source and fix.edits else ""
         if not text or self.source is None:
             return True
@@ -149,7 +152,7 @@ class Reruns:
             ran = self._ran(self.source.compiled(text), 0)
         except ConsanError:
             return True
-        return ran is not None and all(each.severity == "note" for each in ran.report.findings)
+        return ran is not None and ran.results == self._results and all(each.severity == "note" for each in ran.report.findings)
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
@@ -201,7 +204,7 @@ class Reruns:
                 return None
             if left:
                 return left
-            self._schedules = seed + 1
+            self._schedules, self._results = seed + 1, ran.results
         return frozenset()
 
     def _ran(self, ptx: str, seed: int) -> Ran | None:

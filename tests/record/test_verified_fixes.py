@@ -177,3 +177,51 @@ def test_lanes_that_wait_for_their_copies_meet_as_a_warp(tmp_path: Path) -> None
         assert steps == [("bar.warp.sync 0xffffffff", "before", 11)]
         assert "__syncwarp()" in finding["fix"]
         assert "__syncthreads()" not in finding["fix"]
+
+
+LINES = {
+    "cluster_receiver_does_not_wait": "mbarrier.try_wait.parity",  # on a named mbarrier
+    "bulk_bytes_last_tile": "expect(full, 512);",
+    "bulk_result_read_wait": 'asm volatile("cp.async.bulk.wait_group 0;"',
+    "cluster_atomics_cta_scope": 'ADD_AS("cluster", peer(&sum, 0), 1);',
+    "bulk_store_never_written": "__syncthreads();",  # behind zeros
+}
+
+
+@pytest.mark.parametrize(("name", "line"), LINES.items(), ids=LINES)
+def test_a_repair_of_a_macro_or_an_expression_is_a_line_of_the_source(name: str, line: str, tmp_path: Path) -> None:
+    """Written as a diff of the `.cu` file, of which the check that follows says that it is clean."""
+    spec, patch, report = twin_file.read(TWINS / f"{name}.cu"), tmp_path / "fix.diff", tmp_path / "k.json"
+    header = [text.removeprefix("// arg: ") for text in spec.path.read_text().splitlines() if text.startswith("// arg: ")]
+    args = [word for text in header for word in ("--arg", text.split()[1])]
+    sizes = ("--grid", ",".join(map(str, spec.grid)), "--block", ",".join(map(str, spec.block)), "--arch", spec.arch)
+    words = ("--entry", "kernel", "--define", "RACY=1", *sizes, *args, "--device", "cpu", "--format", "json", "-o", str(report))
+    main(["check", str(spec.path), *words, "--patch", str(patch)])
+    new = [text for text in patch.read_text().splitlines() if text.startswith("+")]
+    assert new[0].endswith(f"{name}.cu")
+    assert any(line in text for text in new[1:])
+    assert "shared address" not in report.read_text()
+    assert any("a patch of" in note and "clean" in note for note in json.loads(report.read_text())["notes"])
+
+
+@pytest.mark.parametrize(("threads", "barrier"), [(32, "bar.warp.sync 0xffffffff"), (128, "bar.sync 0")])
+def test_two_barriers_of_a_loop_are_found_around_its_write(threads: int, barrier: str) -> None:
+    """A write that races with the reads of its turn and of the next one needs both; a third one belongs before the loop."""
+    source = f"""extern "C" __global__ void k(const int* x, int* out) {{
+    __shared__ int s[{threads}];
+    int t = threadIdx.x;
+    s[t] = x[t] & 255;
+    #pragma unroll 1
+    for (int d = 1; d < {threads}; d *= 2) {{
+        int v = t >= d ? s[t - d] : 0;
+        s[t] += v;
+    }}
+    out[t] = s[t];
+}}"""
+    values = [np.arange(threads, dtype=np.int32), np.zeros(threads, np.int32)]
+    report = consan.launch(consan.Kernel(source, entry="k"), 1, threads, values, device="cpu")
+    assert report.findings
+    for finding in report.findings:
+        assert finding.verified is not None, str(report)
+        assert sorted({(step.where, step.line) for step in finding.verified.steps}) == [("after", 4), ("after", 8), ("before", 8)]
+        assert {step.instruction for step in finding.verified.steps} == {barrier}

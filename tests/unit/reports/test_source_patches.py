@@ -17,6 +17,15 @@ SOURCE = """__global__ void k() {
     asm volatile("cp.async.wait_group %0;" :: "n"(2));
     if (b) return;
     return;
+    if (t == 0)
+    WAIT(&full[k % 2], k / 2);
+    expect(full, sizeof a);  // x
+    bulk_wait_read<0>();  // all
+    for (int i = 0; i < 5; i++) f(&a, i);
+    if (f(0) && b) { g(); }
+    ADD_AS("cta", &a, 1);
+    __shared__ float s[16];
+    WAIT(&full, k / 2), WAIT(&empty, k / 2);
 }
 """
 
@@ -41,6 +50,37 @@ WRITTEN = {
     "the other parity": (_step("alter", "mbarrier.try_wait with the other parity", own=5), "5:     wait<0>();  // 1 in flight"),
     "a line is moved": (_step("move", "bar.sync", "after", 5, 4), "5:     __syncthreads();  // all"),
     "with its condition": (_step("move", "bar.sync", "after", 4, 7), "5:     if (b) __syncthreads();"),
+    "a wait at an mbarrier": (
+        _step("add", "mbarrier.try_wait.parity with parity 1 on the mbarrier k::full[0] (shared offset 8)", "after", 4),
+        '5:     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 1; @!p bra again; }" ::'
+        ' "r"((unsigned)__cvta_generic_to_shared(&full[0])) : "memory");',
+    ),
+    "an arrival at an mbarrier among bytes": (
+        _step("add", "mbarrier.arrive on the mbarrier raw[8..15] (shared offset 8)", "after", 4),
+        '5:     asm volatile("mbarrier.arrive.shared.b64 _, [%0];" :: "r"((unsigned)__cvta_generic_to_shared(&raw[8])) : "memory");',
+    ),
+    "the last argument of a wait": (
+        _step("alter", "mbarrier.try_wait with the other parity", own=12),
+        "12:     WAIT(&full[k % 2], (k / 2) ^ 1);",
+    ),
+    "the bytes of an expression": (_step("alter", "mbarrier.arrive.expect_tx with 512 bytes", own=13), "13:     expect(full, 512);  // x"),
+    "fewer bytes": (_step("alter", "mbarrier.arrive.expect_tx with 64 bytes less", own=13), "13:     expect(full, (sizeof a) - 64);  // x"),
+    "a statement that is one instruction": (
+        _step("alter", "cp.async.bulk.wait_group 0", own=14),
+        '14:     asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");  // all',
+    ),
+    "one of two numbers": (_step("alter", "setp.lt.u32 with 4 in place of 5", own=15), "15:     for (int i = 0; i < 4; i++) f(&a, i);"),
+    "by one thread": (
+        _step("alter", "mbarrier.arrive by the first thread only", own=4),
+        "4:     if (threadIdx.x == 0) __syncthreads();  // all",
+    ),
+    "without a condition": (_step("leave-out", "condition", own=7), "7:     __syncthreads();"),
+    "without the condition of a block": (_step("leave-out", "condition", own=16), "16:     { g(); }"),
+    "a scope in quotes": (_step("alter", "red.cta.add of a wider scope (.cluster)", own=17), '17:     ADD_AS("cluster", &a, 1);'),
+    "zeros": (
+        _step("add", "zeros in _ZZ1kE1s (64 bytes) and then bar.sync 0", "before", 1),
+        "19:     for (unsigned i = threadIdx.x; i < sizeof(s); i += blockDim.x) reinterpret_cast<char*>(&s)[i] = 0;",
+    ),
     "a line is left out": (_step("leave-out", "bar.sync", own=4), "4:     wait<1>();  // 1 in flight"),
 }
 NOT_WRITTEN = {
@@ -52,7 +92,10 @@ NOT_WRITTEN = {
     "several statements": _step("leave-out", "bar.sync", own=6),
     "the body of a condition": _step("leave-out", "st.shared", own=3),
     "the end of the kernel": _step("leave-out", "bar.sync", own=10),
-    "a condition": _step("leave-out", "condition", own=4),
+    "a condition in several lines": _step("leave-out", "condition", own=4),
+    "two calls that wait": _step("alter", "mbarrier.try_wait with the other parity", own=19),
+    "an instruction with operands": _step("alter", "mbarrier.arrive.shared.b64", own=14),
+    "bytes without a variable": _step("add", "mbarrier.inval on the mbarrier at shared offset 8 (x)", "after", 4),
     "in another file": _step("move", "bar.sync", "before", 5, 0),
     "behind the end": _step("add", "bar.sync 0", "after", 80),
 }
