@@ -1,7 +1,8 @@
 """The word that differs where rows stored by `stmatrix` differ (ISA "stmatrix", as the fragments of "mma").
 
 Lane L addresses row L % 8 of matrix L / 8. Lanes 4r to 4r + 3 hold the words of row r. With `.trans`, lane 4c + r / 2 holds element c of
-row r, in the half given by the parity of r.
+row r, in the half given by the parity of r; of .m16n8 it
+holds two bytes of each of these rows, with .trans always.
 
 The word of a row is a sum of its words, each times a power of FACTOR, as `Words.folded` has it. So each lane multiplies its part, and lanes
 add up parts. In a step of the sum, a lane keeps half of its values and sends the others to a lane at some distance, which keeps those.
@@ -26,6 +27,8 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
     source = operand_of(work, "src")
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]  # type: ignore[list-item]
     matrices = value_words(elements, 4, snippet, work.instruction.scope)
+    if "b8" in work.words:
+        matrices = _rows_of_bytes(matrices, snippet)
     lane, row, of_row, result = snippet.registers("b32", 4)
     whole = snippet.register("pred")
     snippet.add(f"activemask.b32 {row}; setp.eq.u32 {whole}, {row}, -1;")
@@ -41,6 +44,13 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
     snippet.add(holder.format(result, row, of_row))
     snippet.add(f"{guard}shfl.sync.idx.b32 {result}, {value}, {result}, 31, -1; selp.b32 {result}, {result}, {own}, {whole};")
     return result
+
+
+def _rows_of_bytes(matrices: list[str], snippet: Snippet) -> list[str]:
+    """The registers of .m16n8 with the bytes of each row in a half of its own: bytes 0 and 2, then 1 and 3."""
+    found = snippet.registers("b32", len(matrices))
+    snippet.add(" ".join(f"prmt.b32 {mine}, {given}, 0, 0x3120;" for mine, given in zip(found, matrices, strict=True)))
+    return found
 
 
 def _weight(lane: str, bits: tuple[int, int], snippet: Snippet) -> str:

@@ -108,3 +108,70 @@ def test_hints_around_a_kernel_change_nothing() -> None:
     st.global.f32 [%rd3], %f2;"""
     found = run(blackwell(body), block=LANES, dtype=F32)
     np.testing.assert_array_equal(found, np.repeat([31, 63], 32))
+
+
+# ldmatrix and stmatrix of bytes: each lane stores its row of 16 bytes, and shows what it gets.
+ROWS = """.shared .align 16 .b8 s[512];
+mov.u32 %r5, s; mad.lo.u32 %r6, %r0, 16, %r5; mul.wide.u32 %rd5, %r0, 16; add.u64 %rd6, %rd1, %rd5; add.u64 %rd7, %rd0, %rd5;
+ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd6]; st.shared.v4.u32 [%r6], {%r10, %r11, %r12, %r13}; bar.sync 0;
+"""
+SHOWN = "st.global.v4.u32 [%rd7], {%r20, %r21, %r22, %r23};"
+
+
+def _unpacked(rows: np.ndarray, source: str) -> np.ndarray:
+    """Rows of 16 elements: 4 bits of a nibble in the middle of a byte, or 6 bits in its lower part."""
+    if source == "b8":
+        return rows
+    bits = np.unpackbits(rows, axis=1, bitorder="little")
+    width = 4 if "b4" in source else 6
+    codes = np.packbits(bits[:, : 16 * width].reshape(len(rows), 16, width), axis=2, bitorder="little")[..., 0]
+    return codes << 2 if width == 4 else codes
+
+
+@pytest.mark.parametrize("source", ["b8", "b8x16.b4x16_p64", "b8x16.b6x16_p32"])
+@pytest.mark.parametrize("count", [1, 2])
+def test_ldmatrix_of_transposed_bytes(source: str, count: int) -> None:
+    """Thread l has, of rows l / 4 and l / 4 + 8 of the transposed matrix, four columns; each register has two of both."""
+    names = ", ".join(f"%r{20 + k}" for k in range(2 * count))
+    clear = "mov.u32 %r22, 0; mov.u32 %r23, 0;" if count == 1 else ""
+    body = f"{ROWS} {clear} ldmatrix.sync.aligned.m16n16.x{count}.trans.shared.{source} {{{names}}}, [%r6]; {SHOWN}"
+    data = np.random.default_rng(3).integers(0, 256, (32, 16)).astype(np.uint8)
+    found = run(blackwell(body), data.view(U32).reshape(-1), out=128, block=32).view(np.uint8).reshape(32, 4, 4)
+    wanted, matrices = np.zeros((32, 4, 4), np.uint8), _unpacked(data, source).reshape(2, 16, 16).transpose(0, 2, 1)
+    for lane in range(32):
+        for register in range(2 * count):
+            for byte in range(4):
+                row, column = lane // 4 + 8 * (byte // 2), 4 * (lane % 4) + 2 * (register % 2) + byte % 2
+                wanted[lane, register, byte] = matrices[register // 2, row, column]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("source", ["b4x16_p64", "b6x16_p32"])
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_ldmatrix_of_small_elements(source: str, count: int) -> None:
+    names = ", ".join(f"%r{20 + k}" for k in range(count))
+    clear = "".join(f"mov.u32 %r{20 + k}, 0;" for k in range(count, 4))
+    body = f"{ROWS} {clear} ldmatrix.sync.aligned.m8n16.x{count}.shared.b8x16.{source} {{{names}}}, [%r6]; {SHOWN}"
+    data = np.random.default_rng(4).integers(0, 256, (32, 16)).astype(np.uint8)
+    found = run(blackwell(body), data.view(U32).reshape(-1), out=128, block=32).view(np.uint8).reshape(32, 4, 4)
+    rows = _unpacked(data, source).reshape(4, 8, 4, 4)  # matrix, row, lane of a row, byte
+    wanted = np.zeros((32, 4, 4), np.uint8)
+    wanted[:, :count] = rows.transpose(1, 2, 0, 3).reshape(32, 4, 4)[:, :count]
+    np.testing.assert_array_equal(found, wanted)
+
+
+@pytest.mark.parametrize("count", [1, 2, 4])
+def test_stmatrix_of_bytes(count: int) -> None:
+    """Column j of the 16 x 8 matrix, whose fragments are those of an accumulator of mma, is row j in memory."""
+    names = ", ".join(f"%r{10 + k}" for k in range(count))
+    load = "ld.global.v4.u32 {%r10, %r11, %r12, %r13}, [%rd6]; mov.u32 %r14, 0; st.shared.v4.u32 [%r6], {%r14, %r14, %r14, %r14};"
+    body = f"""{ROWS} {load} bar.sync 0; stmatrix.sync.aligned.m16n8.x{count}.trans.shared.b8 [%r6], {{{names}}}; bar.sync 0;
+    ld.shared.v4.u32 {{%r20, %r21, %r22, %r23}}, [%r6]; {SHOWN}"""
+    data = np.random.default_rng(5).integers(0, 256, (32, 4, 4)).astype(np.uint8)
+    wanted = np.zeros((4, 8, 16), np.uint8)
+    for lane in range(32):
+        for matrix in range(count):
+            for byte in range(4):
+                wanted[matrix, 2 * (lane % 4) + byte % 2, lane // 4 + 8 * (byte // 2)] = data[lane, matrix, byte]
+    found = run(blackwell(body), data.view(U32).reshape(-1), out=128, block=32).view(np.uint8)
+    np.testing.assert_array_equal(found.reshape(4, 8, 16), wanted)

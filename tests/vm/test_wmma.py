@@ -100,3 +100,49 @@ def test_called_hooks_do_not_follow_it_and_say_so() -> None:
     launch = (consan.Kernel(source, "kernel", arch="sm_80"), 1, 32, [np.zeros(32, np.float32)])
     inline, recorded = (consan.launch(*launch, device="cpu", engine=engine) for engine in ("inline", "record"))
     assert (inline.findings, inline.verdict, recorded.verdict) == ((), "incomplete", "clean")
+
+
+SMALL = """
+#include <mma.h>
+using namespace nvcuda;
+using namespace nvcuda::wmma::experimental;
+extern "C" __global__ void kernel(const int* a, const int* b, const int* c, int* d) {
+    wmma::fragment<wmma::matrix_a, 8, 8, K, precision::TYPE, wmma::row_major> left;
+    wmma::fragment<wmma::matrix_b, 8, 8, K, precision::TYPE, wmma::col_major> right;
+    wmma::fragment<wmma::accumulator, 8, 8, K, int> sum;
+    wmma::load_matrix_sync(left, a, 2 * K);
+    wmma::load_matrix_sync(right, b, 2 * K);
+    wmma::load_matrix_sync(sum, c, 8, wmma::mem_row_major);
+    wmma::MULTIPLY;
+    wmma::store_matrix_sync(d, sum, 8, wmma::mem_row_major);
+}"""
+BITS = {"xor": "bmmaBitOpXOR", "and": "bmmaBitOpAND"}
+
+
+def _lines(values: npt.NDArray[Any], bits: int) -> npt.NDArray[Any]:
+    """Lines of elements below a byte, the lowest bits first; each line is as long again, with something else."""
+    both = np.concatenate([values, np.ones_like(values)], axis=1)
+    planes = (both[..., None] >> np.arange(bits) & 1).astype(np.uint8)
+    return np.packbits(planes.reshape(len(values), -1), axis=1, bitorder="little").view(np.int32)
+
+
+@pytest.mark.parametrize("kind", ["s4", "u4", "xor", "and"])
+def test_a_product_of_elements_below_a_byte(kind: str) -> None:
+    random, bits, k = np.random.default_rng(2), (1 if kind in BITS else 4), (128 if kind in BITS else 32)
+    call = f"bmma_sync(sum, left, right, sum, {BITS[kind]}, bmmaAccumulateOpPOPC)" if kind in BITS else "mma_sync(sum, left, right, sum)"
+    source = SMALL.replace("TYPE", "b1" if kind in BITS else kind).replace("K", str(k)).replace("MULTIPLY", call)
+    a, b, c = (
+        random.integers(0, 1 << bits, (8, k)),
+        random.integers(0, 1 << bits, (8, k)),
+        random.integers(-99, 99, (8, 8)).astype(np.int32),
+    )
+    d = np.zeros((8, 8), np.int32)
+    report = consan.launch(consan.Kernel(source, "kernel", arch="sm_80"), 1, 32, [_lines(a, bits), _lines(b, bits), c, d], device="cpu")
+    if kind in BITS:
+        both = (a[:, None] ^ b[None]) if kind == "xor" else (a[:, None] & b[None])
+        expected = both.sum(2) + c
+    else:
+        left, right = ((x ^ 8) - 8 if kind == "s4" else x for x in (a, b))
+        expected = left @ right.T + c
+    np.testing.assert_array_equal(d, expected)
+    assert (report.verdict, report.incomplete) == ("clean", ())

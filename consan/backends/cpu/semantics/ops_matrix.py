@@ -249,7 +249,9 @@ def fused(mode: str) -> Function:
     return product
 
 
-def _popcount_product(operation: str) -> Function:
+def popcount_product(operation: str) -> Function:
+    """The count of bits that a row of A and a column of B have in common, or in which they differ, and C."""
+
     def product(a: Array, b: Array, c: Array) -> Array:
         both = np.matmul(a.astype(F64), b.astype(F64)).astype(I64)
         if operation == "and":
@@ -301,7 +303,7 @@ def _integer(shape: str, satfinite: str, a: str, b: str) -> Op | None:
 
 
 def _bits(shape: str, operation: str) -> Op | None:
-    return _build(SHAPES[shape], ("s32", "b1", "b1", "s32"), _popcount_product(operation))
+    return _build(SHAPES[shape], ("s32", "b1", "b1", "s32"), popcount_product(operation))
 
 
 def _double(shape: str, mode: str) -> Op | None:

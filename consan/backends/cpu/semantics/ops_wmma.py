@@ -1,8 +1,8 @@
 """wmma.mma (PTX ISA "Matrix multiply-accumulate operation using wmma instructions").
 
 Which elements of a matrix a lane holds is unspecified. Here, the fragments of a warp one after the other are the matrix row by row, and
-again from its beginning where they have room for more elements than it has (f16). wmma.py loads and stores them so. Arithmetic is that of
-ops_matrix.py. Not handled: matrices of b1.
+again from its beginning where they have room for more elements than it has (f16); B of elements below a byte is column by column.
+wmma.py loads and stores them so. Arithmetic is that of ops_matrix.py.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ import numpy as np
 from consan.instrument.isa.tiles import extents_of
 
 from .ops_base import Array, DType, Function, Op, Operations, warp
-from .ops_matrix import ACCUMULATORS, ELEMENTS, WARPS, Element, fused, multiply, multiply_integers, saturated
+from .ops_matrix import ACCUMULATORS, ELEMENTS, WARPS, Element, fused, multiply, multiply_integers, popcount_product, saturated
 
 _REGISTERS_OF_F16 = 8  # of A and B, whatever the shape
 
@@ -53,7 +53,9 @@ def _build(shape: str, types: tuple[str, str, str, str], sums: Function, finish:
             return tuple(np.concatenate(words) for words in zip(*parts, strict=True))
         warps = len(mask)
         a = first.decode(_matrix(registers[:end_a], first.dtype, warps, m, _items(first, k)))
-        b = second.decode(_matrix(registers[end_a:end_b], second.dtype, warps, k, _items(second, n)))
+        lines, along = (n, k) if second.bits < 8 else (k, n)
+        b = second.decode(_matrix(registers[end_a:end_b], second.dtype, warps, lines, _items(second, along)))
+        b = b.transpose(0, 2, 1) if second.bits < 8 else b
         c = _matrix(registers[end_b:], accumulator.dtype, warps, m, n).astype(accumulator.carrier)
         flat = (finish or result.finish)(sums(a, b, c)).reshape(warps, 32, -1)
         words = flat.view(np.uint32) if result.per == 2 else flat
@@ -75,6 +77,10 @@ def _integer(_a: str, _b: str, shape: str, a: str, b: str, satfinite: str) -> Op
     return _build(shape, ("s32", a, b, "s32"), multiply_integers, saturated if satfinite else None)
 
 
+def _bits(operation: str, shape: str) -> Op | None:
+    return _build(shape, ("s32", "b1", "b1", "s32"), popcount_product(operation))
+
+
 def _double(_a: str, _b: str, shape: str, mode: str) -> Op | None:
     return _build(shape, ("f64", "f64", "f64", "f64"), fused(mode or "rn"))
 
@@ -83,5 +89,6 @@ OPERATIONS: Operations = {
     "wmma.mma.sync.aligned.alayout.blayout.shape.fp.fp": _half,
     "wmma.mma.sync.aligned.alayout.blayout.shape.s32.integer.integer.s32{.satfinite}": _integer,
     "wmma.mma.sync.aligned.alayout.blayout.shape.f32.alternate.alternate.f32": _alternate,
+    "wmma.mma.bitOp.popc.sync.aligned.row.col.shape.s32.b1.b1.s32": _bits,
     "wmma.mma.sync.aligned.alayout.blayout.shape{.rnd}.f64.f64.f64.f64": _double,
 }

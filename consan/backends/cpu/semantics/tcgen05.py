@@ -29,10 +29,11 @@ from consan.instrument.ptx import Address, Immediate, Negated, Operand
 from . import tcgen05_descriptors as descriptors
 from . import tcgen05_layouts as layouts
 from .bulk import destinations
+from .matrix import unpacked
 from .mbarrier_steps import units_of
 from .tcgen05_barrier import commit_locator
 from .tcgen05_descriptors import Illegal, Matrix, MatrixProduct, ProductForm
-from .tcgen05_product import Execution, TensorCell, per_chunk, six_bits, tensor_places
+from .tcgen05_product import Execution, TensorCell, per_chunk, tensor_places
 from .tcgen05_registers import addresses, illegal
 
 Array = npt.NDArray[Any]
@@ -277,21 +278,10 @@ class CopyIn(Issue):
         def run() -> None:
             for cta, chunks in zip(ctas, items, strict=True):
                 octets = np.ascontiguousarray(units[chunks]).view(np.uint8).reshape(len(self.lanes), -1)
-                words = _decompressed(octets, self.source_format).view(np.uint32)
+                words = unpacked(octets.reshape(len(octets), -1, 16), self.source_format).reshape(octets.shape).view(np.uint32)
                 self.memory.cells[cta][lanes, columns] = words[:, None]
 
         self.start(np.array([lane]), ctas, run)
-
-
-def _decompressed(octets: Array, source: str) -> Array:
-    """Rows of 16-byte chunks with their 4- or 6-bit elements spread over 16 bytes."""
-    lines = octets.reshape(len(octets), -1, 16)
-    if source == "b4x16_p64":
-        codes = np.stack([lines[..., :8] & 15, lines[..., :8] >> 4], -1)
-        return np.ascontiguousarray((codes << 2).reshape(octets.shape))
-    if source == "b6x16_p32":
-        return np.ascontiguousarray(six_bits(lines[..., :12]).reshape(octets.shape))
-    return octets
 
 
 def _shift(context: DecodeContext) -> Step:

@@ -20,9 +20,11 @@ import numpy as np
 import numpy.typing as npt
 
 from . import tcgen05_layouts as layouts
+from .matrix import six_bits
 from .ops_matrix import ACCUMULATORS, ELEMENTS
 from .ops_minifloat import FORMATS
 from .ops_rounding import F64
+from .ops_sparse import scale_factors
 from .tcgen05_descriptors import NARROW, MatrixProduct
 from .tcgen05_layouts import LaneBlock
 
@@ -80,21 +82,6 @@ def _mini(element: str, codes: Array) -> Array:
 
 def _nibbles(octets: Array) -> Array:
     return np.stack([octets & 15, octets >> 4], -1).reshape(*octets.shape[:-1], -1)
-
-
-def six_bits(octets: Array) -> Array:
-    """Codes of four elements from each three bytes."""
-    three = octets.reshape(*octets.shape[:-1], -1, 3).astype(np.uint32)
-    word = three[..., 0] | three[..., 1] << np.uint32(8) | three[..., 2] << np.uint32(16)
-    codes = word[..., None] >> np.arange(0, 24, 6, dtype=np.uint32) & np.uint32(63)
-    return np.asarray(codes.reshape(*octets.shape[:-1], -1).astype(np.uint8))
-
-
-def scales(word: str, codes: Array) -> Array:
-    """Scale factors from their bytes."""
-    if word == "ue4m3":
-        return _mini("e4m3", codes & 0x7F)
-    return np.where(codes == 0xFF, np.nan, np.ldexp(1.0, codes.astype(np.int64) - 127))
 
 
 # One instruction -----------------------------------------------------------------------------------------------------------
@@ -186,7 +173,7 @@ class Execution:
 
     def _factors(self, words: Array, first: int) -> Array:
         octets = np.ascontiguousarray(words)[:, None].view(np.uint8)
-        return scales(self.product.scale, octets[:, first : first + self.product.factors])
+        return scale_factors(self.product.scale, octets[:, first : first + self.product.factors])
 
     def _accumulate(self, block: LaneBlock, result: Array) -> None:
         found, cells = self.product, self.cells[block.cta]

@@ -1,6 +1,6 @@
 """wmma.load and wmma.store (PTX ISA "wmma.load", "wmma.store", "Matrix Storage for WMMA"): fragments as ops_wmma.py has them.
 
-Not handled: matrices of s4, u4 and b1.
+A matrix of s4, u4 or b1 is moved as the bytes of its lines: it has one layout, by rows for A and by columns for B.
 """
 
 from __future__ import annotations
@@ -23,16 +23,19 @@ Array = npt.NDArray[Any]
 
 
 class _Matrix:
-    """The elements of a matrix in memory, row by row."""
+    """The elements of a matrix in memory, row by row; of those below a byte, the bytes line by line."""
 
     def __init__(self, context: DecodeContext, address: Any, access: str) -> None:
         tile, operands = tile_of(context.modifiers), context.instruction.operands
-        if tile.bits % 8:
+        if tile.bits < 8 and tile.by_row == (context.modifiers.get("matrix") == "b"):
             raise context.unsupported()
-        self.nbytes, self.context = tile.bits // 8, context
+        self.nbytes, self.bits, self.context = max(1, tile.bits // 8), tile.bits, context
         self.found = locator(context, space_of(context), address, self.nbytes, access)
-        row, column = np.divmod(np.arange(tile.rows * tile.columns), tile.columns)
-        self.line, self.place = (row, column) if tile.by_row else (column, row)
+        if tile.bits < 8:
+            self.line, self.place = np.divmod(np.arange(tile.lines * tile.elements * tile.bits // 8), tile.elements * tile.bits // 8)
+        else:
+            row, column = np.divmod(np.arange(tile.rows * tile.columns), tile.columns)
+            self.line, self.place = (row, column) if tile.by_row else (column, row)
         self.default = tile.elements
         self.stride = context.source(operands[2], "b32") if len(operands) > 2 else None
         self.register = "b64" if self.nbytes == 8 else "b32"
@@ -45,7 +48,7 @@ class _Matrix:
         leaders = slots[:, 0]
         base = found.source[leaders].astype(np.uint64) + np.uint64(found.offset & ((1 << 64) - 1))  # type: ignore[attr-defined]
         stride = np.full(len(leaders), self.default) if self.stride is None else _of(self.stride, leaders)
-        distance = (self.line * stride[:, None].astype(np.int64) + self.place) * self.nbytes
+        distance = self.line * (stride[:, None].astype(np.int64) * self.bits // 8) + self.place * self.nbytes
         addresses = base[:, None] + distance.astype(np.uint64)
         view, index = found.resolve(addresses.reshape(-1), np.repeat(leaders, len(self.line)))  # type: ignore[attr-defined]
         return view, index.reshape(addresses.shape), slots
