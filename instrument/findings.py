@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import enum
 from dataclasses import dataclass
+from typing import Final
 
 Dim3 = tuple[int, int, int]
 
@@ -163,6 +164,10 @@ class FindingFlags(enum.IntFlag):
     TENSOR = 64  # cells of tensor memory: `offset` and `bytes` are columns, the rest of the place is in `address`
     GRID = 128  # thread numbers run through all CTAs of the grid: `cta_threads`, `cluster` and `rank` are those of the grid
     BOTH_SIDES = 512  # of NO_RELEASE: nothing acquires it either
+
+
+UNORDERED: Final = 32
+"""A flag of a finding that no report has: the issue of the operation is not ordered either."""
 
 
 class Operation(enum.IntEnum):

@@ -19,11 +19,11 @@ from typing import TypeVar
 from consan.checker.changes import Change, EventPlaces, Spot, Statement
 from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import Checked
-from consan.checker.uniting import Key
 from consan.checker.weaker import weaker
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.record.reach import BarrierReach
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.reports.verdict.raw import Key
 
 _WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_WAIT}
 _FENCES = {Event.PROXY_FENCE, Event.FENCE, Event.INITS_FENCE, Event.TENSOR_FENCE}

@@ -12,7 +12,6 @@ import numpy.typing as npt
 from consan.checker.beside import Kept
 from consan.checker.grouping import Dim3, units_of
 from consan.checker.replay import History
-from consan.checker.uniting import Key, key
 from consan.instrument.findings import (
     KINDS,
     Completion,
@@ -31,6 +30,7 @@ from consan.instrument.findings import (
 )
 from consan.instrument.layouts.records import integers
 from consan.instrument.record.templates import LANES
+from consan.reports.verdict.raw import Key, key
 
 
 @dataclass(frozen=True)

@@ -20,10 +20,10 @@ from consan.checker.forms import Repair, RepairStep, only_orders
 from consan.checker.questions import Answer, Questions
 from consan.checker.recorder import Checked
 from consan.checker.repairs import Repairs
-from consan.checker.uniting import Key
 from consan.checker.whole_barriers import are_whole, for_some_warps, own_barriers
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.sites import Site
+from consan.reports.verdict.raw import Key
 
 MOST_TRIES = 320  # of a finding
 MORE_TRIES = 40  # once a repair removes the finding and leaves others

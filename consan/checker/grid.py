@@ -15,7 +15,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker import scopes
 from consan.checker.beside import Kept
 from consan.checker.build import library
 from consan.checker.cores import replayed
@@ -25,6 +24,7 @@ from consan.checker.patience import Patience
 from consan.checker.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.global_memory import Mode
+from consan.reports.verdict import scopes
 
 HALTED = "the replay was ended before it was over"
 MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
@@ -72,7 +72,14 @@ def check_grid(
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
     def named(descending: bool) -> GridChecked:
-        return scopes.named_of_launch(functools.partial(at, descending=descending), histories[0].ctas)
+        def again(level: Level) -> scopes.OfLaunch:
+            found = at(level, descending=descending)
+            return scopes.OfLaunch(found.records, found.of_units)
+
+        exact = at(Level.EXACT, descending=descending)
+        found, clusters = scopes.OfLaunch(exact.records, exact.of_units), histories[0].ctas > 1
+        waits, wide = functools.partial(again, Level.WAIT_SCOPES), functools.partial(again, Level.SCOPES)
+        return replace(exact, of_units=scopes.named_of_launch(found, waits, wide, narrow=exact.narrow, clusters=clusters))
 
     nbytes = sum(history.log.nbytes for history in histories)
     done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory

@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 from consan.checker.beside import KeptFlag
-from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Parted, Reason
+from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records
 from consan.instrument.record import templates
@@ -61,8 +61,6 @@ class StoppedKind(enum.IntEnum):
 
 
 _OTHER_REASONS = {"NONE": "NO_REASON", "NO_COMPLETE": "NO_COMPLETE_REASON"}  # the name in C++ of those that another enumeration has, too
-UNORDERED = 32
-"""A flag of a finding that the host takes off: the issue of the operation is not ordered either."""
 EVENT = record(
     "Event",
     "one event of a template (templates.TemplateEvent)",

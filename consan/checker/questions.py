@@ -21,10 +21,10 @@ from consan.checker.grouping import Group, Grouped
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked, check
 from consan.checker.replay import History
-from consan.checker.uniting import Key
 from consan.checker.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
+from consan.reports.verdict.raw import Key
 
 
 class Remembered:

@@ -16,7 +16,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker import scopes
 from consan.checker.beside import Kept
 from consan.checker.collected import Collected, LaunchedKernel, Stand
 from consan.checker.cores import replayed
@@ -31,11 +30,12 @@ from consan.checker.replay import History, Replayed, Tables, replay
 from consan.checker.shares import AT_ONCE, read_units, spread
 from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop
-from consan.checker.uniting import Key, forward, key, preferred, united, united_records
-from consan.instrument.findings import FindingRecord, Kind
+from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LANES
+from consan.reports.verdict import scopes
+from consan.reports.verdict.raw import Key, forward, key, proven, selected, united, united_records
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
@@ -52,7 +52,6 @@ _WHY = {
     Status.HALTED: "were replayed in part: the time was over",
     Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
-_DEADLOCKS = (int(Kind.DEADLOCK), int(Kind.WAITER))
 
 
 @dataclass
@@ -331,9 +330,10 @@ class _Checker:
     def _known(self, history: History, done: list[Replayed]) -> Known:
         self.events += sum(each.events for each in done)
         troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
-        found = united([each for each in done if each.status is not Status.CORRUPT])
+        whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
-        found = _reported(found, deadlocks=deadlocked)
+        found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
+        found = proven(found, deadlocks=deadlocked)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
 
@@ -342,7 +342,10 @@ class _Checker:
             how: dict[str, Any] = {"level": level, "isa": self.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
             return replay(self.tables, history, descending=descending, **how)
 
-        return scopes.named(at) if history.ctas > 1 else at(Level.EXACT)
+        exact = at(Level.EXACT)
+        if history.ctas == 1:
+            return exact
+        return replace(exact, records=scopes.named(exact.records, lambda: at(Level.WAIT_SCOPES).records, lambda: at(Level.SCOPES).records))
 
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool, stopped: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked. `stopped`: by the host.
@@ -364,14 +367,14 @@ class _Checker:
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared
-        found = preferred(forward(united_records([each.records for each in done if not each.unseen])))
+        found = selected(forward(united_records([each.records for each in done if not each.unseen])))
         self.collected.add_outer(found, histories[0])
         stood = standing(done, self.collected, histories[0]) if stopped else Standing()
         self.stands, self.polls = [*self.stands, *stood.stands], stood.polls
-        proven = stood.waits and not stood.polls
-        self.deadlocked += len(grouped.unended) * proven
+        deadlocks = stood.waits and not stood.polls
+        self.deadlocked += len(grouped.unended) * deadlocks
         for unit, orders in by_unit(done).items():
-            self.collected.add(unit, 1, _reported(preferred(united_records(orders)), deadlocks=proven), histories[0])
+            self.collected.add(unit, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
             self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
@@ -386,8 +389,3 @@ class _Checker:
         if whole:
             self.gaps[f"were not replayed: {why}"] = units
         return (why,)
-
-
-def _reported(found: list[Any], *, deadlocks: bool) -> list[Any]:
-    """The records that are reported: deadlocks only if they are proven."""
-    return found if deadlocks else [record for record in found if record["kind"] not in _DEADLOCKS]

@@ -19,7 +19,6 @@ from consan.checker.forms import Repair, RepairStep
 from consan.checker.questions import Questions
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked
-from consan.checker.uniting import Key
 from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
 from consan.instrument.sites import Site
@@ -28,6 +27,7 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.places import located
 from consan.reports.variables import Layout
+from consan.reports.verdict.raw import Key
 from consan.reports.verified import spelling, turn_of
 
 if TYPE_CHECKING:

@@ -7,13 +7,43 @@ one cause.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Final
+from collections import Counter
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Final, Generic, TypeVar
 
 from consan.reports.model import SEVERITIES, Finding
 from consan.reports.verdict.relations import BELONGS, Belongs
 
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
+
+
+F = TypeVar("F")
+
+
+@dataclass(frozen=True)
+class Silences(Generic[F]):
+    """Where findings of two sorts share something, one speaks and the other is left out. `share`: what a finding has.
+
+    `times`: how often it occurs. What occurs more often than what speaks for it stays.
+    """
+
+    speaks: Callable[[F], bool]
+    silent: Callable[[F], bool]
+    share: Callable[[F], Iterable[Hashable]]
+    times: Callable[[F], int] = lambda finding: 1
+
+
+def speaking(found: Iterable[F], table: Iterable[Silences[F]], others: Sequence[F] | None = None) -> list[F]:
+    """The findings that are left. `others`: those that speak, if these are not the findings themselves."""
+    left = list(found)
+    for rule in table:
+        known = Counter[Hashable]()
+        for each in filter(rule.speaks, left if others is None else others):
+            for shared in rule.share(each):
+                known[shared] += rule.times(each)
+        left = [each for each in left if not (rule.silent(each) and any(known[shared] >= rule.times(each) for shared in rule.share(each)))]
+    return left
 
 
 def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, Belongs]]:

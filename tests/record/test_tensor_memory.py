@@ -9,9 +9,9 @@ import pytest
 
 from consan.checker.layouts import Status
 from consan.checker.replay import History, Replayed, replay
-from consan.checker.uniting import united
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables
+from consan.reports.verdict.raw import united
 
 WINDOW, BYTES = 1024, 20480
 BAR, OTHER_BAR, WORD, THIRD_BAR = 1024, 1032, 1040, 1048  # three mbarriers, and where addresses of tensor memory go
@@ -94,7 +94,11 @@ GONE = _all((BARRIER,))
 def _found(*warps: list[tuple[int, Step]], program: Program = P) -> set[tuple[str, str, int, int]]:
     done = program.replayed(*warps)
     assert {each.status for each in done} == {Status.OK}
-    return set(_tuples(united(done)))
+    return set(_tuples(_united(done)))
+
+
+def _united(done: Iterable[Replayed]) -> list[np.void]:
+    return united([each.records for each in done])
 
 
 def _tuples(records: Iterable[np.void]) -> Iterable[tuple[str, str, int, int]]:
@@ -197,10 +201,10 @@ def test_a_sum_that_is_committed_before_its_last_product() -> None:
 def test_the_barrier_of_a_product_with_two_commits() -> None:
     """Two commits in a row tell of one product. A finding names the barrier for which the thread waits, else the last one."""
     both = _one(_mma(), (COMMIT, OTHER_BAR), (COMMIT, BAR)) + _all((BARRIER,), _wait(0))
-    knows_none = united(P.replayed(SETUP + both + _all(_wait(0, OTHER_BAR)) + FREE, OTHERS + _all((BARRIER,)) + LOADS + GONE))
+    knows_none = _united(P.replayed(SETUP + both + _all(_wait(0, OTHER_BAR)) + FREE, OTHERS + _all((BARRIER,)) + LOADS + GONE))
     before = SETUP + _one(_mma(), (COMMIT, OTHER_BAR)) + _all(_wait(0, OTHER_BAR), (BARRIER,))
     waits = OTHERS + _all(_wait(0, OTHER_BAR), (BARRIER,), (BARRIER,)) + LOADS + GONE
-    knows_one = united(P.replayed(before + both + _all(_wait(1, OTHER_BAR)) + FREE, waits))
+    knows_one = _united(P.replayed(before + both + _all(_wait(1, OTHER_BAR)) + FREE, waits))
     for found, bar in ((knows_none, BAR), (knows_one, OTHER_BAR)):
         assert {(int(each["site"]), int(each["place"]) - 1 + WINDOW) for each in found} == {(LD, bar)}
 

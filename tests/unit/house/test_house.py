@@ -37,7 +37,7 @@ ROOMS = {
     ),
     MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
     "consan.backends": (ERRORS, "consan.tensormap", "consan.toolchain", MACHINE),
-    "consan.checker": (ERRORS, "consan.instrument", "consan.toolchain"),
+    "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     "consan.session": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.suggest"),
