@@ -18,7 +18,7 @@ from consan.reports.kinds import describe, place
 from consan.reports.model import Access, Finding, runs
 
 TOGETHER: Final = "warp-synchronous instruction"
-_ELSEWHERE: Final = "where the other lanes are"
+ELSEWHERE: Final = "where the other lanes are"
 _ADVICE: Final = {
     "barrier": "divergent",
     "warp-barrier": "divergent-mask",
@@ -32,7 +32,7 @@ def divergence(finding: Finding, split: Split, site: Site | None, framework: str
     point = _name_of(site, framework)
     warp = f"warp {first.warp} of CTA ({','.join(map(str, first.block or ()))})"
     others = _where(finding, split)
-    accesses = (first, *(replace(access, role=_ELSEWHERE) for access in finding.accesses[1:]))
+    accesses = (first, *(replace(access, role=ELSEWHERE) for access in finding.accesses[1:]))
     if split.how != Parted.PAST and len(accesses) > 1:
         accesses = (first, replace(accesses[1], role=first.role))
     finding = replace(finding, accesses=accesses, waiters=tuple(_waiters(accesses, split)))
@@ -94,54 +94,3 @@ def lanes_phrase(mask: int) -> str:
     """`lanes 0 to 15`, `lane 3`, `lanes 0, 2, 4 to 7`."""
     lanes = (lane for lane in range(32) if mask >> lane & 1)
     return f"lane{'s' * (mask.bit_count() != 1)} {', '.join(runs(lanes))}"
-
-
-def blame_divergence(findings: Iterable[Finding]) -> list[Finding]:
-    """One finding for each instruction that a warp reaches in parts.
-
-    A deadlock that follows becomes part of it, because the barriers at which other warps wait are not at fault. A deadlock stays a finding
-    of its own if threads of a CTA without such an instruction wait in it.
-    """
-    found = list(findings)
-    kept: dict[tuple[object, ...], Finding] = {}
-    for finding in sorted(filter(_is_divergence, found), key=_nearness):
-        kept.setdefault(_point_of(finding), finding)
-    kernels = {finding.kernel for finding in kept.values()}
-    stuck = {finding.kernel for finding in found if finding.kind == "deadlock"}
-    rest = [f for f in found if not _is_divergence(f) and not (f.kernel in kernels and _follows(f, kept.values()))]
-    return [_with_end(finding, finding.kernel in stuck) for finding in kept.values()] + rest
-
-
-def _follows(finding: Finding, divergences: Iterable[Finding]) -> bool:
-    """Whether each CTA of a deadlock is that of a divergence, or has threads that wait at the places of one."""
-    if finding.kind != "deadlock":
-        return False
-    causes = [waiter for one in divergences if one.kernel == finding.kernel for waiter in one.waiters]
-    blocks, lines = {_block_of(waiter) for waiter in causes}, {waiter.get("ptx_line") for waiter in causes} - {None}
-    caused = blocks | {_block_of(waiter) for waiter in finding.waiters if waiter.get("ptx_line") in lines}
-    return all(_block_of(waiter) in caused or waiter.get("cluster_rank") is not None for waiter in finding.waiters)
-
-
-def _block_of(waiter: dict[str, Any]) -> tuple[int, ...]:
-    return tuple(waiter.get("block", ()))
-
-
-def _nearness(finding: Finding) -> tuple[bool, int]:
-    """Sort order: lanes that went past come before lanes that wait elsewhere; near places come before far ones."""
-    return not _went_past(finding), finding.accesses[-1].ptx_line
-
-
-def _with_end(finding: Finding, stuck: bool) -> Finding:
-    return replace(finding, message=f"{finding.message}; so the launch ends in a deadlock") if stuck else finding
-
-
-def _point_of(finding: Finding) -> tuple[object, ...]:
-    return finding.kernel, finding.accesses[0].site
-
-
-def _went_past(finding: Finding) -> bool:
-    return len(finding.accesses) > 1 and finding.accesses[1].role == _ELSEWHERE
-
-
-def _is_divergence(finding: Finding) -> bool:
-    return finding.kind == "barrier-misuse" and any(waiter.get("why") == "came" for waiter in finding.waiters)

@@ -22,7 +22,6 @@ from consan.reports.model import Access, Finding, plural
 from consan.reports.places import located as place_fields
 from consan.reports.places import shown_at
 from consan.reports.positions import unfinished
-from consan.reports.verdict.merging import merge_key
 from consan.reports.waiters import Waiter, deadlock_of
 
 if TYPE_CHECKING:
@@ -38,7 +37,6 @@ _DIVERGENT: Final = "divergent"
 _ILLEGAL: Final = "illegal"  # a tcgen05 instruction
 _FAULT: Final = "fault"
 _MISUSE: Final = "tcgen05-misuse"
-_MISUSES: Final = (_MISUSE, "barrier-misuse")
 _PENDING_VALUES: Final = 1 << 20
 _MBARRIER_BYTES: Final = 8
 STOOD: Final = "blocked"  # attribute of the KeyboardInterrupt that ends a launch: where its threads were
@@ -175,22 +173,6 @@ def findings_of(stats: LaunchStats, prepared: Prepared, entry: str) -> list[Find
     if stats.deadlocked:
         found.append(_deadlock(stats.blocked, prepared, entry))
     return found
-
-
-def not_recorded(findings: Iterable[Finding], recorded: Iterable[Finding]) -> list[Finding]:
-    """The findings without faults that a hook or a record has too: these count every thread, a fault only the first one.
-
-    A barrier that is misused traps, too: the misuse is the cause, and a `fault` at the same instruction says nothing more.
-    """
-    recorded = list(recorded)
-    known = {merge_key(finding) for finding in recorded if finding.kind in _ADDRESS_FAULTS}
-    misused = {access.ptx_line for finding in recorded if finding.kind in _MISUSES for access in finding.accesses}
-
-    def twice(finding: Finding) -> bool:
-        at = finding.accesses[0].ptx_line if finding.kind in (_MISUSE, _FAULT) and finding.accesses else None
-        return merge_key(finding) in known or at in misused
-
-    return [finding for finding in findings if not twice(finding)]
 
 
 def _with_message(finding: Finding, message: str) -> Finding:

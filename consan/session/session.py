@@ -25,14 +25,13 @@ from consan.options import INLINE, check_choices
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
-from consan.reports.divergence import blame_divergence
 from consan.reports.found import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.selection import selected
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
 from consan.session.driver_calls import FollowedStreams, follow
-from consan.session.endings import not_recorded
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.histories import Keeper
 from consan.session.in_clusters import in_ctas
@@ -47,7 +46,7 @@ from consan.session.selection import Selection
 from consan.session.shadow import Drained, Room, Shadow
 from consan.session.started import Started
 from consan.session.summary import Summary, places
-from consan.session.unknown import of_known_order, unknown_order
+from consan.session.unknown import unknown_order
 from consan.session.watch import SessionWatch
 
 if TYPE_CHECKING:
@@ -325,14 +324,14 @@ class Session:
         return self._report(*(known or (self._found, self._drained)))
 
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
-        found, left_out = of_known_order(found, unknown_order(self.modules.used.values()))
-        found = [*found, *self.recording.findings]
         counters, outer = drained.counters if drained else None, self.recording.looks_outside(self.backend)
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
+        unknown = unknown_order(self.modules.used.values())
+        findings, left_out = selected(found, self.recording.findings, self.watch.findings, summary.static(), unknown)
         report = assemble(
             device=self.backend.device_name,
             kernels=summary.kernels(),
-            findings=blame_divergence([*not_recorded(self.watch.findings, found), *found, *summary.static()]),
+            findings=findings,
             checked=summary.checked(),
             uninstrumented=summary.listed(self._uninstrumented),
             dropped=counters.dropped_findings if counters else 0,

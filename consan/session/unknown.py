@@ -1,4 +1,4 @@
-"""Kernels with instructions whose order called hooks do not know: what the hooks found there is left out, and the report says so.
+"""Kernels with instructions whose order called hooks do not know: what the hooks found there is left out (reports/verdict/selection.py).
 
 Such an instruction completes on an mbarrier (tcgen05.commit, clusterlaunchcontrol.try_cancel) or is one that only the recording engine
 takes. Hooks that do not see it take accesses for unordered that it orders, and bytes for unwritten that it has written. Faults and
@@ -11,7 +11,6 @@ from collections.abc import Iterable
 
 from consan.instrument.isa import ROWS, lookup, spares_shared
 from consan.instrument.ptx import parse
-from consan.reports.model import Finding, plural
 from consan.session.prepared import Prepared
 
 _RECORDED = frozenset(row.name.partition(".")[0] for row in ROWS if row.status == "recorded")
@@ -43,17 +42,3 @@ def _may_order(opcode: str) -> bool:
     row = lookup(parts)
     orders = row is not None and (row.status == "recorded" or row.completion == "mbarrier" or bool(row.ordering))
     return orders and not spares_shared(parts)
-
-
-def of_known_order(findings: Iterable[Finding], unknown: dict[str, str]) -> tuple[list[Finding], list[str]]:
-    """The findings of kernels whose order is known, and a reason for each kernel of which some were left out."""
-    kept, left_out = list[Finding](), dict[str, int]()
-    for finding in findings:
-        if finding.kernel in unknown:
-            left_out[finding.kernel] = left_out.get(finding.kernel, 0) + 1
-        else:
-            kept.append(finding)
-    return kept, [
-        f"{plural(count, 'finding')} in {name} left out: called hooks do not know how {unknown[name]} orders accesses"
-        for name, count in left_out.items()
-    ]

@@ -9,9 +9,8 @@ import pytest
 
 from consan.backends.cpu.state.faults import Fault, LaunchStats
 from consan.ranges.forms import ParameterWord
-from consan.reports.model import Access, Finding
 from consan.reports.variables import Argument, Layout, address_name
-from consan.session.endings import findings_of, not_recorded
+from consan.session.endings import findings_of
 from consan.session.layouts import AddressNames, PointedBuffers
 
 BUFFERS = (Argument("argument 1", 0x1000, 64, "in"), Argument("argument 2", 0x2000, 64, "out"))
@@ -77,11 +76,6 @@ def test_a_fault_in_shared_memory_gives_the_size(offset: int, dynamic: int | Non
     (finding,) = findings_of(_stats(fault), prepared, "k")
     assert f"touches 4 bytes at offset {offset} of shared memory; the CTA's shared memory is bytes 0..511" in finding.message
     assert (finding.missing, "more dynamic shared memory" in finding.fix) == ("", more)
-
-
-def test_a_fault_that_the_kernel_recorded_too_counts_once() -> None:
-    fault, other = (Finding("out-of-bounds", "k", accesses=(Access(role="write", op="st", file="k.cu", line=line),)) for line in (5, 7))
-    assert not_recorded([fault, other], [fault]) == [other]
 
 
 def _stats(fault: Fault) -> LaunchStats:

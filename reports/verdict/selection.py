@@ -1,0 +1,103 @@
+"""Which findings of a run are reported: those of tables, records, ends of launches and texts tell of the same defects."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, Final
+
+from consan.reports.divergence import ELSEWHERE
+from consan.reports.model import Finding, plural
+from consan.reports.verdict.merging import merge_key
+from consan.reports.verdict.precedence import Silences, speaking
+from consan.reports.verdict.relations import Which
+
+_OUTSIDE: Final = Which(("out-of-bounds",))
+
+
+def _lines(finding: Finding) -> Iterable[Hashable]:
+    return (access.ptx_line for access in finding.accesses)
+
+
+# A hook or a record counts every thread, a fault only the first one. A barrier that is misused traps, too: the misuse is the cause.
+_OF_RECORDS: Final = (
+    Silences(_OUTSIDE.has, _OUTSIDE.has, lambda finding: (merge_key(finding),)),
+    Silences(Which(("tcgen05-misuse", "barrier-misuse")).has, Which(("tcgen05-misuse", "fault")).has, _lines),
+)
+
+
+def selected(
+    of_hooks: Iterable[Finding],
+    of_records: Iterable[Finding],
+    of_ends: Sequence[Finding],
+    of_texts: Iterable[Finding],
+    unknown: Mapping[str, str],
+) -> tuple[list[Finding], list[str]]:
+    """The findings that are reported, and why others are not, a sentence for each kernel.
+
+    `of_ends`: how launches ended. `unknown`: kernels with an opcode of which called hooks do not know how it orders accesses: they take
+    accesses for unordered that it orders.
+    """
+    hooked = list(of_hooks)
+    found = [*(finding for finding in hooked if finding.kernel not in unknown), *of_records]
+    left_out = Counter(finding.kernel for finding in hooked if finding.kernel in unknown)
+    gaps = [
+        f"{plural(count, 'finding')} in {name} left out: called hooks do not know how {unknown[name]} orders accesses"
+        for name, count in left_out.items()
+    ]
+    return of_one_point([*speaking(of_ends, _OF_RECORDS, found), *found, *of_texts]), gaps
+
+
+# --- divergence ------------------------------------------------------------------------------------------------------------
+
+
+def of_one_point(findings: Iterable[Finding]) -> list[Finding]:
+    """One finding for each instruction that a warp reaches in parts.
+
+    A deadlock that follows becomes part of it, because the barriers at which other warps wait are not at fault. A deadlock stays a finding
+    of its own if threads of a CTA without such an instruction wait in it.
+    """
+    found = list(findings)
+    kept: dict[tuple[object, ...], Finding] = {}
+    for finding in sorted(filter(_is_divergence, found), key=_nearness):
+        kept.setdefault(_point_of(finding), finding)
+    kernels = {finding.kernel for finding in kept.values()}
+    stuck = {finding.kernel for finding in found if finding.kind == "deadlock"}
+    rest = [f for f in found if not _is_divergence(f) and not (f.kernel in kernels and _follows(f, kept.values()))]
+    return [_with_end(finding, finding.kernel in stuck) for finding in kept.values()] + rest
+
+
+def _follows(finding: Finding, divergences: Iterable[Finding]) -> bool:
+    """Whether each CTA of a deadlock is that of a divergence, or has threads that wait at the places of one."""
+    if finding.kind != "deadlock":
+        return False
+    causes = [waiter for one in divergences if one.kernel == finding.kernel for waiter in one.waiters]
+    blocks, lines = {_block_of(waiter) for waiter in causes}, {waiter.get("ptx_line") for waiter in causes} - {None}
+    caused = blocks | {_block_of(waiter) for waiter in finding.waiters if waiter.get("ptx_line") in lines}
+    return all(_block_of(waiter) in caused or waiter.get("cluster_rank") is not None for waiter in finding.waiters)
+
+
+def _block_of(waiter: dict[str, Any]) -> tuple[int, ...]:
+    return tuple(waiter.get("block", ()))
+
+
+def _nearness(finding: Finding) -> tuple[bool, int]:
+    """Sort order: lanes that went past come before lanes that wait elsewhere; near places come before far ones."""
+    return not _went_past(finding), finding.accesses[-1].ptx_line
+
+
+def _with_end(finding: Finding, stuck: bool) -> Finding:
+    return replace(finding, message=f"{finding.message}; so the launch ends in a deadlock") if stuck else finding
+
+
+def _point_of(finding: Finding) -> tuple[object, ...]:
+    return finding.kernel, finding.accesses[0].site
+
+
+def _went_past(finding: Finding) -> bool:
+    return len(finding.accesses) > 1 and finding.accesses[1].role == ELSEWHERE
+
+
+def _is_divergence(finding: Finding) -> bool:
+    return finding.kind == "barrier-misuse" and any(waiter.get("why") == "came" for waiter in finding.waiters)
