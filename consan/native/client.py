@@ -12,7 +12,7 @@ import re
 import socket
 import threading
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError, NotSupported
@@ -25,7 +25,7 @@ from consan.native.orders import ENDED, Orders, primary_context
 from consan.native.remote import ClientBackend
 from consan.native.wire import Broken, Malformed, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented
-from consan.reports.verdict.conclusion import assemble, verdict_of
+from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.device import Device
 from consan.session.opening import open_session
 
@@ -304,10 +304,8 @@ class Client:
         report = self._report()
         counted = self._session is not None and not self._session.device.lost
         gaps = (*self._reasons, *(self._counts.unchecked(report) if counted else ()))
-        reasons = (*report.incomplete, *gaps)
-        report = replace(report, incomplete=reasons, verdict=verdict_of(report.findings, reasons))
         places = self._session.places(report) if self._session is not None else ()
-        self.outcomes.append(ProcessReport(self.pid, report, frozenset(places)))
+        self.outcomes.append(ProcessReport(self.pid, with_gaps(report, gaps), frozenset(places)))
         self._counts.forget()
         self._reasons.clear()
 

@@ -8,7 +8,6 @@ import signal
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
 from typing import Final
 
 from consan._errors import ExitCode, NotSupported, UsageError
@@ -17,7 +16,7 @@ from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
-from consan.reports.verdict.conclusion import assemble, verdict_of
+from consan.reports.verdict.conclusion import assemble, with_gaps
 
 _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
@@ -37,9 +36,7 @@ def run_native(program: NativeProgram, options: argparse.Namespace, *, delays: b
     processes = len({outcome.pid for outcome in outcomes})
     counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
     notes = (*report.notes, *filter(None, (program.note, counted)))
-    reasons = [*report.incomplete, *reasons]
-    report = replace(report, incomplete=tuple(reasons), verdict=verdict_of(report.findings, reasons), notes=notes)
-    return status, report, {place for outcome in outcomes for place in outcome.places}
+    return status, with_gaps(report, reasons, notes=notes), {place for outcome in outcomes for place in outcome.places}
 
 
 def check_native(options: argparse.Namespace) -> None:

@@ -28,8 +28,7 @@ from consan.reports.model import INCOMPLETE, VIOLATIONS, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.render import render
 from consan.reports.verdict.combination import combine
-from consan.reports.verdict.conclusion import says_nothing_ran
-from consan.reports.verdict.coverage import AREAS
+from consan.reports.verdict.coverage import AREAS, says_nothing_ran
 from consan.session.opening import open_session
 from consan.session.shadow import describe_most
 

@@ -25,7 +25,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -34,7 +34,7 @@ from consan.process.termination import before_termination, uninterrupted
 from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
-from consan.reports.verdict.conclusion import assemble, verdict_of
+from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.opening import open_session
 from consan.suppressions import finish
 
@@ -85,10 +85,9 @@ def merged(report: Report, folder: Path, own: str = "") -> Report:
     if not stored.reports and not reasons:
         return report
     together = combine([report, *stored.reports])
-    kept = (*together.incomplete, *reasons)
     number = len(stored.reports)
     notes = (*together.notes, *([f"{plural(number, 'child process', 'child processes')} included"] if number else []))
-    return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept), notes=notes)
+    return with_gaps(together, reasons, notes=notes)
 
 
 def left(folder: Path, pid: int, end: str, seed: int) -> Report:
@@ -98,9 +97,7 @@ def left(folder: Path, pid: int, end: str, seed: int) -> Report:
     reasons = [*stored.reasons, *(_lost(stem, folder) for stem in stored.lost if stem not in own)]
     if own or not stored.reports:
         reasons.append(f"{end}: what it launched since it last found something is not in this report")
-    together = combine(stored.reports or [assemble(device="", why_nothing=end, seed=seed)])
-    kept = (*together.incomplete, *reasons)
-    return replace(together, incomplete=kept, verdict=verdict_of(together.findings, kept))
+    return with_gaps(combine(stored.reports or [assemble(device="", why_nothing=end, seed=seed)]), reasons)
 
 
 @dataclass(frozen=True)

@@ -28,6 +28,7 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.coverage import of_reasons
 from consan.reports.verdict.selection import selected
 from consan.session.beside_program import BesideProgram
 from consan.session.device import Device, new_device, shared_device
@@ -336,7 +337,7 @@ class Session:
             uninstrumented=summary.listed(self._uninstrumented),
             dropped=counters.dropped_findings if counters else 0,
             evicted=counters.evicted if counters else 0,
-            unchecked=[*self.watch.reasons, *summary.gaps(), *left_out],
+            covered=[*of_reasons(self.watch.reasons), *summary.gaps(), *of_reasons(left_out)],
             why_nothing=summary.why_nothing(self._ever_launched),
             notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes()}),
             seed=self.seed,

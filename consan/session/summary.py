@@ -10,15 +10,17 @@ from typing import Final
 from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.static import static_findings
-from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, coverage_of
+from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.prepared import Prepared
 from consan.session.recording import Recording
 from consan.session.selection import Selection
 from consan.session.shadow import Counters, Drained
 
+_REGISTERS: Final = "matrix-registers"
+_UNCHECKED: Final = "the registers of its matrix products were not checked"
 CHECKED = (
     *("shared-memory", "barriers", "warp-barriers", "cp.async", "uninitialized-shared-memory", "shared-memory-bounds"),
-    *("mbarriers", "bulk-copies", "matrix-operands", "matrix-registers", "proxies", "clusters"),
+    *("mbarriers", "bulk-copies", "matrix-operands", _REGISTERS, "proxies", "clusters"),
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
 _COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven", "global_checked")
@@ -71,23 +73,24 @@ class Summary:
         """Whether races in global memory were looked for in all kernels that were checked, in full."""
         return self.outer and any(map(self.launched, self.used)) and not self._gaps(self.recording.outer_gaps)
 
-    def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> dict[str, None]:
+    def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> list[tuple[str, str]]:
+        """Of each kernel, why."""
         ran = ((prepared, name) for prepared in self.used for name in self.launched(prepared))
-        return {f"{name}: {why}": None for prepared, name in ran for why in of(prepared, name)}
+        return [(name, why) for prepared, name in ran for why in of(prepared, name)]
 
-    def gaps(self) -> list[str]:
+    def gaps(self) -> list[Coverage]:
         """Gaps: register hazards in debug builds with matrix products, CTAs without shadow memory, global memory that was to be checked."""
         debug = [
-            f"{name} is a debug build: the registers of its matrix products were not checked"
+            Coverage(name, _REGISTERS, NOT_CHECKED, why=(f"{name} is a debug build: {_UNCHECKED}",))
             for prepared in self.used
             if prepared.instrumented.debug
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
         known = {row.kernel for row in map(coverage_of, self.kernels()) if row.state == NOT_CHECKED}  # coverage says why
-        partly = (gap for gap in self._gaps(self.recording.gaps_that_count) if gap.partition(":")[0] not in known)
-        outer = [f"global memory was not checked in full in {gap}" for gap in partly]
-        return list(dict.fromkeys(debug + outer)) + (_dropped(self.drained.counters) if self.drained else [])
+        partly = ((name, why) for name, why in self._gaps(self.recording.gaps_that_count) if name not in known)
+        outer = [Coverage(name, GLOBAL_MEMORY, NOT_CHECKED, why=(why,)) for name, why in partly]
+        return [*debug, *outer, *of_reasons(_dropped(self.drained.counters) if self.drained else [])]
 
     def kernels(self) -> list[model.KernelSummary]:
         """One summary per kernel and engine: launches of one kernel may take forms with and without global memory."""

@@ -13,8 +13,8 @@ from dataclasses import replace
 from typing import Any
 
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
-from consan.reports.verdict.conclusion import says_nothing_ran, verdict_of
-from consan.reports.verdict.coverage import AREAS, gaps, not_checked
+from consan.reports.verdict.conclusion import concluded
+from consan.reports.verdict.coverage import AREAS, gaps, not_checked, of_reasons, rows, says_nothing_ran
 from consan.reports.verdict.merging import merge_findings
 
 _COUNTS = (
@@ -52,8 +52,7 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         tests=tuple(test for report in reports for test in report.tests),
         version=first.version,
     )
-    reasons = _reasons(reports, combined)
-    return replace(combined, verdict=verdict_of(findings, reasons), incomplete=reasons, not_checked=not_checked(combined), **others)
+    return concluded(combined, of_reasons(_reasons(reports, combined)), not_checked=not_checked(combined), **others)
 
 
 def _checked(reports: Sequence[Report]) -> tuple[str, ...]:
@@ -68,8 +67,8 @@ def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
 
     What one report did not look at, another may have: the gaps of kernels follow from the sums.
     """
-    of_kernels = {reason for report in reports for reason in gaps(report)}
-    every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *gaps(combined)])
+    of_kernels = {reason for report in reports for reason in gaps(rows(report))}
+    every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *gaps(rows(combined))])
     nothing = [reason for reason in every if says_nothing_ran(reason)]
     kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
     return tuple(reason for reason in every if reason in kept or reason not in nothing)

@@ -11,17 +11,13 @@ from consan.reports.model import (
     EXIT_INCOMPLETE,
     EXIT_VIOLATIONS,
     INCOMPLETE,
-    NOTHING_RAN,
     VIOLATIONS,
     Finding,
     KernelSummary,
     Report,
     Uninstrumented,
-    Unmodelled,
-    kernels_checked,
-    plural,
 )
-from consan.reports.verdict.coverage import gaps, installed_version, not_checked
+from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, of_reasons
 from consan.reports.verdict.merging import merge_findings
 from consan.reports.verified import with_whole_fixes
 
@@ -36,14 +32,15 @@ def assemble(
     dropped: int = 0,
     evicted: int = 0,
     unchecked: Iterable[str] = (),
+    covered: Iterable[Coverage] = (),
     why_nothing: str = "",
     notes: Iterable[str] = (),
     **others: Any,
 ) -> Report:
     """Build a report: merge and sort the findings, collect the reasons, compute the verdict.
 
-    `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `why_nothing`: explains
-    a run in which no kernel was checked.
+    `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `covered`: such reasons by kernel
+    and area. `why_nothing`: explains a run in which no kernel was checked.
     """
     report = Report(
         verdict=INCOMPLETE,
@@ -57,69 +54,25 @@ def assemble(
         notes=tuple(notes),
         **{"version": installed_version(), **others},
     )
-    reasons = tuple(dict.fromkeys([*(_explained(reason, why_nothing) for reason in incomplete_reasons(report)), *unchecked]))
-    verdict = verdict_of(report.findings, reasons)
-    return replace(report, verdict=verdict, incomplete=reasons, not_checked=not_checked(report))
+    return concluded(report, (*coverage(report, why_nothing), *of_reasons(unchecked), *covered), not_checked=not_checked(report))
 
 
-def verdict_of(findings: Iterable[Finding], reasons: Iterable[str]) -> str:
+def concluded(report: Report, covered: Iterable[Coverage], **changes: Any) -> Report:
+    """The report with changes, and what follows from its findings and its coverage."""
+    known, changed = tuple(covered), replace(report, **changes)
+    return replace(changed, verdict=verdict_of(changed.findings, known), incomplete=gaps(known))
+
+
+def with_gaps(report: Report, reasons: Iterable[str], **changes: Any) -> Report:
+    """The report with more reasons why it is incomplete, and other changes."""
+    return concluded(report, of_reasons((*report.incomplete, *reasons)), **changes)
+
+
+def verdict_of(findings: Iterable[Finding], covered: Iterable[Coverage]) -> str:
     """The only place that computes a verdict: unsuppressed errors, else gaps, else clean."""
     if any(finding.severity == "error" and finding.suppressed is None for finding in findings):
         return VIOLATIONS
-    return INCOMPLETE if any(True for _ in reasons) else CLEAN
-
-
-def incomplete_reasons(report: Report) -> tuple[str, ...]:
-    """Why the run is incomplete: one sentence for each gap, in a fixed order."""
-    return (
-        *_nothing_instrumented(report),
-        *_unmodelled(report),
-        *gaps(report),
-        *(
-            f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
-            for kernel in report.kernels
-            if kernel.unchecked
-        ),
-        *(f"the filter names {kernel.name}, which cannot be instrumented" for kernel in report.uninstrumented if kernel.named),
-        *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
-        *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
-    )
-
-
-def _nothing_instrumented(report: Report) -> tuple[str, ...]:
-    """A run whose filters exclude every launch must not be `clean`. Launches include excluded ones."""
-    return () if kernels_checked(report) else (NOTHING_RAN,)
-
-
-def _explained(reason: str, why_nothing: str) -> str:
-    return f"{reason}: {why_nothing}" if reason == NOTHING_RAN and why_nothing else reason
-
-
-def says_nothing_ran(reason: str) -> bool:
-    """Whether a reason is that no kernel was checked, with or without an explanation."""
-    return reason.startswith(NOTHING_RAN)
-
-
-def _unmodelled(report: Report) -> tuple[str, ...]:
-    """One sentence for each opcode and launched kernel, with PTX lines. Kernels that were not launched do not matter."""
-    gaps: dict[tuple[str, str], list[Unmodelled]] = {}
-    for kernel in (kernel for kernel in report.kernels if kernel.launches):
-        for gap in kernel.unmodelled:
-            gaps.setdefault((kernel.name, gap.opcode), []).append(gap)
-    return tuple(
-        f"{name} contains {opcode}, which is not modelled ({plural(sum(gap.count for gap in found), 'time')}, {_ptx_lines(found)})"
-        for (name, opcode), found in gaps.items()
-    )
-
-
-def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:
-    numbers = sorted({gap.ptx_line for gap in gaps})
-    more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
-    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:shown]))}{more}"
-
-
-def _counted(number: int, one: str, many: str) -> tuple[str, ...]:
-    return (f"{number:,} {one if number == 1 else many}",) if number else ()
+    return INCOMPLETE if any(row.state == NOT_CHECKED for row in covered) else CLEAN
 
 
 def exit_status(report: Report, *, strict: bool = False, allow_incomplete: bool = False) -> int:

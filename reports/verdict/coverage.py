@@ -1,6 +1,6 @@
 """What was checked of each kernel, and what that means for the verdict.
 
-`rows` is the coverage: for each kernel that ran, and each area that may be missing, its state. An area in scope that was checked in no
+`coverage` has a row for each kernel that ran, and each area that may be missing: its state. An area in scope that was checked in no
 launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verdict is `incomplete`. A share of the launches of each shape
 (`SAMPLED`) is no gap, and neither is what the user's options leave out.
 
@@ -9,14 +9,16 @@ launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verd
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
-from consan.reports.model import KernelSummary, Report, kernels_checked, plural
+from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Unmodelled, kernels_checked, plural
 
 GLOBAL_MEMORY: Final = "global-memory"
+INSTRUCTIONS: Final = "instructions"  # that the engines model
+LAUNCHES: Final = "launches"
 
 CHECKED, SAMPLED, PROVEN = "checked", "sampled", "proven"
 EXCLUDED: Final = "excluded by the user"
@@ -28,20 +30,20 @@ SHOWN: Final = 3  # shapes in a sentence
 class Coverage:
     """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all.
 
-    `missed`: shapes of launches of which none was checked.
+    `kernel` is empty where it is the run's. `missed`: shapes of launches of which none was checked.
     """
 
     kernel: str
     area: str
     state: str
-    checked: int
-    launches: int
+    checked: int = 0
+    launches: int = 0
     why: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
 
 
 def rows(report: Report) -> tuple[Coverage, ...]:
-    """The coverage of a report's kernels. Summaries of one kernel, such as those of several processes, are one row."""
+    """Global memory of a report's kernels. Summaries of one kernel, such as those of several processes, are one row."""
     sums: dict[tuple[object, ...], KernelSummary] = {}
     for kernel in kernels_checked(report):
         key = kernel.name, *_writes(kernel)
@@ -49,13 +51,68 @@ def rows(report: Report) -> tuple[Coverage, ...]:
     return tuple(coverage_of(kernel) for kernel in sums.values())
 
 
-def gaps(report: Report) -> tuple[str, ...]:
-    """Why the kernels of a report were not all checked: one sentence for each reason."""
-    found = (row for row in rows(report) if row.state == NOT_CHECKED)
-    return tuple(dict.fromkeys(sentence for row in found for sentence in _gap(row)))
+def coverage(report: Report, why_nothing: str = "") -> tuple[Coverage, ...]:
+    """The coverage of a report, in the order in which reasons are given. `why_nothing`: why no kernel was checked, if none was."""
+    named = (kernel for kernel in report.uninstrumented if kernel.named)
+    nothing = f"{NOTHING_RAN}: {why_nothing}" if why_nothing else NOTHING_RAN  # launches that a filter excludes must not be `clean`
+    return (
+        *of_reasons([nothing] if not kernels_checked(report) else []),
+        *_unmodelled(report),
+        *rows(report),
+        *(_unchecked(kernel) for kernel in report.kernels if kernel.unchecked),
+        *(_gap_of(kernel.name, LAUNCHES, f"the filter names {kernel.name}, which cannot be instrumented") for kernel in named),
+        *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
+        *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
+    )
 
 
-def _gap(row: Coverage) -> Iterator[str]:
+def says_nothing_ran(reason: str) -> bool:
+    """Whether a reason is that no kernel was checked, with or without an explanation."""
+    return reason.startswith(NOTHING_RAN)
+
+
+def of_reasons(reasons: Iterable[str]) -> list[Coverage]:
+    """The gaps of a run: one sentence each."""
+    return [_gap_of("", LAUNCHES, reason) for reason in reasons]
+
+
+def _gap_of(kernel: str, area: str, why: str) -> Coverage:
+    return Coverage(kernel, area, NOT_CHECKED, why=(why,))
+
+
+def _unchecked(kernel: KernelSummary) -> Coverage:
+    why = f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
+    return Coverage(kernel.name, LAUNCHES, NOT_CHECKED, kernel.launches - kernel.unchecked, kernel.launches, (why,))
+
+
+def _unmodelled(report: Report) -> Iterator[Coverage]:
+    """One for each opcode and launched kernel, with PTX lines. Kernels that were not launched do not matter."""
+    found: dict[tuple[str, str], list[Unmodelled]] = {}
+    for kernel in (kernel for kernel in report.kernels if kernel.launches):
+        for gap in kernel.unmodelled:
+            found.setdefault((kernel.name, gap.opcode), []).append(gap)
+    for (name, opcode), those in found.items():
+        times = f"{plural(sum(gap.count for gap in those), 'time')}, {_ptx_lines(those)}"
+        yield _gap_of(name, INSTRUCTIONS, f"{name} contains {opcode}, which is not modelled ({times})")
+
+
+def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:
+    numbers = sorted({gap.ptx_line for gap in gaps})
+    more = f" and {len(numbers) - shown} more" if len(numbers) > shown else ""
+    return f"PTX line{'s' * (len(numbers) > 1)} {', '.join(map(str, numbers[:shown]))}{more}"
+
+
+def _counted(number: int, one: str, many: str) -> list[Coverage]:
+    return of_reasons([f"{number:,} {one if number == 1 else many}"] if number else [])
+
+
+def gaps(coverage: Iterable[Coverage]) -> tuple[str, ...]:
+    """Why not everything was checked: one sentence for each reason."""
+    found = (row for row in coverage if row.state == NOT_CHECKED)
+    return tuple(dict.fromkeys(sentence for row in found for sentence in (_of_memory(row) if row.area == GLOBAL_MEMORY else row.why)))
+
+
+def _of_memory(row: Coverage) -> Iterator[str]:
     what = f"global memory was not checked in full in {row.kernel}"
     if row.checked and row.missed:
         more = f" and {len(row.missed) - SHOWN} more" if len(row.missed) > SHOWN else ""
@@ -68,7 +125,7 @@ def _gap(row: Coverage) -> Iterator[str]:
 
 
 def coverage_of(kernel: KernelSummary) -> Coverage:
-    """The coverage of one summary."""
+    """Global memory of one summary."""
     counts = kernel.global_checked, kernel.launches
     return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed)
 

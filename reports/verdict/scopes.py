@@ -42,7 +42,8 @@ def named(exact: Records, waits: Callable[[], Records], wide: Callable[[], Recor
     waited, left = _counts(by_waits, (Kind.MISSING_WAIT,)), _counts(by_scopes, _CONFLICTS)
     for record in (each for each in records if each["kind"] == Kind.MISSING_WAIT and not left[_pair(each)]):
         _name(record, waited[_pair(record)])
-    return records[_stay(records, by_scopes)]
+    reported: Records = records[_stay(records, by_scopes)]
+    return reported
 
 
 def _name(record: np.void, waited: int) -> None:

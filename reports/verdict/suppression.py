@@ -25,7 +25,7 @@ from consan.reports.catalogue import KINDS
 from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.places import steps
 from consan.reports.sources import Reader, read_lines
-from consan.reports.verdict.conclusion import verdict_of
+from consan.reports.verdict.conclusion import with_gaps
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
 _ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with only a comment (or a preprocessor directive)
@@ -79,7 +79,7 @@ def suppress(report: Report, rules: Iterable[Rule], read: Reader = read_lines) -
     given, lines = tuple(rules), Lines(read)
     findings = tuple(finding if finding.suppressed else _marked(finding, given, lines) for finding in report.findings)
     ordered = tuple(sorted(findings, key=lambda finding: bool(finding.suppressed)))
-    return replace(report, findings=ordered, verdict=verdict_of(findings, report.incomplete))
+    return with_gaps(report, (), findings=ordered)
 
 
 def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:

@@ -9,6 +9,7 @@ import report_samples as samples
 
 from consan.reports.model import Finding, KernelSummary, Uninstrumented, Unmodelled
 from consan.reports.verdict.conclusion import assemble, exit_status, verdict_of
+from consan.reports.verdict.coverage import of_reasons
 from consan.reports.verdict.merging import merge_findings, sort_findings
 
 ERROR, WARNING, NOTE = (Finding("data-race", "k", severity) for severity in ("error", "warning", "note"))
@@ -27,7 +28,7 @@ RAN = KernelSummary("k", launches=1)
     ],
 )
 def test_verdict(findings: list[Finding], reasons: list[str], verdict: str) -> None:
-    assert verdict_of(findings, reasons) == verdict
+    assert verdict_of(findings, of_reasons(reasons)) == verdict
 
 
 @pytest.mark.parametrize(
