@@ -66,6 +66,8 @@ class Fixes:
             return depends(prepared.instrumented.module, lines, outer=recorded.outer)
 
         texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
+        if not texts:  # none of the findings is reported
+            return {}
 
         def turn(repair: Repair) -> int:
             fix = told(repair.steps, sites, prepared.framework, ())
