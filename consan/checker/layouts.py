@@ -242,6 +242,7 @@ GRID_OUTPUT = record(
 _ENUMERATIONS = (
     enumeration("EventKind", "i32", templates.Event),
     enumeration("EventFlag", "i32", templates.Flag),
+    enumeration("MatrixRow", "u32", templates.MatrixRow, "ROW_OF_{}".format),
     enumeration("Kind", "u32", Kind),
     enumeration("Hazard", "u32", Hazard, lambda name: {"NONE": "NO_HAZARD"}.get(name, name)),
     enumeration("Reason", "u32", Reason, lambda name: _OTHER_REASONS.get(name, name)),

@@ -12,7 +12,7 @@ from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record import clusters, data
 from consan.instrument.record.stored_rows import row_fold
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.templates import Event, Flag, MatrixRow, TemplateEvent
 from consan.instrument.record.words import Words
 
 if TYPE_CHECKING:
@@ -44,9 +44,17 @@ def add(kernel: KernelRewrite, work: Work) -> None:
         flags |= Flag.CONSTANT * _is_constant(kernel, work) | data.flags_of(kernel.plan.function).get(instruction.start, Flag(0))
         lanes = work.row.address_lanes(instruction.parts)
         offset = fields.get("offset", 0) + piece.offset
-        of_piece: dict[str, Any] = fields | {"offset": offset, "a": element_bytes(work.row, instruction, access) or nbytes, "b": lanes}
+        element = element_bytes(work.row, instruction, access) or nbytes
+        of_piece: dict[str, Any] = fields | {"offset": offset, "a": element, "b": lanes, "c": _row(work)}
         block.add(TemplateEvent(kind, int(flags), site.number, piece.size, **of_piece))
     kernel.plan.stats.memory_sites += 1
+
+
+def _row(work: Work) -> MatrixRow:
+    """How lanes share the row that one of them gives the address of (ISA "ldmatrix", "stmatrix"; figures of 8x8 matrices only)."""
+    if work.row.family not in ("ldmatrix", "stmatrix") or not {"m8n8", "b16"} <= set(work.words):
+        return MatrixRow.NOBODY
+    return MatrixRow.ELEMENTS if "trans" in work.words else MatrixRow.WORDS
 
 
 def element_bytes(row: Row, instruction: Instruction, access: MemoryAccess) -> int:

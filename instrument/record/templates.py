@@ -121,9 +121,17 @@ class Flag(enum.IntFlag):
     SEAL = 1 << 27  # a barrier behind which no thread has copies in flight (seals.py)
 
 
+class MatrixRow(enum.IntEnum):
+    """How the lanes of a warp share a row of `ldmatrix` or `stmatrix` whose address one of them gives (R-ROW)."""
+
+    NOBODY = 0  # that lane has it all: other accesses, and forms whose sharing is not modelled
+    WORDS = 1  # four lanes have a word each
+    ELEMENTS = 2  # with `.trans` eight lanes have two bytes each
+
+
 @dataclass(frozen=True)
 class TemplateEvent:
-    """One event. For accesses `a` is the bytes of an element and `b` the lanes that give an address.
+    """One event. For accesses `a` is the bytes of an element, `b` the lanes that give an address, and `c` of reads and writes a MatrixRow.
 
     For barriers `a` is the id and `b` the thread count (-1: all); for warp barriers and points `a` is the member mask; for points `b`
     is the key and `offset` the number of the join; for joins `a` is the set of joins. For copies `b` is the bytes that are read; for waits

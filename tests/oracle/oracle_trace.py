@@ -197,8 +197,42 @@ def _used_elements(instruction: Any) -> list[int] | None:
     return used if 0 < len(used) < len(targets) else None
 
 
+_LANE = np.arange(WARP)
+
+
+def _fragments(trace: Trace, context: DecodeContext, step: Step) -> Step:
+    """ldmatrix and stmatrix of 8x8 matrices of 16-bit elements: each lane accesses the elements that its registers have (9.7.14.5.15, 16).
+
+    In a matrix, a lane has two elements of row lane / 4, from column lane % 4 * 2 on; of the transposed matrix with `.trans`.
+    """
+    instruction, parts = context.instruction, context.instruction.parts
+    row = lookup(parts)
+    (one,) = row.accesses(instruction)
+    find = addresses(context, one.address, one.space if one.space != "shared" else _shared_space(parts))
+    matrices, wave = row.address_lanes(parts) // 8, context.wave
+    turned = "trans" in parts
+    form = {"access": one.access, "sem": one.sem, "scope": one.scope, "strong": False, "element": 2, "values": None, "atomic": False}
+
+    def before(lanes: Array) -> None:
+        for first in lanes[wave.lane_in_warp[lanes] == 0]:
+            warp = first + _LANE
+            if not np.isin(warp, lanes).all():
+                continue  # undefined: the machine ends the launch
+            places, given = find(warp)
+            for matrix in range(matrices):
+                for half in range(2) if turned else (0,):
+                    rows = 8 * matrix + (_LANE % 4 * 2 + half if turned else _LANE // 4)
+                    column = _LANE // 4 if turned else _LANE % 4 * 2
+                    to = places[rows] + 2 * column
+                    trace.emit("access", warp, places=to, addresses=given[rows] + 2 * column, nbytes=2 if turned else 4, **form)
+
+    return _around(trace, context, step, before)
+
+
 def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
     """ld, st, atom, red, ldmatrix, stmatrix."""
+    if context.instruction.parts[0] in ("ldmatrix", "stmatrix"):
+        return _fragments(trace, context, step)
     instruction, parts = context.instruction, context.instruction.parts
     if "async" in parts:
         return _async_store(trace, context, step)
@@ -208,8 +242,7 @@ def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
         return step
     (one,) = found
     find = addresses(context, one.address, one.space if one.space != "shared" else _shared_space(parts))
-    senders = row.address_lanes(parts)
-    nbytes = 16 if parts[0] in ("ldmatrix", "stmatrix") else one.total_bytes
+    nbytes = one.total_bytes
     values = _stored(context, instruction.operands[1]) if parts[0] == "st" else None
     element = one.width_bytes if parts[0] in ("ld", "st") else nbytes
     used = _used_elements(instruction) if parts[0] == "ld" and one.space == "shared" and not one.is_strong else None
@@ -218,7 +251,6 @@ def _data_access(trace: Trace, context: DecodeContext, step: Step) -> Step:
     form = {"access": one.access, "sem": one.sem, "scope": one.scope, "strong": one.is_strong, "element": scalar, "nc": "nc" in parts}
 
     def before(lanes: Array) -> None:
-        lanes = lanes[context.wave.lane_in_warp[lanes] < senders]
         places, given = find(lanes)
         if one.is_strong or (places != ELSEWHERE).any():
             for offset, size in pieces:

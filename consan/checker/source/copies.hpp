@@ -87,7 +87,7 @@ class Copies {
                     settled_[cell] = 1;
                     continue;
                 }
-                if (item.mask & mask && !observed(wait, item.thread, item.number, access.thread)) {
+                if (item.mask & mask && !observed(wait, item, cell, access)) {
                     Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site,
                                             reason                         ? reason
                                             : refilled(item, access, cell) ? REFILLED
@@ -195,6 +195,13 @@ class Copies {
         const std::vector<CompletionTag> &tags = threads_[issuer].tags;
         auto knows = [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.knows(thread, tag.phase); };
         return std::any_of(tags.rbegin(), tags.rend(), knows);
+    }
+
+    // The lanes that have a row of a matrix may know less than the issuer that gives its address: what it had waited for at its last release.
+    bool observed(const Wait *wait, const Item &item, u32 cell, const Access &access) const {
+        bool own = access.row && item.thread == access.thread && performer(access, cell, item.mask & 3 ? 1 : 4) != access.thread;
+        if (own && wait && wait->time == clocks_.time(item.thread)) wait = nullptr;
+        return observed(wait, item.thread, item.number, access.thread);
     }
 
     // For each thread and site the latest copy is enough: a thread that has observed its completion has observed theirs.

@@ -21,8 +21,17 @@ struct Access {
     bool again;       // of a load of data: a loop may throw the value away and load again
     bool looked;      // of a load: it was compared with the stores before it when it had observed nothing yet
     bool changes;     // of a strong store: it may leave another value than it finds
+    u8 row;           // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
     i32 flag = -1;    // of a strong store that may synchronise: its number
 };
+
+// The thread that accesses bytes of a cell (R-ROW). `mask`: of the lower or of the upper half of the cell. Lanes 4r to 4r + 3 have the words
+// of row r; with `.trans` the lanes 4c + r / 2 have its elements c, of two bytes.
+inline u32 performer(const Access &of, u32 cell, u8 mask) {
+    if (of.row == ROW_OF_NOBODY) return of.thread;
+    u32 lane = of.thread % LANES, row = lane % 8, word = cell - of.offset / 4, first = of.thread - lane;
+    return first + (of.row == ROW_OF_WORDS ? 4 * row + word : 4 * (2 * word + (mask > 3)) + row / 2);
+}
 
 class Races {
   public:
@@ -41,7 +50,7 @@ class Races {
     void look(const Access &access) {
         for (u32 number = access.offset / 4; number * 4 < access.offset + access.bytes; ++number) {
             const Cell &cell = cells_[number];
-            if (cell.generation == generation_) compare_strong(cell, cell.writes, mask_of(access, number), access);
+            if (cell.generation == generation_) compare_strong(number, cell.writes, access);
         }
     }
 
@@ -67,14 +76,13 @@ class Races {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             const Cell &known = cells_[cell];
             if (known.generation != generation_) continue;
-            compare(known.writes, mask_of(access, cell), access, name);
-            if (access.writes) compare(known.reads, mask_of(access, cell), access, name);
+            compare(known.writes, cell, access, name);
+            if (access.writes) compare(known.reads, cell, access, name);
         }
     }
 
     void add(const Access &access) {
-        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell)
-            access.strong ? add_strong(cell, access) : add_to(cells_[cell], mask_of(access, cell), access);
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) access.strong ? add_strong(cell, access) : add_to(cell, access);
     }
 
     static u8 mask_of(const Access &access, u32 cell) {
@@ -97,11 +105,12 @@ class Races {
         bool has_value = false;  // the last store of the whole cell gave the value
     };
 
-    void add_to(Cell &cell, u8 mask, const Access &access) {
+    void add_to(u32 number, const Access &access) {
+        Cell &cell = cells_[number];
         if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.kept = 0;
-        compare(cell.writes, mask, access);
-        if (access.writes) compare(cell.reads, mask, access);
-        keep(cell, access.writes ? cell.writes : cell.reads, mask, access);
+        compare(cell.writes, number, access);
+        if (access.writes) compare(cell.reads, number, access);
+        keep(cell, access.writes ? cell.writes : cell.reads, mask_of(access, number), access);
         if (access.writes) cell.value = access.value, cell.has_value = access.has_value && access.bytes == 4;
     }
 
@@ -112,20 +121,21 @@ class Races {
         if (part.flag >= 0 && number * 4 > access.offset) part.flag += (i32)((number * 4 - access.offset) / access.element);
         if (part.writes) part.changes = !(part.has_value && part.bytes == 4 && cell.has_value && cell.value == part.value);
         by_value_ |= !part.changes && !part.constant && part.writes;
-        if (cell.generation == generation_ && part.data && !part.writes && !part.looked) compare_strong(cell, cell.writes, mask_of(access, number), part);
-        if (cell.generation == generation_ && part.writes && !part.reads) compare_strong(cell, cell.reads, mask_of(access, number), part);
-        add_to(cell, mask_of(access, number), part);
+        if (cell.generation == generation_ && part.data && !part.writes && !part.looked) compare_strong(number, cell.writes, part);
+        if (cell.generation == generation_ && part.writes && !part.reads) compare_strong(number, cell.reads, part);
+        add_to(number, part);
     }
 
     // R-MO1: a strong load of data and a strong store in no order.
-    void compare_strong(const Cell &cell, u32 head, u8 mask, const Access &now) {
+    void compare_strong(u32 cell, u32 head, const Access &now) {
+        u8 mask = mask_of(now, cell);
         for (u32 at = head, steps = 0; at && steps < STRONG_ACCESSES; at = items_[at].next, ++steps) {
             const Item &item = items_[at];
             const Access &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
             bool asked = load.data && !load.writes && !store.reads && store.changes;
             if (!asked || !(item.mask & mask) || old.thread == now.thread || !morally_strong(old, now)) continue;
-            if (clocks_.before(old.thread, item.time, now.thread) || (store.data && !writes(cell, load.thread))) continue;
-            Record found = conflict(item, now);
+            if (clocks_.before(old.thread, item.time, now.thread) || (store.data && !writes(cells_[cell], load.thread))) continue;
+            Record found = conflict(item, cell, now);
             found.kind = MISSING_ORDER;
             if (strong_(old, item.time, now, found)) findings_.add(found);
         }
@@ -139,18 +149,31 @@ class Races {
         return false;
     }
 
-    void compare(u32 head, u8 mask, const Access &access) {
-        compare(head, mask, access, [](Record &, const Access &, u32) { return true; });
+    void compare(u32 head, u32 cell, const Access &access) {
+        compare(head, cell, access, [](Record &, const Access &, u32) { return true; });
     }
 
-    template <typename Name> void compare(u32 head, u8 mask, const Access &access, Name name) {
+    template <typename Name> void compare(u32 head, u32 cell, const Access &access, Name name) {
+        u8 mask = mask_of(access, cell);
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
-            if (!(item.mask & mask) || item.access.thread == access.thread) continue;
-            if (morally_strong(item.access, access) || clocks_.before(item.access.thread, item.time, access.thread)) continue;
-            Record found = conflict(item, access);
+            if (!(item.mask & mask) || morally_strong(item.access, access)) continue;
+            bool rows = item.access.row | access.row;
+            if (rows ? ordered_rows(item, cell, access) : clocks_.before(item.access.thread, item.time, access.thread)) continue;
+            Record found = conflict(item, cell, access);
             if (name(found, item.access, item.time)) findings_.add(found);
         }
+    }
+
+    // R-ROW: whether accesses, of which one is a row, are of one thread, or in order. The lanes that have the row know what the lane that
+    // gives its address has done before its last release at most.
+    bool ordered_rows(const Item &item, u32 cell, const Access &now) const {
+        const Access &old = item.access;
+        u8 mask = item.mask & mask_of(now, cell);
+        bool one_instruction = old.site == now.site && old.thread != now.thread;
+        auto is_same = [&](u8 part) { return !part || performer(old, cell, part) == performer(now, cell, part); };
+        if (!one_instruction && is_same(mask & 3) && is_same(mask & 12)) return true;
+        return old.thread == now.thread ? item.time != clocks_.time(old.thread) : clocks_.before(old.thread, item.time, now.thread);
     }
 
     static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
@@ -166,7 +189,7 @@ class Races {
     // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
     bool mixed_atomics(const Access &old, const Access &now) const { return old.reads && old.writes && now.reads && now.writes && both_strong(old, now); }
 
-    Record conflict(const Item &item, const Access &now) {
+    Record conflict(const Item &item, u32 cell, const Access &now) {
         const Access &old = item.access;
         bool warp = old.thread / LANES == now.thread / LANES;
         bool same = old.has_value && now.has_value && !(old.strong || now.strong) && same_bytes(old, now) && old.value == now.value;
@@ -188,8 +211,11 @@ class Races {
         found.own_operation = now.operation;
         found.offset = now.offset;
         found.bytes = now.bytes;
-        if (found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread)) overwrites(found);
-        else explain_(found, item.time);
+        bool early = found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread);
+        if (!early) explain_(found, item.time);
+        u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
+        found.thread = performer(now, cell, part), found.other_thread = performer(old, cell, part);
+        if (early) overwrites(found);
         return found;
     }
 

@@ -53,6 +53,7 @@ class States {
         access.element = (u8)event.a;
         access.reads = event.kind != WRITE && event.kind != FILL;
         access.writes = event.kind != READ;
+        access.row = event.kind == READ || event.kind == WRITE ? (u8)event.c : 0;
         access.strong = event.flags & STRONG;
         access.narrow = event.flags & NARROW;
         access.has_value = log.has_value();
