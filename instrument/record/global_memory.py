@@ -136,6 +136,8 @@ class OuterRecorder:
             self._note(Event.GRID_WAIT, instruction)
         if is_unseen(instruction):
             self._note(Event.UNSEEN, instruction)
+        elif row.family == "multimem":
+            self._access(instruction, row, row.event(instruction), None)
         if row.family in _FAMILIES and row.touches:
             event, address = row.event(instruction), None
             if self.is_sync(event):

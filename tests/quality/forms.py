@@ -15,6 +15,7 @@ from consan.backends.cpu.engine.control import ENDS
 from consan.backends.cpu.semantics.dispatch import STEPS
 from consan.backends.cpu.semantics.ops import OPERATIONS
 from consan.backends.cpu.semantics.tensor import MODES
+from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.instrument.isa import ROWS, Row
 from consan.instrument.isa.roles import signalled
 from consan.instrument.passes.analyse import plan_functions
@@ -108,7 +109,8 @@ def _hooks(row: Row) -> str:
 def _executed(row: Row) -> str:
     if not executes(row):
         return "no"
-    lacking = [word for word in _words(row) if word in LACKING or (row.family == "tensor" and word in _MODES - MODES)]
+    small = {word for word in row.classes.get("type", ()) if row.family == "multimem" and word not in WORD_DTYPES}
+    lacking = [word for word in _words(row) if word in LACKING | small or (row.family == "tensor" and word in _MODES - MODES)]
     return f"not with {' '.join(f'`.{word}`' for word in lacking)}" if lacking else "yes"
 
 

@@ -3,7 +3,8 @@
 Every load and store of this machine is strong, because a step is one array operation: orderings and scopes need no work.
 These functions say which bytes an access covers, and the order of lanes whose stores collide in one step.
 
-Not handled: multimem.
+This machine is the only device of a multimem address, which is that of the memory itself: `multimem.ld_reduce` is a load, and
+`multimem.st` a store (8.2.3).
 """
 
 from __future__ import annotations
@@ -37,6 +38,8 @@ _OF_CLUSTER = frozenset(("shared::cluster", "cta_group::2"))  # where an address
 def form(context: DecodeContext) -> tuple[str, str, int]:
     """State space ("generic" without one), type word and vector length of a load or store."""
     modifiers = context.modifiers
+    if modifiers["type"] not in WORD_DTYPES:
+        raise context.unsupported(f".{modifiers['type']}")
     return space_of(context), modifiers["type"], int(modifiers.get("vec", "v1")[1:])
 
 
@@ -374,6 +377,8 @@ STEPS: Steps = {
     "ld": decode_ld,
     "ldu": decode_ld,
     "st": decode_st,
+    "multimem.ld_reduce": decode_ld,
+    "multimem.st": decode_st,
     "cvta": decode_cvta,
     "isspacep": decode_isspacep,
     "alloca": decode_alloca,

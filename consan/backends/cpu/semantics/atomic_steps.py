@@ -1,7 +1,7 @@
 """atom and red (PTX ISA, "Parallel Synchronization and Communication Instructions: atom, red").
 
 Operands, widths and the function are decided here; `atomics` serialises. Vector forms are one operation per element, as the
-ISA defines them. `.add.f32` flushes subnormals except on .shared. Not handled: multimem.red.
+ISA defines them. `.add.f32` flushes subnormals except on .shared. `multimem.red` has one memory to work on (access.py).
 """
 
 from __future__ import annotations
@@ -129,4 +129,4 @@ def _wide(context: DecodeContext, space: str, operation: str, address: Operand, 
     return selective(part)
 
 
-STEPS: Steps = {"atom": decode, "red": decode}
+STEPS: Steps = {"atom": decode, "red": decode, "multimem.red": decode}

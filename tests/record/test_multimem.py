@@ -1,0 +1,95 @@
+"""multimem on the virtual machine, which is the only device of a multimem address; what is recorded of it, and what stays unknown."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+
+import consan
+from consan.instrument.record import record
+from consan.toolchain.assemble import assemble_cached
+
+COUNT = 64
+
+
+def _ptx(body: str) -> str:
+    return f"""
+.version 9.0
+.target sm_90
+.address_size 64
+.visible .entry k(.param .u64 p, .param .u64 q) {{
+.reg .b32 %r<16>; .reg .f32 %f<9>; .reg .b64 %d<16>;
+ld.param.u64 %d1, [p]; ld.param.u64 %d2, [q]; mov.u32 %r9, %tid.x;
+mul.wide.u32 %d3, %r9, 16; add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3;
+{body} ret;
+}}"""
+
+
+def _run(body: str, dtype: Any = np.uint32) -> tuple[Any, npt.NDArray[Any]]:
+    given, out = np.arange(1, 4 * COUNT + 1).astype(dtype), np.zeros(4 * COUNT, dtype)
+    text = _ptx(body)
+    assert "k" in assemble_cached(record(text).ptx, "sm_90").info
+    return consan.launch(consan.Kernel(text, entry="k"), 1, COUNT, [given, out], device="cpu"), out
+
+
+WEAK = {
+    "loads": ("multimem.ld_reduce.weak.global.add.u32 %r1, [%d4]; st.global.u32 [%d5], %r1;", np.uint32, [1, 0, 0, 0]),
+    "stores": ("ld.global.u32 %r1, [%d4]; multimem.st.global.u32 [%d5], %r1;", np.uint32, [1, 0, 0, 0]),
+    "vectors": (
+        "multimem.ld_reduce.global.add.v4.f32 {%f1, %f2, %f3, %f4}, [%d4]; multimem.st.weak.global.v4.f32 [%d5], {%f1, %f2, %f3, %f4};",
+        np.float32,
+        [1, 1, 1, 1],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", WEAK)
+def test_one_device_loads_and_stores(name: str) -> None:
+    body, dtype, kept = WEAK[name]
+    report, out = _run(body, dtype)
+    np.testing.assert_array_equal(out, np.arange(1, 4 * COUNT + 1) * np.tile(kept, COUNT))
+    assert report.findings == ()
+    assert report.verdict == "incomplete"
+    assert {gap.opcode for gap in report.kernels[0].unmodelled} == {word for word in body.split() if word.startswith("multimem")}
+
+
+SUMS = {
+    "words": ("multimem.red.relaxed.gpu.global.add.u32 [%d2], %r9;", np.uint32, 0, COUNT * (COUNT - 1) // 2),
+    "largest": ("multimem.red.global.max.u32 [%d2+4], %r9;", np.uint32, 1, COUNT - 1),
+    "vectors": (
+        "cvt.rn.f32.u32 %f1, %r9; multimem.red.release.sys.global.add.v2.f32 [%d2], {%f1, %f1};",
+        np.float32,
+        1,
+        COUNT * (COUNT - 1) // 2,
+    ),
+}
+
+
+@pytest.mark.parametrize("name", SUMS)
+def test_one_device_reduces(name: str) -> None:
+    body, dtype, place, total = SUMS[name]
+    report, out = _run(body, dtype)
+    assert out[place] == total
+    assert (report.verdict, report.findings) == ("incomplete", ())
+
+
+@pytest.mark.parametrize(
+    ("body", "hazard"),
+    [
+        ("multimem.st.global.u32 [%d2], %r9;", "WAW"),
+        ("multimem.st.global.u32 [%d5], %r9; multimem.ld_reduce.global.add.u32 %r1, [%d2]; st.global.u32 [%d4], %r1;", None),
+    ],
+)
+def test_weak_accesses_are_compared(body: str, hazard: str | None) -> None:
+    report, _ = _run(body)
+    kinds = {(each.kind, each.severity) for each in report.findings}
+    assert kinds == {("data-race", "error")}
+    assert hazard is None or {each.hazard for each in report.findings} == {hazard}
+
+
+def test_behind_a_strong_access_the_order_of_the_launch_is_unknown() -> None:
+    report, _ = _run("multimem.st.global.u32 [%d2], %r9; multimem.red.release.gpu.global.add.u32 [%d2+8], 1;")
+    assert (report.verdict, report.findings) == ("incomplete", ())
