@@ -86,7 +86,8 @@ def effects_of(instruction: Instruction) -> list[str]:
         return ["not modelled: consan does not know this form"] if is_memory_or_sync(instruction.parts) else []
     event = row.event(instruction)
     said = [*_accesses(event), *_orders(event)]
-    return [*said, "not modelled: a kernel that executes it is `incomplete`"] if row.status == "not modelled" else said
+    gap = {"not modelled": "not modelled", "in part": "modelled in part"}.get(row.status)
+    return [*said, f"{gap}: a kernel that executes it is `incomplete`"] if gap else said
 
 
 def _accesses(event: InstructionEvent) -> Iterator[str]:

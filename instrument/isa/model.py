@@ -23,8 +23,9 @@ from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immed
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch"]
 
-STATUSES = ("checked", "recorded", "neutral", "not modelled")
-"""recorded: the virtual machine executes it and the recording engine may take it; called hooks do not check it."""
+STATUSES = ("checked", "recorded", "in part", "neutral", "not modelled")
+"""recorded: the recording engine may take it; called hooks do not check it. in part: the same, but a part of its effect is not modelled,
+so a kernel with it is `incomplete`."""
 
 
 class InstructionLike(Protocol):

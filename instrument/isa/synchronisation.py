@@ -122,7 +122,7 @@ FENCE: list[Row] = [
         fence.acquire.sync_restrict::shared::cluster.scope
         fence.release.sync_restrict::shared::cta.scope
         """,
-        status="not modelled",
+        status="in part",
         ordering=("acquire", "release"),
         classes={"scope": "cluster"},
     ),
@@ -157,7 +157,7 @@ FENCE: list[Row] = [
         fence.proxy.async::generic.release.sync_restrict::shared::cta.scope
         """,
         name="fence.proxy",
-        status="not modelled",
+        status="in part",
         ordering=("proxy",),
         classes={"scope": "cluster"},
     ),

@@ -63,7 +63,7 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
 
 def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> None:
     row = lookup(instruction.parts)
-    if row is not None and (row.touches or row.status in ("checked", "recorded") or row.flow):
+    if row is not None and (row.touches or row.status in ("checked", "recorded", "in part") or row.flow):
         _check_operands(row, instruction)
     if row is not None and row.access in ("write", "rmw"):
         _count_global_writes(plan.stats, row, instruction)
@@ -74,11 +74,13 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
         if is_memory_or_sync(instruction.parts):
             plan.stats.unmodelled.append(_gap(plan, instruction))
         return
-    if row.status == "not modelled" or (row.status == "recorded" and not recorded):
+    lacks = row.status in ("not modelled", "in part") or (row.status == "recorded" and not recorded)
+    if lacks:
         plan.stats.unmodelled.append(_gap(plan, instruction))
-    elif row.status in ("checked", "recorded") and (touches_checked_state(row, instruction) or (recorded and row.family in MAP_FAMILIES)):
+    followed = row.status == "checked" or (recorded and row.status in ("recorded", "in part"))
+    if followed and (touches_checked_state(row, instruction) or (recorded and row.family in MAP_FAMILIES)):
         plan.work.append(Work(instruction, row))
-    elif row.touches:
+    elif row.touches and not lacks:
         plan.stats.private += 1
 
 

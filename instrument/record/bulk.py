@@ -14,7 +14,7 @@ from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
-from consan.instrument.record import tensormaps, tensors
+from consan.instrument.record import clusters, tensormaps, tensors
 from consan.instrument.record.clusters import flags_of
 from consan.instrument.record.sides import global_address
 from consan.instrument.record.templates import Event, Flag, TemplateEvent
@@ -38,7 +38,7 @@ _FENCES = {
 def refused(work: Work) -> bool:
     """Whether an operation of these families is one that is not taken."""
     if work.row.family == "proxy-fence":
-        return work.words not in _FENCES and not tensormaps.is_fence(work)
+        return not _memories(work) and not tensormaps.is_fence(work)
     if work.row.name in _BY_NAME:
         return False
     return work.row.name not in _COPIES or not (_is_load(work) or _is_store(work) or _is_push(work))
@@ -185,17 +185,26 @@ def _add_group(kernel: KernelRewrite, work: Work) -> None:
     kernel.plan.stats.sync_sites += 1
 
 
+def _memories(work: Work) -> int:
+    """The memories whose accesses a proxy fence orders. One of a direction, .async::generic, is taken for one of both."""
+    return _FENCES.get(work.words, _SHARED if "async::generic" in work.words else 0)
+
+
 def add_fence(kernel: KernelRewrite, work: Work) -> None:
-    """A proxy fence."""
+    """A proxy fence. One with a release or an acquire (.async::generic) is a fence of the thread, too."""
     if tensormaps.is_fence(work):
         tensormaps.add_fence(kernel, work)
-    elif memories := _FENCES[work.words]:
+    elif memories := _memories(work):
+        if "acquire" in work.words:
+            clusters.add(kernel, work)
         block = kernel.open_block()
         guard = kernel.guard(block, work.instruction)
         flags = Flag.NARROW if "shared::cta" in work.words else Flag(0)
         site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
         block.add(TemplateEvent(Event.PROXY_FENCE, int(flags), site, guard_word=guard, a=memories))
         kernel.plan.stats.sync_sites += 1
+        if "release" in work.words:
+            clusters.add(kernel, work)
 
 
 _BY_NAME = dict.fromkeys(_GROUPS, _add_group) | {"st.async": _add_store, "red.async": _add_store, "st.bulk": _add_fill}

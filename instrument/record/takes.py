@@ -28,7 +28,7 @@ from consan.instrument.record.global_memory import Mode
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", annotated.FAMILY})
+_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", "multimem", annotated.FAMILY})
 _TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")
@@ -108,14 +108,21 @@ def recorded_sides(plans: Plans) -> tuple[bool, bool]:
 
 
 def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
-    # What spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with gaps that are no instruction.
+    # What spares shared memory is listed as not modelled; the rest of the kernel is recorded. So it is with gaps that are no instruction,
+    # and with what is recorded in part.
     gaps = (each.opcode for each in plan.stats.unmodelled if each.is_instruction)
-    yield from (f"{opcode} is not modelled" for opcode in gaps if not spares_shared(tuple(opcode.split("."))))
+    yield from (f"{opcode} is not modelled" for opcode in gaps if not _spares(tuple(opcode.split("."))))
     for work in plan.work:
         if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):
             yield f"{work.instruction.opcode} is not recorded yet"
         if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
+
+
+def _spares(parts: tuple[str, ...]) -> bool:
+    """Whether the log is right without what is not modelled of an opcode: no shared memory, or no order that there is not."""
+    row = lookup(parts)
+    return spares_shared(parts) or (row is not None and row.status == "in part")
 
 
 def _nothing(work: Work) -> bool:

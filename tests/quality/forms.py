@@ -33,8 +33,8 @@ Made from the opcode table by `python tests/quality/forms.py`; a test holds that
 | hooks | what called hooks (`--engine inline`) follow, but for single modifiers |
 | CPU | what the virtual machine executes |
 
-`-`: it touches no memory that another thread sees, and orders nothing. A kernel that can reach a form that its engine does not follow is
-`incomplete`, and the report names the instruction.
+`-`: it touches no memory that another thread sees, and orders nothing. A kernel that can reach a form that its engine does not
+follow, or follows in part, is `incomplete`, and the report names the instruction.
 
 """
 PRIVATE = {"param", "local", "const"}
@@ -98,6 +98,8 @@ def _checked(row: Row) -> str:
         return "-"
     if row.status in ("neutral", "not modelled") or row.family == "annotation":
         return "no" if row.status == "not modelled" else "yes"
+    if row.status == "in part":
+        return "in part"
     words = refused(row)
     return "no" if words is None else f"not with {' '.join(f'`.{word}`' for word in words)}" if words else "yes"
 
@@ -129,10 +131,10 @@ def table() -> str:
     """The page."""
     lines, rows = [HEAD], [(row, _checked(row), _hooks(row), _executed(row)) for row in ROWS]
     effects = [each for each in rows if each[1] != "-"]
-    lines.append(
-        f"Of {len(rows)} forms {len(effects)} touch memory or order something: {sum(each[1] != 'no' for each in effects)} of them are "
-        f"checked, {sum(each[2] == 'yes' for each in effects)} by called hooks. {sum(each[3] != 'no' for each in rows)} run on the CPU.\n"
-    )
+    missing, parts = (sum(each[1] in words for each in effects) for words in ({"no", "in part"}, {"in part"}))
+    hooks, run = sum(each[2] == "yes" for each in rows), sum(each[3] != "no" for each in rows)
+    said = f"{len(effects)} touch memory or order something: {len(effects) - missing} of them are checked and {parts} in part"
+    lines.append(f"Of {len(rows)} forms {said}, {hooks} by called hooks. {run} run on the CPU.\n")
     for chapter, group in itertools.groupby(rows, key=lambda each: each[0].section.partition(":")[0]):
         lines.append(f"\n## {chapter}\n\n| form | checked | hooks | CPU |\n|---|---|---|---|\n")
         lines += [f"| {_form(row)} | {' | '.join(rest)} |\n" for row, *rest in group]

@@ -49,9 +49,11 @@ def _listed(body: str) -> tuple[list[str], str]:
         "multimem.st.global.u32 [%d1], %r1;",
         "multimem.ld_reduce.global.add.u32 %r1, [%d1];",
         "fence.proxy.alias;",
+        "fence.acquire.sync_restrict::shared::cluster.cluster;",
+        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
     ],
 )
-def test_what_spares_shared_memory_is_listed_and_the_kernel_recorded(instruction: str) -> None:
+def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_recorded(instruction: str) -> None:
     assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
 
 
@@ -85,8 +87,7 @@ def test_a_matrix_of_wmma_is_recorded(space: str) -> None:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "fence.acquire.sync_restrict::shared::cluster.cluster;",
-        "fence.proxy.async::generic.release.sync_restrict::shared::cta.cluster;",
+        "st.async.mmio.release.sys.global.b32 [%d1], %r1;",
         "red.async.mmio.release.sys.global.add.u32 [%d1], %r1;",
     ],
 )

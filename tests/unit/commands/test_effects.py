@@ -50,7 +50,7 @@ SAID = {
     ],
     "multimem.st.global.f32 [%rd1], %r2;": [
         "writes 4 bytes of global memory at [%rd1] (.weak)",
-        "not modelled: a kernel that executes it is `incomplete`",
+        "modelled in part: a kernel that executes it is `incomplete`",
     ],
     "ret;": [],
 }
