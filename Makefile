@@ -46,7 +46,7 @@ lint: $(VENV)/.lint ## ruff, mypy on the installed package, and clang-format and
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
-	$(BIN)/python -c "from consan.checker.layouts import header; print(header(), end='')" > build/lint/consan/checker/source/layouts.hpp
+	$(BIN)/python -m consan.checker.build build/lint/consan/checker/source
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c -- -std=gnu11
 

@@ -9,6 +9,24 @@ from types import ModuleType
 import pytest
 
 from consan.checker import build
+from consan.instrument.effects import cpp
+
+Fault = tuple[str, str, str]  # a file of the checker, a text that stands there once, and what comes in its place
+
+
+def dropped(effect: str) -> Fault:
+    """No rule takes an effect."""
+    old = f"case {cpp.name_of(cpp.named(effect))}: return on({effect}{{log}});"
+    return "effects.hpp", old, f"case {cpp.name_of(cpp.named(effect))}: return decltype(on({effect}{{log}}))(1);"
+
+
+def leaf(structure: str, name: str, value: str) -> Fault:
+    """A leaf or a flag of an effect is always the same. `structure`: the one that declares it."""
+    text = cpp.header()
+    begin = text.index(f"struct {structure} ")
+    head, accessor = text[begin:].split(f" {name}(", 1)
+    old = f"{head} {name}({accessor.partition(chr(10))[0]}"
+    return "effects.hpp", old, f"{old.rpartition('{')[0]}{{ return {value}; }}"
 
 
 def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[ModuleType, ...], file: str, old: str, new: str) -> None:

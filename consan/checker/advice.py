@@ -20,15 +20,15 @@ from consan.checker.changes import Change, EventPlaces, Spot, Statement
 from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorder import Checked
 from consan.checker.weaker import weaker
+from consan.instrument import effects
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.record.reach import BarrierReach
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.reports.verdict.raw import Key
 
-_WAITS = {Event.COPY_WAIT, Event.BULK_WAIT, Event.MBARRIER_WAIT, Event.CLUSTER_WAIT}
-_FENCES = {Event.PROXY_FENCE, Event.FENCE, Event.INITS_FENCE, Event.TENSOR_FENCE}
-_OF_REGISTERS = {Event.TENSOR_WAIT: "registers of tcgen05 may need it"}
-_LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {Event.BARRIER, Event.WARP_BARRIER, Event.PRODUCT_WAIT}
+_WAITS = {effects.CopyWait, effects.BulkWait, effects.MbarrierWait, effects.ClusterBarrierWait}
+_FENCES = {effects.ProxyFence, effects.Fence, effects.InitsFence, effects.TensorFence}
+_OF_REGISTERS = {effects.TensorWait: "registers of tcgen05 may need it"}
+_LISTED = _WAITS | _FENCES | _OF_REGISTERS.keys() | {effects.CtaBarrier, effects.WarpSync, effects.ProductWait}
 Registers = Callable[[Change], bool]
 T = TypeVar("T")
 _CLUSTER = "its arrival and its wait belong together"
@@ -105,7 +105,7 @@ def _advised(questions: AskedLaunches, spots: list[Spot], why: str, registers: R
 
 
 def _listed(places: EventPlaces) -> dict[Statement, list[Spot]]:
-    return places.by_statement(lambda event: event.kind in _LISTED and not _is_arrival(event))
+    return places.by_statement(lambda event: type(event) in _LISTED and not _is_arrival(event))
 
 
 def statements_of(questions: Questions | AskedLaunches) -> dict[Statement, list[Spot]]:
@@ -121,8 +121,8 @@ def notices(questions: Questions, checked: Checked, spots: list[Spot]) -> bool |
     return bool(answer.found or answer.troubles)
 
 
-def _is_arrival(event: TemplateEvent) -> bool:
-    return event.kind == Event.BARRIER and not event.flags & Flag.WAITS
+def _is_arrival(event: effects.Effect) -> bool:
+    return isinstance(event, effects.CtaBarrier) and not event.waits
 
 
 def notes_of(checked: Checked, *, isa: bool) -> frozenset[Key]:
@@ -139,17 +139,17 @@ def trouble_of(questions: Questions, checked: Checked) -> str:
 
 def _obstacle(questions: AskedLaunches, spots: Iterable[Spot], reach: BarrierReach) -> str:
     places = questions.places
-    kinds = {places[spot].kind for spot in spots}
+    kinds = {type(places[spot]) for spot in spots}
     lines = {places.sites[places[spot].site].ptx_line for spot in spots}
     if why := next((why for kind, why in _OF_REGISTERS.items() if kind in kinds), ""):
         return why
-    if Event.CLUSTER_WAIT in kinds:
+    if effects.ClusterBarrierWait in kinds:
         return _CLUSTER
-    if Event.WARP_BARRIER in kinds and reach.together(lines):
+    if effects.WarpSync in kinds and reach.together(lines):
         return "warp-synchronous instructions behind it may need it to bring the lanes together"
-    if Event.PROXY_FENCE in kinds and reach.initialises(lines):
+    if effects.ProxyFence in kinds and reach.initialises(lines):
         return "it may make the initialisation of an mbarrier visible to the async proxy, which no rule checks"
-    return "" if kinds <= {Event.COPY_WAIT, Event.PRODUCT_WAIT} else reach.obstacle(lines)
+    return "" if kinds <= {effects.CopyWait, effects.ProductWait} else reach.obstacle(lines)
 
 
 def _asked(questions: AskedLaunches, spots: Iterable[Spot], registers: Registers) -> tuple[Need, str, frozenset[Key]]:
@@ -168,7 +168,7 @@ def _asked(questions: AskedLaunches, spots: Iterable[Spot], registers: Registers
 
 def _too_early(questions: AskedLaunches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:
     """Whether a change of waits for `wgmma` lets the text use its registers too early. The replay knows no registers."""
-    return any(questions.places[spot].kind == Event.PRODUCT_WAIT for spot in spots) and registers(change)
+    return any(isinstance(questions.places[spot], effects.ProductWait) for spot in spots) and registers(change)
 
 
 def _serves(questions: AskedLaunches, spots: Iterable[Spot], change: Change, registers: Registers) -> bool:

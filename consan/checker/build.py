@@ -13,6 +13,7 @@ from pathlib import Path
 
 from consan._errors import EnvironmentFailure
 from consan.checker.layouts import header
+from consan.instrument.effects import cpp
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.host_compiler import compile_library, named_or_found
 
@@ -68,10 +69,20 @@ def sources() -> dict[str, str]:
     """The text of each file of the checker."""
     folder = resources.files("consan.checker") / "source"
     written = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".hpp", ".cpp"))}
-    return written | {"layouts.hpp": header()}
+    return written | generated()
+
+
+def generated() -> dict[str, str]:
+    """The headers that are made from tables of Python."""
+    return {"layouts.hpp": header(), "effects.hpp": cpp.header()}
 
 
 def compile_checker(command: list[str], files: dict[str, str]) -> bytes:
     """The library that a compiler makes of the files."""
     errors = f"--engine record: cannot run {command[0]}", f"--engine record: {command[0]} could not compile the checker"
     return compile_library([*command, *OPTIONS], files, _ROOT, timeout=_TIMEOUT, errors=errors)
+
+
+if __name__ == "__main__":  # writes the generated headers into a folder, for tools that read the sources there
+    for _name, _text in generated().items():
+        (Path(sys.argv[1]) / _name).write_text(_text)

@@ -12,11 +12,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from consan.instrument.record.templates import Template, TemplateEvent
+from consan.instrument import effects
+from consan.instrument.record.templates import Template
 from consan.instrument.sites import Site
 
 Spot = tuple[int, int]  # the number of a block, and that of an event in it
-Change = Mapping[Spot, tuple[TemplateEvent, ...]]  # what comes in place of the event
+Change = Mapping[Spot, tuple[effects.Effect, ...]]  # what comes in place of the event
 
 
 def applied(templates: Iterable[Template], change: Change) -> tuple[Template, ...]:
@@ -60,19 +61,19 @@ class EventPlaces:
         self._statements = {number: statement_of(site) for number, site in self.sites.items()}
         self._lines = {number: line_of(site) for number, site in self.sites.items()}
 
-    def __getitem__(self, spot: Spot) -> TemplateEvent:
+    def __getitem__(self, spot: Spot) -> effects.Effect:
         return self.templates[spot[0]].events[spot[1]]
 
     def statement(self, site: int) -> Statement | None:
         """The statement of a site number; None for 0."""
         return self._statements.get(site)
 
-    def spots(self, holds: Callable[[TemplateEvent], bool]) -> list[Spot]:
+    def spots(self, holds: Callable[[effects.Effect], bool]) -> list[Spot]:
         """The events of a kind, in the order of the text."""
         found = ((number, place) for number, each in self.templates.items() for place, event in enumerate(each.events) if holds(event))
         return sorted(found)
 
-    def by_statement(self, holds: Callable[[TemplateEvent], bool]) -> dict[Statement, list[Spot]]:
+    def by_statement(self, holds: Callable[[effects.Effect], bool]) -> dict[Statement, list[Spot]]:
         """The same, by statement. Events without a site are left out."""
         found: dict[Statement, list[Spot]] = {}
         for spot in self.spots(holds):
@@ -107,23 +108,23 @@ class EventPlaces:
         """Without these events."""
         return dict.fromkeys(spots, ())
 
-    def added(self, sites: frozenset[int], events: tuple[TemplateEvent, ...], *, after: bool) -> Change:
+    def added(self, sites: frozenset[int], events: tuple[effects.Effect, ...], *, after: bool) -> Change:
         """With events before or after each run of some sites, by all threads that execute its block."""
         spots = (last if after else first for first, last in self.runs(sites))
         return {spot: (self[spot], *events) if after else (*events, self[spot]) for spot in spots}
 
-    def altered(self, spots: Iterable[Spot], alter: Callable[[TemplateEvent], TemplateEvent]) -> Change:
+    def altered(self, spots: Iterable[Spot], alter: Callable[[effects.Effect], effects.Effect]) -> Change:
         """With other operands."""
         found = {spot: (alter(self[spot]),) for spot in spots}
         return {spot: events for spot, events in found.items() if events[0] != self[spot]}
 
     def moved(
-        self, spots: Iterable[Spot], neighbour: Callable[[TemplateEvent], bool], *, after: bool, lead: tuple[TemplateEvent, ...] = ()
+        self, spots: Iterable[Spot], neighbour: Callable[[effects.Effect], bool], *, after: bool, lead: tuple[effects.Effect, ...] = ()
     ) -> Change:
         """With events, and `lead` before them, behind the next ones of a kind; or before those before. Empty if there is none in the
         same stretch of text.
         """
-        change: dict[Spot, tuple[TemplateEvent, ...]] = {}
+        change: dict[Spot, tuple[effects.Effect, ...]] = {}
         for spot in spots:
             target = self._neighbour(spot, neighbour, 1 if after else -1)
             if target is None or target in change:
@@ -133,7 +134,7 @@ class EventPlaces:
             change[spot] = ()
         return change
 
-    def _neighbour(self, spot: Spot, holds: Callable[[TemplateEvent], bool], step: int) -> Spot | None:
+    def _neighbour(self, spot: Spot, holds: Callable[[effects.Effect], bool], step: int) -> Spot | None:
         """The next event of a kind, the last of several in a row. Words are those of one block, so an event that has some stays there."""
         number = spot[0]
         numbers = [number] if self[spot].has_words else [number, number + step]

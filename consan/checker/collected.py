@@ -12,6 +12,7 @@ import numpy.typing as npt
 from consan.checker.beside import Kept
 from consan.checker.grouping import Dim3, units_of
 from consan.checker.replay import History
+from consan.instrument.effects import LANES
 from consan.instrument.findings import (
     KINDS,
     Completion,
@@ -29,7 +30,6 @@ from consan.instrument.findings import (
     bounds,
 )
 from consan.instrument.layouts.records import integers
-from consan.instrument.record.templates import LANES
 from consan.reports.verdict.raw import Key, key
 
 

@@ -13,26 +13,26 @@ from dataclasses import dataclass
 
 from consan.checker.changes import Change, EventPlaces
 from consan.checker.pieces import ptx_of
+from consan.instrument import effects
+from consan.instrument.effects.model import leaves
 from consan.instrument.isa import lookup
 from consan.instrument.passes.flow import BasicBlock, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.sites import Site
 
 Edit = tuple[int, int, str]  # a range of the text, and what comes in its place
 _HIGH = 1 << 63  # the parity in the state of an mbarrier
 
 # The operand that holds a number of an event.
-_ROLES: dict[tuple[int, str], tuple[str, ...]] = {
-    (Event.MBARRIER_INIT, "a"): ("count",),
-    (Event.MBARRIER_ARRIVE, "a"): ("count",),
-    (Event.MBARRIER_ARRIVE, "b"): ("tx-count",),
-    (Event.MBARRIER_TX, "a"): ("tx-count",),
-    (Event.MBARRIER_WAIT, "a"): ("parity", "state"),
-    (Event.BARRIER, "b"): ("count",),
+_ROLES: dict[tuple[type[effects.Effect], str], tuple[str, ...]] = {
+    (effects.MbarrierInit, "count"): ("count",),
+    (effects.MbarrierArrive, "count"): ("count",),
+    (effects.MbarrierArrive, "expected"): ("tx-count",),
+    (effects.MbarrierTransaction, "size"): ("tx-count",),
+    (effects.MbarrierWait, "parity"): ("parity", "state"),
+    (effects.CtaBarrier, "threads"): ("count",),
 }
-_GROUPS = (Event.COPY_WAIT, Event.BULK_WAIT, Event.PRODUCT_WAIT)
-_SEMANTICS = {Event.MBARRIER_WAIT: "acquire", Event.MBARRIER_ARRIVE: "release"}
+_SEMANTICS: dict[type[effects.Effect], str] = {effects.MbarrierWait: "acquire", effects.MbarrierArrive: "release"}
 
 
 class Impossible(Exception):  # noqa: N818
@@ -65,7 +65,7 @@ class _Text:
             raise Impossible(f"PTX line {site.ptx_line} is not found")
         return found
 
-    def replaced(self, old: TemplateEvent, sites: dict[int, Site], new: tuple[TemplateEvent, ...]) -> Iterator[Edit]:
+    def replaced(self, old: effects.Effect, sites: dict[int, Site], new: tuple[effects.Effect, ...]) -> Iterator[Edit]:
         """The edits for what comes in place of one event."""
         function, instruction = self._find(sites[old.site])
         if not new:
@@ -74,10 +74,10 @@ class _Text:
             at = new.index(old)
             texts = [ptx_of(each) if each.site == 0 else self._find(sites[each.site])[1].text for each in new]
             if before := texts[:at]:
-                start = _entry(function, instruction) if old.kind == Event.MBARRIER_WAIT else instruction.start
+                start = _entry(function, instruction) if isinstance(old, effects.MbarrierWait) else instruction.start
                 yield start, start, "".join(f"{each} " for each in before)
             if after := "".join(f" {each}" for each in texts[at + 1 :]):
-                yield instruction.end, instruction.end, _where_true(instruction, after) if old.kind == Event.MBARRIER_WAIT else after
+                yield instruction.end, instruction.end, _where_true(instruction, after) if isinstance(old, effects.MbarrierWait) else after
         else:
             yield instruction.start, instruction.end, _altered(instruction, old, new[0])
 
@@ -106,59 +106,61 @@ def _last(node: BasicBlock) -> Instruction | None:
     return node.steps[-1].instruction if node.steps else None
 
 
-def _altered(instruction: Instruction, old: TemplateEvent, new: TemplateEvent) -> str:
+def _altered(instruction: Instruction, old: effects.Effect, new: effects.Effect) -> str:
     """An instruction with the operands and the opcode of an altered event."""
     text = instruction.text
-    for alter in (_with_opcode, _with_groups, _with_number("a"), _with_number("b")):
+    numbers = [_with_number(field) for kind, field in _ROLES if kind is type(new)]
+    for alter in (_with_opcode, _with_groups, *numbers):
         text = alter(instruction, old, new, text)
     if text == instruction.text:
         raise Impossible(f"{instruction.opcode} has no such form")
     return text
 
 
-def _with_opcode(instruction: Instruction, old: TemplateEvent, new: TemplateEvent, text: str) -> str:
-    opcode, gone = instruction.opcode, old.flags & ~new.flags
-    if gone & Flag.READ_ONLY:
+def _with_opcode(instruction: Instruction, old: effects.Effect, new: effects.Effect, text: str) -> str:
+    opcode = instruction.opcode
+    gone = {leaf.name for leaf in leaves(type(old)) if leaf.means is bool and getattr(old, leaf.name) and not getattr(new, leaf.name)}
+    if "read_only" in gone:
         opcode = opcode.replace(".read", "")
-    if gone & Flag.NO_COMPLETE:
+    if "no_complete" in gone:
         opcode = opcode.replace(".noComplete", "")
-    if gone & Flag.RELAXED:
-        opcode = opcode.replace(".relaxed", f".{_SEMANTICS[Event(new.kind)]}" if new.kind in _SEMANTICS else "")
-    if gone & Flag.NARROW:
+    if "relaxed" in gone:
+        opcode = opcode.replace(".relaxed", f".{_SEMANTICS[type(new)]}" if type(new) in _SEMANTICS else "")
+    if "narrow" in gone:
         opcode = _widened(opcode, "cluster", new)
-    if new.offset != old.offset:
+    if getattr(new, "order", 0) != getattr(old, "order", 0):
         opcode = _widened(opcode, "gpu", new)
     return text.replace(instruction.opcode, opcode, 1)
 
 
-def _widened(opcode: str, scope: str, event: TemplateEvent) -> str:
+def _widened(opcode: str, scope: str, event: effects.Effect) -> str:
     parts = opcode.split(".")
     if opcode.startswith("membar"):
         return f"fence.sc.{scope}"
     at = next((place for place, part in enumerate(parts) if part in ("cta", "cluster")), None)
     if at is not None:
         parts[at] = scope
-    elif event.kind in _SEMANTICS:
+    elif type(event) in _SEMANTICS:
         words = ("mbarrier", "arrive", "arrive_drop", "expect_tx", "noComplete", "test_wait", "try_wait", "parity")
         at = next(place for place, part in enumerate(parts) if part not in words)
-        parts[at:at] = [_SEMANTICS[Event(event.kind)], scope]
+        parts[at:at] = [_SEMANTICS[type(event)], scope]
     return ".".join(parts)
 
 
-def _with_groups(instruction: Instruction, old: TemplateEvent, new: TemplateEvent, text: str) -> str:
-    if new.kind not in _GROUPS or new.a == old.a:
+def _with_groups(instruction: Instruction, old: effects.Effect, new: effects.Effect, text: str) -> str:
+    if not (isinstance(new, effects.GroupWait) and isinstance(old, effects.GroupWait)) or new.pending == old.pending:
         return text
-    return text.replace(instruction.text, f"{text.removesuffix(';').rsplit(None, 1)[0]} {new.a};")
+    return text.replace(instruction.text, f"{text.removesuffix(';').rsplit(None, 1)[0]} {new.pending.number};")
 
 
-def _with_number(field: str) -> Callable[[Instruction, TemplateEvent, TemplateEvent, str], str]:
+def _with_number(field: str) -> Callable[[Instruction, effects.Effect, effects.Effect, str], str]:
     """Another number in an operand; a register gets a new one for it."""
 
-    def alter(instruction: Instruction, old: TemplateEvent, new: TemplateEvent, text: str) -> str:
-        step = getattr(new, field) - getattr(old, field)
-        replaced = getattr(new, f"{field}_word") != getattr(old, f"{field}_word")
-        roles = _ROLES.get((new.kind, field), ())
-        if not (step or replaced) or not roles:
+    def alter(instruction: Instruction, old: effects.Effect, new: effects.Effect, text: str) -> str:
+        number, before = getattr(new, field), getattr(old, field)
+        step, replaced = number.number - before.number, number.word != before.word
+        roles = _ROLES[type(new), field]
+        if not (step or replaced):
             return text
         row = lookup(instruction.parts)
         assert row is not None
@@ -167,11 +169,11 @@ def _with_number(field: str) -> Callable[[Instruction, TemplateEvent, TemplateEv
             raise Impossible(f"{instruction.opcode} leaves out the {roles[0]}")
         role, operand = found[0]
         head, _, tail = text.removesuffix(";").rpartition(operand.text)
-        if new.kind == Event.BARRIER:
+        if isinstance(new, effects.CtaBarrier):
             return f"{head.rstrip().removesuffix(',')}{tail};"
         if isinstance(operand, Immediate):
-            return f"{head}{getattr(new, field)}{tail};"
-        bits, code = "b32", f"mov.b32 other, {getattr(new, field)}" if replaced else f"add.s32 other, {operand.text}, {step}"
+            return f"{head}{number.number}{tail};"
+        bits, code = "b32", f"mov.b32 other, {number.number}" if replaced else f"add.s32 other, {operand.text}, {step}"
         if role == "state":
             bits, code = "b64", f"xor.b64 other, {operand.text}, {_HIGH}"
         return f"{{ .reg .{bits} other; {code}; {head}other{tail}; }}"

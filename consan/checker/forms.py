@@ -7,25 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from consan.checker.changes import Change, EventPlaces, Statement
 from consan.checker.pieces import Piece, words_of
 from consan.checker.questions import Questions
+from consan.instrument import effects
+from consan.instrument.effects.model import leaves
 from consan.instrument.findings import Kind, Reason
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
-MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
+MEETINGS = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
-_WRITE_FLAGS = (Event.PUBLISH, Event.ATOMIC)
-_MEETINGS_OF_LANES = (Event.WARP_BARRIER, Event.BARRIER)
-_REMOVABLE = (Event.BARRIER, Event.WARP_BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_INIT, Event.MBARRIER_INVAL)
+_WRITE_FLAGS = (effects.Publish, effects.Atomic)
+_MEETINGS_OF_LANES = (effects.WarpSync, effects.CtaBarrier)
+_REMOVABLE = (effects.CtaBarrier, effects.WarpSync, effects.ClusterBarrierArrive, effects.MbarrierInit, effects.MbarrierInval)
 
-_ORDERED = (Event.FENCE, Event.OBSERVE, Event.PUBLISH, Event.GLOBAL_READ, Event.GLOBAL_WRITE, Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT)
+_ORDERED = (
+    *(effects.Fence, effects.Observe, effects.Publish, effects.GlobalRead, effects.GlobalWrite),
+    *(effects.MbarrierArrive, effects.MbarrierWait),
+)
 
-Alter = Callable[[TemplateEvent], TemplateEvent]
-Holds = Callable[[TemplateEvent], bool]
+Alter = Callable[[effects.Effect], effects.Effect]
+Holds = Callable[[effects.Effect], bool]
 
 
 @dataclass(frozen=True)
@@ -53,7 +57,7 @@ class Repair:
         return Repair((*self.steps, *other.steps), {**self.change, **other.change, **shared}) if all(shared.values()) else None
 
 
-def _around(one: tuple[TemplateEvent, ...], other: tuple[TemplateEvent, ...]) -> tuple[TemplateEvent, ...]:
+def _around(one: tuple[effects.Effect, ...], other: tuple[effects.Effect, ...]) -> tuple[effects.Effect, ...]:
     """What two changes add before and behind one event; empty if they are others."""
     before, behind = (one, other) if one and one[-1].site else (other, one)
     is_one = bool(before and behind) and before[-1] == behind[0]
@@ -66,23 +70,29 @@ def only_orders(change: Change, places: EventPlaces) -> bool:
     return all(_ordered(places[spot], events) for spot, events in change.items())
 
 
-def _ordered(old: TemplateEvent, events: tuple[TemplateEvent, ...]) -> bool:
-    left = [event for event in events if event.site or event.kind != Event.FENCE]  # what is added has no site
-    return left == [old] or (old.kind in _ORDERED and list(map(_bare, left)) == [_bare(old)])
+def _ordered(old: effects.Effect, events: tuple[effects.Effect, ...]) -> bool:
+    left = [event for event in events if event.site or not isinstance(event, effects.Fence)]  # what is added has no site
+    return left == [old] or (isinstance(old, _ORDERED) and list(map(_bare, left)) == [_bare(old)])
 
 
-def _bare(event: TemplateEvent) -> TemplateEvent:
+def _bare(event: effects.Effect) -> effects.Effect:
     """An event without its order and its scope."""
-    return replace(event, flags=0, offset=0)
+    names = [leaf.name for leaf in leaves(type(event)) if leaf.means is bool]
+    return event.changed(**dict.fromkeys(names, False), **({"order": 0} if hasattr(event, "order") else {}))
 
 
-def _of(kinds: tuple[Event, ...]) -> Callable[[TemplateEvent], bool]:
-    return lambda event: event.kind in kinds
+def _of(kinds: tuple[type[effects.Effect], ...]) -> Callable[[effects.Effect], bool]:
+    return lambda event: isinstance(event, kinds)
 
 
-def is_arrival(event: TemplateEvent) -> bool:
+def without(name: str) -> Alter:
+    """Events that had something no longer have it."""
+    return lambda event: event.changed(**{name: False}) if hasattr(event, name) else event
+
+
+def is_arrival(event: effects.Effect) -> bool:
     """Whether threads arrive here without a wait."""
-    return event.kind == Event.MBARRIER_ARRIVE or (event.kind == Event.BARRIER and not event.flags & Flag.WAITS)
+    return isinstance(event, effects.MbarrierArrive) or (isinstance(event, effects.CtaBarrier) and not event.waits)
 
 
 class Forms:
@@ -166,7 +176,7 @@ class Forms:
 
     def meetings(self) -> list[int]:
         """A site of each statement where threads meet or signal."""
-        found = self.places.by_statement(lambda event: event.kind in MEETINGS)
+        found = self.places.by_statement(lambda event: isinstance(event, MEETINGS))
         return [self.places[spots[0]].site for statement, spots in found.items() if statement.function in self.functions]
 
     def at_meetings(self, piece: Piece, *, after: bool) -> Iterator[Repair]:
@@ -186,26 +196,26 @@ class Forms:
 
     def waiting(self) -> set[Statement]:
         """The barriers at which threads of the CTA wait."""
-        return set(self.places.by_statement(lambda event: event.kind == Event.BARRIER and bool(event.flags & Flag.WAITS)))
+        return set(self.places.by_statement(lambda event: isinstance(event, effects.CtaBarrier) and event.waits))
 
-    def _is_removable(self, event: TemplateEvent) -> bool:
+    def _is_removable(self, event: effects.Effect) -> bool:
         """Whether an instruction does nothing but synchronise: its result, if it has one, is thrown away."""
         _, _, operands = self.places.sites[event.site].ptx.partition(self.opcode(event))
-        is_arrival = event.kind == Event.MBARRIER_ARRIVE and operands.lstrip().startswith("_")
-        return is_arrival or (event.kind in _REMOVABLE and ".red" not in self.opcode(event))
+        is_arrival = isinstance(event, effects.MbarrierArrive) and operands.lstrip().startswith("_")
+        return is_arrival or (isinstance(event, _REMOVABLE) and ".red" not in self.opcode(event))
 
     # -- altered, moved, left out ------------------------------------------------------------------------------------------
 
-    def altered(self, kinds: Iterable[Event], alter: Alter, words: Callable[[TemplateEvent], str]) -> Iterator[Repair]:
+    def altered(self, kinds: Iterable[type[effects.Effect]], alter: Alter, words: Callable[[effects.Effect], str]) -> Iterator[Repair]:
         """Other operands, at one statement at a time."""
         wanted = set(kinds)
-        for spots in self.places.by_statement(lambda event: event.kind in wanted).values():
+        for spots in self.places.by_statement(lambda event: type(event) in wanted).values():
             event = self.places[spots[0]]
             change = self.places.altered(spots, alter)
             if change:
                 yield Repair((RepairStep("alter", words(alter(event)), "at", event.site),), change)
 
-    def opcode(self, event: TemplateEvent) -> str:
+    def opcode(self, event: effects.Effect) -> str:
         """The opcode of an event of the kernel."""
         return self.places.sites[event.site].opcode
 
@@ -221,10 +231,10 @@ class Forms:
                     added = tuple(RepairStep("add", words_of(each), where, site) for each in lead)
                     yield Repair((*added, RepairStep("move", self.opcode(event), where, site, own=event.site)), change)
 
-    def moved_across(self, kind: Event, over: tuple[Event, ...] = (Event.BARRIER,)) -> Iterator[Repair]:
+    def moved_across(self, kind: type[effects.Effect], over: tuple[type[effects.Effect], ...] = (effects.CtaBarrier,)) -> Iterator[Repair]:
         """Instructions of a kind, across those of other kinds."""
         if kind not in over:
-            yield from self.moved(lambda event: event.kind == kind, lambda other: other.kind in over)
+            yield from self.moved(lambda event: isinstance(event, kind), lambda other: isinstance(other, over))
 
     def left_out(self, site: int) -> Repair:
         """Without the statement of a site; no change if it does more than synchronise, or if no other statement arrives."""

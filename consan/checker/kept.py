@@ -23,7 +23,7 @@ from consan._errors import UsageError
 from consan.checker.grouping import Grouped
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Tables
-from consan.instrument.record.templates import LANES
+from consan.instrument.effects import LANES
 
 SCHEMA: Final = "consan.histories/3"
 MOST_BYTES: Final = 1 << 30  # of one file, compressed

@@ -24,10 +24,11 @@ from consan.checker.memory import MOST_KEPT, SMALLER, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.receipts import WORK_BYTES
 from consan.checker.replay import History
+from consan.instrument.effects import LANES
 from consan.instrument.record import Compact, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, LANES, LEFT, LINE_BYTES, STOP, WORD_BYTES
+from consan.instrument.record.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that

@@ -5,6 +5,9 @@ from __future__ import annotations
 import enum
 
 from consan.checker.beside import KeptFlag
+from consan.instrument.effects import LANES
+from consan.instrument.effects.cpp import EventKind
+from consan.instrument.effects.flags import Flag, MatrixRow
 from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records
@@ -63,7 +66,7 @@ class StoppedKind(enum.IntEnum):
 _OTHER_REASONS = {"NONE": "NO_REASON", "NO_COMPLETE": "NO_COMPLETE_REASON"}  # the name in C++ of those that another enumeration has, too
 EVENT = record(
     "Event",
-    "one event of a template (templates.TemplateEvent)",
+    "one event of a template (instrument/effects)",
     "\n".join(f"i32 {name} -" for name in templates.EVENT_DTYPE.names or ()),
 )
 BLOCK = record(
@@ -240,9 +243,9 @@ GRID_OUTPUT = record(
     """,
 )
 _ENUMERATIONS = (
-    enumeration("EventKind", "i32", templates.Event),
-    enumeration("EventFlag", "i32", templates.Flag),
-    enumeration("MatrixRow", "u32", templates.MatrixRow, "ROW_OF_{}".format),
+    enumeration("EventKind", "i32", EventKind),
+    enumeration("EventFlag", "i32", Flag),
+    enumeration("MatrixRow", "u32", MatrixRow, "ROW_OF_{}".format),
     enumeration("Kind", "u32", Kind),
     enumeration("Hazard", "u32", Hazard, lambda name: {"NONE": "NO_HAZARD"}.get(name, name)),
     enumeration("Reason", "u32", Reason, lambda name: _OTHER_REASONS.get(name, name)),
@@ -256,7 +259,7 @@ _ENUMERATIONS = (
     enumeration("Decides", "u32", Decides),
     enumeration("StoppedKind", "u32", StoppedKind, "STOPPED_{}".format),
 )
-_NUMBERS = {"LANES": templates.LANES, "END": templates.END, "STOP": templates.STOP, "LEFT": templates.LEFT, "UNORDERED": UNORDERED}
+_NUMBERS = {"LANES": LANES, "END": templates.END, "STOP": templates.STOP, "LEFT": templates.LEFT, "UNORDERED": UNORDERED}
 
 
 def header() -> str:

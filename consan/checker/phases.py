@@ -8,25 +8,25 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterator
-from dataclasses import replace
+from typing import Any
 
 from consan.checker.changes import Spot, Statement
-from consan.checker.forms import Forms, Repair, RepairStep, is_arrival
+from consan.checker.forms import Forms, Repair, RepairStep, is_arrival, without
 from consan.checker.pieces import BARRIER, PROXY_FENCE, arrival, invalidation, phase_wait
-from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEvent
+from consan.instrument import effects
 
 MOST_PLACES = 6  # mbarriers that are tried
-_EXPECTS = (Event.MBARRIER_ARRIVE, Event.MBARRIER_TX)
+_EXPECTS = (effects.MbarrierArrive, effects.MbarrierTransaction)
 
 
-def _flipped(event: TemplateEvent) -> TemplateEvent:
+def _flipped(event: Any) -> Any:
     """The other parity: that of a word is the sum of both."""
-    return replace(event, a=event.a ^ 1)
+    return event.changed(parity=effects.WordValue(event.parity.number ^ 1, event.parity.word))
 
 
-def _more(step: int, event: TemplateEvent) -> TemplateEvent:
+def _more(step: int, event: Any) -> Any:
     """Another count: that of a word is the sum of both."""
-    return replace(event, a=event.a + step)
+    return event.changed(count=event.count.plus(step))
 
 
 class PhaseForms(Forms):
@@ -34,17 +34,18 @@ class PhaseForms(Forms):
 
     def parities(self) -> Iterator[Repair]:
         """The other parity at a wait."""
-        yield from self.altered((Event.MBARRIER_WAIT,), _flipped, lambda event: f"{self.opcode(event)} with the other parity")
+        yield from self.altered((effects.MbarrierWait,), _flipped, lambda event: f"{self.opcode(event)} with the other parity")
 
     def counts(self, most: float = math.inf) -> Iterator[Repair]:
         """Other counts at an init, `most` more or less: by one, by a warp's, and as many as the CTA has threads."""
-        for spots in self.places.by_statement(lambda event: event.kind == Event.MBARRIER_INIT).values():
-            event = self.places[spots[0]]
-            more = (31 * event.a, math.prod(self.questions.launched.block) - event.a, event.a // 32 - event.a) if event.a else ()
+        for spots in self.places.by_statement(lambda event: isinstance(event, effects.MbarrierInit)).values():
+            event: Any = self.places[spots[0]]
+            count = event.count.number
+            more = (31 * count, math.prod(self.questions.launched.block) - count, count // 32 - count) if count else ()
             for step in dict.fromkeys((1, -1, 32, -32, *more)):
                 change = self.places.altered(spots, functools.partial(_more, step))
-                if abs(step) <= most and (event.a_word >= 0 or event.a + step > 0):
-                    words = f"a count of {event.a + step}" if event.a_word < 0 else f"a count that differs by {step:+}"
+                if abs(step) <= most and (not event.count.is_known or count + step > 0):
+                    words = f"a count of {count + step}" if event.count.is_known else f"a count that differs by {step:+}"
                     yield Repair((RepairStep("alter", f"{self.opcode(event)} with {words}", "at", event.site),), change)
 
     def bytes_expected(self) -> Iterator[Repair]:
@@ -63,43 +64,50 @@ class PhaseForms(Forms):
                     if change and all(self._announced(each) >= 0 for events in change.values() for each in events):
                         yield Repair((RepairStep("alter", words, "at", event.site),), change)
 
-    def _constant_bytes(self, event: TemplateEvent, spots: list[Spot]) -> Iterator[Repair]:
+    def _constant_bytes(self, event: effects.Effect, spots: list[Spot]) -> Iterator[Repair]:
         """The bytes of one or two operations in each phase, in place of a number that the kernel computes."""
         for size in sorted({number * size for size in self.questions.walked.sizes for number in (1, 2)}):
             change = self.places.altered(spots, functools.partial(self._with_bytes, size))
             yield Repair((RepairStep("alter", f"{self.opcode(event)} with {size} bytes", "at", event.site),), change)
 
-    def _is_computed(self, event: TemplateEvent) -> bool:
-        return (event.a_word if event.kind == Event.MBARRIER_TX else event.b_word) >= 0
+    def _is_computed(self, event: effects.Effect) -> bool:
+        return not self._announcement(event).is_known
 
-    def _with_bytes(self, size: int, event: TemplateEvent) -> TemplateEvent:
-        return replace(event, a=size, a_word=NO_WORD) if event.kind == Event.MBARRIER_TX else replace(event, b=size, b_word=NO_WORD)
+    def _with_bytes(self, size: int, event: effects.Effect) -> effects.Effect:
+        return self._announcing(event, effects.WordValue(size))
 
-    def _expects(self, event: TemplateEvent) -> bool:
-        return event.kind in _EXPECTS and (event.kind == Event.MBARRIER_TX or "expect_tx" in self.opcode(event))
+    def _expects(self, event: effects.Effect) -> bool:
+        return isinstance(event, _EXPECTS) and (isinstance(event, effects.MbarrierTransaction) or "expect_tx" in self.opcode(event))
 
-    def _announced(self, event: TemplateEvent) -> int:
-        return event.a if event.kind == Event.MBARRIER_TX else event.b
+    def _announced(self, event: effects.Effect) -> int:
+        return self._announcement(event).number
 
-    def _more_bytes(self, step: int, event: TemplateEvent) -> TemplateEvent:
-        return replace(event, a=event.a + step) if event.kind == Event.MBARRIER_TX else replace(event, b=event.b + step)
+    def _announcement(self, event: Any) -> effects.WordValue:
+        value: effects.WordValue = event.size if isinstance(event, effects.MbarrierTransaction) else event.expected
+        return value
+
+    def _announcing(self, event: effects.Effect, value: effects.WordValue) -> effects.Effect:
+        return event.changed(**{"size" if isinstance(event, effects.MbarrierTransaction) else "expected": value})
+
+    def _more_bytes(self, step: int, event: effects.Effect) -> effects.Effect:
+        return self._announcing(event, self._announcement(event).plus(step))
 
     def completing(self) -> Iterator[Repair]:
         """Arrivals that may complete the phase."""
-        alter = lambda event: replace(event, flags=event.flags & ~int(Flag.NO_COMPLETE))  # noqa: E731
-        yield from self.altered((Event.MBARRIER_ARRIVE,), alter, lambda event: self.opcode(event).replace(".noComplete", ""))
+        words = lambda event: self.opcode(event).replace(".noComplete", "")  # noqa: E731
+        yield from self.altered((effects.MbarrierArrive,), without("no_complete"), words)
 
     def arrivals_moved(self) -> Iterator[Repair]:
         """Arrivals, at mbarriers and at barriers, behind or before the accesses; or behind the proxy fence that follows them."""
         yield from self.moved(is_arrival, self._is_own)
-        yield from self.moved(is_arrival, lambda event: event.kind == Event.PROXY_FENCE)
+        yield from self.moved(is_arrival, lambda event: isinstance(event, effects.ProxyFence))
         yield from self.moved(is_arrival, self._is_own, lead=PROXY_FENCE)
 
     def copies_arrive_later(self) -> Iterator[Repair]:
         """The arrival of copies, behind those that it is to track."""
-        yield from self.moved(lambda event: event.kind == Event.MBARRIER_COPIES, self._is_own)
+        yield from self.moved(lambda event: isinstance(event, effects.MbarrierCopies), self._is_own)
 
-    def _is_own(self, event: TemplateEvent) -> bool:
+    def _is_own(self, event: effects.Effect) -> bool:
         return self.places.statement(event.site) in self._own
 
     @functools.cached_property
@@ -133,5 +141,5 @@ class PhaseForms(Forms):
 
     def all_meet(self) -> Iterator[Repair]:
         """A named barrier is for all threads of the CTA."""
-        alter = lambda event: replace(event, b=-1, b_word=-1)  # noqa: E731
-        yield from self.altered((Event.BARRIER,), alter, lambda event: f"{self.opcode(event)} without a count")
+        alter = lambda event: event.changed(threads=effects.ALL_THREADS)  # noqa: E731
+        yield from self.altered((effects.CtaBarrier,), alter, lambda event: f"{self.opcode(event)} without a count")

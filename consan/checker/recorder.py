@@ -30,10 +30,10 @@ from consan.checker.replay import History, Replayed, Tables, replay
 from consan.checker.shares import AT_ONCE, read_units, spread
 from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop
+from consan.instrument.effects import LANES
 from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import LANES
 from consan.reports.verdict import scopes
 from consan.reports.verdict.raw import Key, forward, key, proven, selected, united, united_records
 

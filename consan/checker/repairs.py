@@ -8,9 +8,9 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator
-from dataclasses import replace
+from typing import Any
 
-from consan.checker.forms import Alter, Repair, RepairStep
+from consan.checker.forms import Repair, RepairStep, without
 from consan.checker.phases import PhaseForms
 from consan.checker.pieces import (
     BARRIER,
@@ -33,42 +33,49 @@ from consan.checker.pieces import (
     copy_wait,
     product_wait,
 )
+from consan.instrument import effects
 from consan.instrument.findings import FindingFlags, Kind, Reason
 from consan.instrument.findings import Operation as InFlight
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 _SCOPE_BITS, _GPU_SCOPE = 3 << 4, 2 << 4
 _MOST_SMALL = 12  # repairs of one step that are tried in pairs
 
 # Of each kind of group: its commit, its wait, and what may be added.
-_GROUPS: dict[Event, tuple[Piece, Callable[[int], tuple[Piece, ...]]]] = {
-    Event.COPY_WAIT: (COMMIT, lambda pending: (copy_wait(pending),)),
-    Event.BULK_WAIT: (BULK_COMMIT, lambda pending: (bulk_wait(pending, read=True), bulk_wait(pending, read=False))),
-    Event.PRODUCT_WAIT: (PRODUCT_COMMIT, lambda pending: (product_wait(pending),)),
+_GROUPS: dict[type[effects.Effect], tuple[Piece, Callable[[int], tuple[Piece, ...]]]] = {
+    effects.CopyWait: (COMMIT, lambda pending: (copy_wait(pending),)),
+    effects.BulkWait: (BULK_COMMIT, lambda pending: (bulk_wait(pending, read=True), bulk_wait(pending, read=False))),
+    effects.ProductWait: (PRODUCT_COMMIT, lambda pending: (product_wait(pending),)),
 }
-_COMMITS = {Event.COPY_WAIT: Event.COPY_COMMIT, Event.BULK_WAIT: Event.BULK_COMMIT, Event.PRODUCT_WAIT: Event.PRODUCT_COMMIT}
-_WAIT_OF = {0: Event.COPY_WAIT, InFlight.BULK_STORE: Event.BULK_WAIT, InFlight.WGMMA: Event.PRODUCT_WAIT}
-_SCOPED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.ATOMIC, Event.READ, Event.WRITE, Event.FENCE)
-_ORDERS = {Event.MBARRIER_ARRIVE: ".release", Event.MBARRIER_WAIT: ".acquire"}  # a cluster's barrier releases without a word
-_RELAXED = (Event.MBARRIER_ARRIVE, Event.MBARRIER_WAIT, Event.CLUSTER_ARRIVE)
-_FLAGS = (Event.OBSERVE, Event.PUBLISH, Event.FENCE)
-_PLAIN = (Event.GLOBAL_READ, Event.GLOBAL_WRITE)  # of a strong access, an event of its bytes
+_COMMITS = {effects.CopyWait: effects.CopyCommit, effects.BulkWait: effects.BulkCommit, effects.ProductWait: effects.ProductCommit}
+_WAIT_OF = {0: effects.CopyWait, InFlight.BULK_STORE: effects.BulkWait, InFlight.WGMMA: effects.ProductWait}
+_SCOPED = (effects.MbarrierArrive, effects.MbarrierWait, effects.Atomic, effects.Read, effects.Write, effects.Fence)
+_ORDERS = {effects.MbarrierArrive: ".release", effects.MbarrierWait: ".acquire"}  # a cluster's barrier releases without a word
+_RELAXED = (effects.MbarrierArrive, effects.MbarrierWait, effects.ClusterBarrierArrive)
+_FLAGS = (effects.Observe, effects.Publish, effects.Fence)
+_PLAIN = (effects.GlobalRead, effects.GlobalWrite)  # of a strong access, an event of its bytes
 _OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
-_MEETINGS = (Event.BARRIER, Event.CLUSTER_ARRIVE, Event.MBARRIER_ARRIVE, Event.WARP_BARRIER)
+_MEETINGS = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
 
-def _tighter(pending: int, event: TemplateEvent) -> TemplateEvent:
-    return replace(event, a=min(event.a, pending)) if event.a_word < 0 else event
+def _tighter(pending: int, event: Any) -> effects.Effect:
+    fewer = effects.WordValue(min(event.pending.number, pending))
+    tighter: effects.Effect = event.changed(pending=fewer) if event.pending.is_known else event
+    return tighter
 
 
-def _of_gpu_scope(event: TemplateEvent) -> TemplateEvent:
-    if event.kind in _PLAIN and not event.flags & Flag.STRONG:
-        return event
-    return replace(event, offset=event.offset & ~_SCOPE_BITS | max(event.offset & _SCOPE_BITS, _GPU_SCOPE))
+def _of_gpu_scope(event: Any) -> effects.Effect:
+    is_weak = isinstance(event, _PLAIN) and not event.strong
+    order = event.order & ~_SCOPE_BITS | max(event.order & _SCOPE_BITS, _GPU_SCOPE)
+    wide: effects.Effect = event if is_weak else event.changed(order=order)
+    return wide
 
 
-def _without(flag: Flag) -> Alter:
-    return lambda event: replace(event, flags=event.flags & ~int(flag))
+def _pending(event: Any) -> int:
+    return int(event.pending.number)
+
+
+def _is_known(event: Any) -> bool:
+    return bool(event.pending.is_known)
 
 
 class Repairs(PhaseForms):
@@ -89,7 +96,7 @@ class Repairs(PhaseForms):
 
     def _pairs(self) -> Iterator[Repair]:
         """Two of the smallest together."""
-        ones = itertools.chain(self.parities(), self.moved_across(Event.MBARRIER_ARRIVE), self.counts(most=1))
+        ones = itertools.chain(self.parities(), self.moved_across(effects.MbarrierArrive), self.counts(most=1))
         small = itertools.islice(ones, _MOST_SMALL)
         yield from filter(None, (one + other for one, other in itertools.combinations(small, 2)))
 
@@ -109,7 +116,7 @@ class Repairs(PhaseForms):
         if self.clusters:
             yield from self.at_accesses(CLUSTER)
         yield from self.arrivals_moved()
-        yield from self.moved_across(Event.BARRIER)
+        yield from self.moved_across(effects.CtaBarrier)
         yield from self.parities()
         yield from self.at_accesses(BARRIER)
         yield from self.around(BARRIER)
@@ -126,7 +133,7 @@ class Repairs(PhaseForms):
             yield from self.parities()
         if self.operation:
             yield from self.at_accesses(WARP_BARRIER)
-        if kind is Event.PRODUCT_WAIT:
+        if kind is effects.ProductWait:
             yield from self.at_accesses(REGISTERS_FENCE)
         yield from self._groups(kind) if kind else ()
         yield from self.bytes_expected()
@@ -148,7 +155,7 @@ class Repairs(PhaseForms):
         yield from self.counts()
         yield from self.bytes_expected()
         yield from self.all_meet()
-        for kind in (Event.MBARRIER_ARRIVE, Event.ATOMIC, Event.PUBLISH):
+        for kind in (effects.MbarrierArrive, effects.Atomic, effects.Publish):
             yield from self.moved_across(kind)
         kept = self.arriving() | self.waiting()  # more would have to arrive, not fewer; what a barrier orders would race
         for site in dict.fromkeys((*self.sites, *self.meetings())):
@@ -166,7 +173,7 @@ class Repairs(PhaseForms):
         yield from self.between(WARP_BARRIER, everywhere=True)
 
     def _fence(self) -> Iterator[Repair]:
-        yield from self.moved_across(Event.PROXY_FENCE, over=_MEETINGS)
+        yield from self.moved_across(effects.ProxyFence, over=_MEETINGS)
         yield self.add(self.sites[0], PROXY_FENCE, after=True)  # by the writers
         yield from self.at_meetings(PROXY_FENCE, after=False)
         yield from self.at_accesses(PROXY_FENCE)
@@ -182,7 +189,7 @@ class Repairs(PhaseForms):
 
     def _misuse(self) -> Iterator[Repair]:
         if self.reason in (Reason.OTHER_CALL, Reason.OUT_OF_STEP):
-            yield from self.moved_across(Event.BARRIER)
+            yield from self.moved_across(effects.CtaBarrier)
             return
         yield from self.parities()
         yield from self.bytes_expected()
@@ -242,12 +249,12 @@ class Repairs(PhaseForms):
         if both:
             yield both
 
-    def _groups(self, kind: Event) -> Iterator[Repair]:
+    def _groups(self, kind: type[effects.Effect]) -> Iterator[Repair]:
         """A wait for fewer groups in flight; a wait moved across a barrier; one more wait."""
         for pending in range(self._pending(kind), -1, -1):
-            yield from self.altered((kind,), functools.partial(_tighter, pending), lambda event: f"{self.opcode(event)} {event.a}")
-        if kind is Event.BULK_WAIT:
-            yield from self.altered((kind,), _without(Flag.READ_ONLY), lambda event: f"cp.async.bulk.wait_group {event.a}")
+            yield from self.altered((kind,), functools.partial(_tighter, pending), lambda event: f"{self.opcode(event)} {_pending(event)}")
+        if kind is effects.BulkWait:
+            yield from self.altered((kind,), without("read_only"), lambda event: f"cp.async.bulk.wait_group {_pending(event)}")
         yield from self.moved_across(kind)
         yield from self.moved_across(_COMMITS[kind], over=(kind,))
         commit, waits = _GROUPS[kind]
@@ -259,9 +266,9 @@ class Repairs(PhaseForms):
         for piece in waits(0):
             yield from self.at_meetings(commit + piece, after=False)
 
-    def _pending(self, kind: Event) -> int:
+    def _pending(self, kind: type[effects.Effect]) -> int:
         """The most groups that a wait of the kernel leaves in flight, and one less."""
-        waits = [self.places[spot].a for spot in self.places.spots(lambda event: event.kind == kind and event.a_word < 0)]
+        waits = [_pending(self.places[spot]) for spot in self.places.spots(lambda event: isinstance(event, kind) and _is_known(event))]
         return min(max(waits, default=0) - 1, 7)
 
     def _left_over(self) -> int:
@@ -271,15 +278,15 @@ class Repairs(PhaseForms):
 
     def _scopes(self) -> Iterator[Repair]:
         wider = "of a wider scope"
-        yield from self.altered(_SCOPED, _without(Flag.NARROW), lambda event: f"{self.opcode(event)} {wider} (.cluster)")
-        yield from self.altered(_RELAXED, _without(Flag.RELAXED), self._strengthened)
+        yield from self.altered(_SCOPED, without("narrow"), lambda event: f"{self.opcode(event)} {wider} (.cluster)")
+        yield from self.altered(_RELAXED, without("relaxed"), self._strengthened)
         if self.record["flags"] & FindingFlags.GLOBAL:
             wide = list(self.altered((*_FLAGS, *_PLAIN), _of_gpu_scope, lambda event: f"{self.opcode(event)} {wider} (.gpu)"))
             yield from wide
             yield from filter(None, (one + other for one, other in itertools.combinations(wide[:_MOST_SMALL], 2)))
 
-    def _strengthened(self, event: TemplateEvent) -> str:
-        return self.opcode(event).replace(".relaxed", _ORDERS.get(Event(event.kind), ""))
+    def _strengthened(self, event: effects.Effect) -> str:
+        return self.opcode(event).replace(".relaxed", _ORDERS.get(type(event), ""))
 
     def _order(self) -> Iterator[Repair]:
         """Of strong accesses that nothing orders: fences of both threads, or a barrier."""

@@ -12,8 +12,8 @@ import numpy.typing as npt
 
 from consan.checker.build import library
 from consan.checker.layouts import INPUT, OUTPUT, RECORD, Level, Reading, Status
+from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import Record, dtype
-from consan.instrument.record.templates import LANES
 
 MOST_FINDINGS = 4096  # of one CTA or cluster
 _WARPGROUP, _CHUNK = 128, 16

@@ -22,17 +22,17 @@ from consan.checker.questions import AskedLaunches, Questions
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History
 from consan.checker.walks import DID_NOT_HAPPEN, Steps, steps_of
-from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
+from consan.instrument import effects
+from consan.instrument.record.templates import Template
 
 Array = npt.NDArray[np.int64]
-FILLS = (Event.COPY, Event.BULK_LOAD, Event.TENSOR_LOAD)
-USES = (Event.READ, Event.WRITE, Event.ATOMIC, Event.BULK_STORE, Event.TENSOR_STORE, Event.PRODUCT)
-_ELSEWHERE = Flag.RANKED | Flag.MULTICAST
+FILLS = (effects.CopyIssue, effects.BulkLoad, effects.TensorLoad)
+USES = (effects.Read, effects.Write, effects.Atomic, effects.BulkStore, effects.TensorStore, effects.ProductOperand)
 # The operations that touch shared memory at addresses that are not followed.
-_NOT_FOLLOWED = {
-    Event.FILL, Event.STORE_ASYNC, Event.BULK_PUSH, Event.LAUNCH_REQUEST,
-    Event.TENSOR_ALLOC, Event.TENSOR_MMA, Event.TENSOR_CP,
-}  # fmt: skip
+_NOT_FOLLOWED = (
+    effects.Fill, effects.StoreAsync, effects.BulkPush, effects.LaunchRequest,
+    effects.TensorAlloc, effects.TensorMma, effects.TensorCp,
+)  # fmt: skip
 _LEAST_FILLS = 3  # of an instruction, by one thread
 _DESCRIBED, _UNIT = 0x3FFF, 4  # the bits of a descriptor's start, and their unit
 
@@ -90,8 +90,12 @@ def _staged(questions: Questions) -> Iterator[Staged]:
 def _is_followed(templates: Iterable[Template]) -> bool:
     """Whether all that touches shared memory is followed: not where other CTAs do, nor operands in tensor memory's instructions."""
     events = [event for template in templates for event in template.events]
-    followed = (event.kind not in _NOT_FOLLOWED for event in events)
-    return all(followed) and not any(event.kind in (*FILLS, *USES) and event.flags & _ELSEWHERE for event in events)
+    return not any(isinstance(event, _NOT_FOLLOWED) or (isinstance(event, (*FILLS, *USES)) and _is_elsewhere(event)) for event in events)
+
+
+def _is_elsewhere(event: Any) -> bool:
+    """Whether an event may touch another CTA's memory."""
+    return getattr(event, "ranked", False) or getattr(event, "multicast", False)
 
 
 def _serves(questions: Questions, rings: list[Ring], stages: int) -> bool:
@@ -192,7 +196,7 @@ class _Restaging:
     def _block(self, template: Template, lanes: Array, at: Array) -> None:
         changes: dict[int, tuple[Array, Array]] = {}  # by word: which lanes' events happened, and by how much the word changes
         for event in template.events:
-            if event.kind not in (*FILLS, *USES):
+            if not isinstance(event, (*FILLS, *USES)):
                 continue
             addresses = _addresses(self._steps, event, lanes, at)
             step, happened = self._step(event, lanes, addresses), addresses >= 0
@@ -207,40 +211,46 @@ class _Restaging:
             if word >= 0:
                 self._log[lanes // 32, at + word, lanes % 32] += step.astype(np.uint32)
 
-    def _step(self, event: TemplateEvent, lanes: Array, addresses: Array) -> Array:
+    def _step(self, event: effects.Effect, lanes: Array, addresses: Array) -> Array:
         """By how much the word of an event's address changes."""
         step = np.zeros(len(lanes), np.int64)
         for ring in self._rings:
             inside = (addresses >= ring.begin) & (addresses < ring.begin + ring.stages * ring.bytes)
-            numbers, stage = self._numbers[ring, event.kind in FILLS], ring.stage(addresses)
+            numbers, stage = self._numbers[ring, isinstance(event, FILLS)], ring.stage(addresses)
             last = np.maximum(numbers[lanes], 0)
             number = last + (stage - last) % ring.stages
             if (inside & (number > last + 1)).any():
                 raise Unclear
             numbers[lanes[inside]] = number[inside]
             step = np.where(inside, (number % self._stages - stage) * ring.bytes, step)
-        return step >> _UNIT if event.kind == Event.PRODUCT else step
+        return step >> _UNIT if isinstance(event, effects.ProductOperand) else step
 
 
-def _word(event: TemplateEvent) -> int:
-    return event.a_word if event.kind == Event.PRODUCT else event.address_word
+def _word(event: effects.Effect) -> int:
+    return _place(event).word
 
 
-def _addresses(steps: Steps, event: TemplateEvent, lanes: Array, at: Array) -> Array:
+def _place(event: Any) -> effects.WordValue:
+    """The address of an event, or the lower half of its descriptor."""
+    place: effects.WordValue = event.low if isinstance(event, effects.ProductOperand) else event.at
+    return place
+
+
+def _addresses(steps: Steps, event: effects.Effect, lanes: Array, at: Array) -> Array:
     """The shared addresses of an event in each lane; -1 where it did not happen."""
     word = _word(event)
     value = steps.words(lanes, at + word).astype(np.int64) if word >= 0 else np.zeros(len(lanes), np.int64)
     happened = value != DID_NOT_HAPPEN
-    if event.guard_word >= 0:
-        happened &= steps.words(lanes, at + event.guard_word) != DID_NOT_HAPPEN
-    if event.kind == Event.PRODUCT:
-        return np.where(happened, ((value + event.a) & _DESCRIBED) << _UNIT, -1)
-    return np.where(happened, (value + event.offset) & 0xFFFFFFFF, -1)
+    if event.guard >= 0:
+        happened &= steps.words(lanes, at + event.guard) != DID_NOT_HAPPEN
+    if isinstance(event, effects.ProductOperand):
+        return np.where(happened, ((value + _place(event).number) & _DESCRIBED) << _UNIT, -1)
+    return np.where(happened, (value + _place(event).number) & 0xFFFFFFFF, -1)
 
 
-def _events(steps: Steps, kinds: tuple[Event, ...]) -> Iterator[tuple[Array, Array, TemplateEvent]]:
+def _events(steps: Steps, kinds: tuple[type[effects.Effect], ...]) -> Iterator[tuple[Array, Array, effects.Effect]]:
     """The events of some kinds, in the order of each lane: lanes, places in the log."""
     for lanes, at, number in steps:
         for block in np.unique(number):
             here = number == block
-            yield from ((lanes[here], at[here], event) for event in steps.templates[int(block)].events if event.kind in kinds)
+            yield from ((lanes[here], at[here], event) for event in steps.templates[int(block)].events if isinstance(event, kinds))

@@ -16,20 +16,20 @@ from consan.checker.changes import EventPlaces, Statement, line_of, statement_of
 from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
+from consan.instrument import effects
 from consan.instrument.isa import flow_of, lookup
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
-from consan.instrument.record.templates import Event
 from consan.instrument.sites import Site
 
 _SIGNALS: Final = (
-    Event.BARRIER,
-    Event.MBARRIER_INIT,
-    Event.MBARRIER_ARRIVE,
-    Event.MBARRIER_TX,
-    Event.CLUSTER_ARRIVE,
-    Event.MBARRIER_COPIES,
+    effects.CtaBarrier,
+    effects.MbarrierInit,
+    effects.MbarrierArrive,
+    effects.MbarrierTransaction,
+    effects.ClusterBarrierArrive,
+    effects.MbarrierCopies,
 )
 OF_BARRIERS: Final = ("barrier-misuse", "deadlock")
 _RANKS: Final = (0, 1)
@@ -104,11 +104,11 @@ class PathForms:
     def _at(self, lines: Collection[int]) -> list[tuple[Function, Instruction]]:
         return [(function, each) for function in self._functions for each in function.instructions() if each.line in lines]
 
-    def _of_kinds(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
-        spots = self.places.spots(lambda event: event.kind in kinds)
+    def _of_kinds(self, kinds: tuple[type[effects.Effect], ...]) -> list[tuple[Function, Instruction]]:
+        spots = self.places.spots(lambda event: isinstance(event, kinds))
         return self._at({self.places.sites[self.places[spot].site].ptx_line for spot in spots})
 
-    def _with(self, kinds: Collection[Event]) -> list[tuple[Function, Instruction]]:
+    def _with(self, kinds: tuple[type[effects.Effect], ...]) -> list[tuple[Function, Instruction]]:
         """The instructions of the finding, then all of some kinds."""
         return list({each.start: (function, each) for function, each in (*self._own, *self._of_kinds(kinds))}.values())
 
@@ -136,7 +136,7 @@ class PathForms:
         """Without the guard of an instruction, or a branch around it, the nearest first."""
         if self.kind not in OF_BARRIERS:
             return
-        releases = (Event.WRITE, Event.ATOMIC) if self.situation == "lock" else ()
+        releases = (effects.Write, effects.Atomic) if self.situation == "lock" else ()
         for function, instruction in self._with((*_SIGNALS, *releases)):
             if instruction.predicate is not None:
                 guard = re.match(r"@!?\S+\s+", instruction.text)
@@ -160,7 +160,7 @@ class PathForms:
 
     def _out_of_branches(self) -> Iterator[TextRepair]:
         """A barrier of the finding, all copies of it in an unrolled loop, goes to where the branch around it ends, or begins."""
-        barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) == 1]
+        barriers = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if len(each.operands) == 1]
         named = dict.fromkeys(self._statement(*own) for own in self._own)
         for statement, choose in itertools.product(named, (_behind, _itself)) if self.kind in _OF_ORDER else ():
             steps: dict[object, RepairStep] = {}
@@ -184,7 +184,7 @@ class PathForms:
         """An arrival before a branch around it, or before a barrier or a branch around a wait of the finding."""
         if self.kind != "deadlock":
             return
-        for function, arrival in self._of_kinds((Event.MBARRIER_ARRIVE, Event.MBARRIER_TX)):
+        for function, arrival in self._of_kinds((effects.MbarrierArrive, effects.MbarrierTransaction)):
             branches = [*_branches_around(function, arrival), *(each for _, own in self._own for each in _branches_around(function, own))]
             barriers = [own for _, own in self._own if own.parts[0] in ("bar", "barrier")]
             for each in dict.fromkeys((*barriers, *(_condition_of(function, branch) for branch in reversed(branches)))):
@@ -212,7 +212,7 @@ class PathForms:
         """Threads that leave a loop no longer count at its mbarriers."""
         if self.kind != "deadlock":
             return
-        for function, arrival in self._of_kinds((Event.MBARRIER_ARRIVE,)):
+        for function, arrival in self._of_kinds((effects.MbarrierArrive,)):
             opcode = arrival.opcode.replace(".arrive.", ".arrive_drop.", 1)
             for branch in _loops_around(function, arrival) if opcode != arrival.opcode and "expect_tx" not in opcode else ():
                 step = RepairStep("add", opcode, "after", self._site(function, branch))

@@ -7,52 +7,51 @@ written once, with a number, is that number.
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Final
+from typing import Any, Final
 
 from consan.checker.changes import EventPlaces
 from consan.checker.walks import Walked
+from consan.instrument import effects
+from consan.instrument.effects.model import leaves
 from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
 from consan.instrument.record.mbarriers import KINDS
-from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
+from consan.instrument.record.templates import Template
 from consan.instrument.sites import Site
 
-_NAMES: Final[dict[str, Event]] = {
-    **{name: kind for name, (kind, _, _) in KINDS.items()},
-    "mbarrier.test_wait": Event.MBARRIER_WAIT,
-    "mbarrier.try_wait": Event.MBARRIER_WAIT,
-    "bar": Event.BARRIER,
-    "barrier": Event.BARRIER,
-    "bar.warp": Event.WARP_BARRIER,
-    "barrier.cluster": Event.CLUSTER_ARRIVE,
-    "cp.async": Event.COPY,
-    "cp.async.commit_group": Event.COPY_COMMIT,
-    "cp.async.wait_group": Event.COPY_WAIT,
-    "cp.async.bulk.commit_group": Event.BULK_COMMIT,
-    "cp.async.bulk.wait_group": Event.BULK_WAIT,
-    "wgmma.mma_async": Event.PRODUCT,
-    "wgmma.commit_group": Event.PRODUCT_COMMIT,
-    "wgmma.wait_group": Event.PRODUCT_WAIT,
-    "wgmma.fence": Event.PRODUCT_FENCE,
-    "fence.proxy": Event.PROXY_FENCE,
-    "fence.mbarrier_init": Event.INITS_FENCE,
-    "fence": Event.FENCE,
-    "membar": Event.FENCE,
+_NAMES: Final[dict[str, type[effects.Effect]]] = {
+    **{name: kind for name, (kind, _) in KINDS.items()},
+    "mbarrier.test_wait": effects.MbarrierWait,
+    "mbarrier.try_wait": effects.MbarrierWait,
+    "bar": effects.CtaBarrier,
+    "barrier": effects.CtaBarrier,
+    "bar.warp": effects.WarpSync,
+    "barrier.cluster": effects.ClusterBarrierArrive,
+    "cp.async": effects.CopyIssue,
+    "cp.async.commit_group": effects.CopyCommit,
+    "cp.async.wait_group": effects.CopyWait,
+    "cp.async.bulk.commit_group": effects.BulkCommit,
+    "cp.async.bulk.wait_group": effects.BulkWait,
+    "wgmma.mma_async": effects.ProductOperand,
+    "wgmma.commit_group": effects.ProductCommit,
+    "wgmma.wait_group": effects.ProductWait,
+    "wgmma.fence": effects.ProductFence,
+    "fence.proxy": effects.ProxyFence,
+    "fence.mbarrier_init": effects.InitsFence,
+    "fence": effects.Fence,
+    "membar": effects.Fence,
 }
-_ACCESSES: Final = {"read": Event.READ, "write": Event.WRITE, "rmw": Event.ATOMIC}
-_NUMBERS: Final = {
-    Event.MBARRIER_INIT: ("count", ""),
-    Event.MBARRIER_ARRIVE: ("count", "tx-count"),
-    Event.MBARRIER_TX: ("tx-count", ""),
-    Event.MBARRIER_WAIT: ("parity", ""),
-    Event.BARRIER: ("barrier", "count"),
+_ACCESSES: Final = {"read": effects.Read, "write": effects.Write, "rmw": effects.Atomic}
+_ROLES: Final[dict[type[effects.Effect], dict[str, str]]] = {
+    **dict(KINDS.values()),
+    effects.MbarrierWait: {"parity": "parity"},
+    effects.CtaBarrier: {"id": "barrier", "threads": "count"},
 }
-_GROUPS: Final = (Event.COPY_WAIT, Event.BULK_WAIT, Event.PRODUCT_WAIT)
-_FLAGS: Final = {"relaxed": Flag.RELAXED, "noComplete": Flag.NO_COMPLETE, "read": Flag.READ_ONLY}
-_WORD = 1  # some word: the number is in a register
+_FLAGS: Final = {"relaxed": "relaxed", "no_complete": "noComplete", "read_only": "read", "narrow": "cta"}
+_UNKNOWN: Final = effects.WordValue(0, 1)  # some word: the number is in a register
 
 
 @dataclass
@@ -81,7 +80,7 @@ class TextPlaces:
                     template.events.append(event)
             self.templates.append(template)
 
-    def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row, constants: dict[Key, int]) -> TemplateEvent | None:
+    def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect | None:
         kind = _NAMES.get(row.name) or _ACCESSES.get(row.access)
         if kind is None and row.family not in ("warp-collective", "ldmatrix", "stmatrix", "mma", "special"):
             return None
@@ -95,7 +94,7 @@ class TextPlaces:
                 for role, operand in zip(row.roles(instruction), instruction.operands, strict=True)
                 if role == "size" and (value := _value(operand, instruction, constants)) is not None
             }
-        return _described(TemplateEvent(kind or Event.POINT, site=number), instruction, row, constants)
+        return _described(kind or effects.PointReached, number, instruction, row, constants)
 
 
 def _constants(function: Function) -> dict[Key, int]:
@@ -111,21 +110,21 @@ def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]
     return constants.get(key_of(instruction.scope, operand.text))
 
 
-def _described(event: TemplateEvent, instruction: Instruction, row: Row, constants: dict[Key, int]) -> TemplateEvent:
-    numbers: dict[str, int] = {}
+def _described(
+    kind: type[effects.Effect], site: int, instruction: Instruction, row: Row, constants: dict[Key, int]
+) -> effects.Effect:
     given = dict(zip(row.roles(instruction), instruction.operands, strict=True))
-    for name, role in zip("ab", _NUMBERS.get(Event(event.kind), ()), strict=False):
-        if role in given:
-            numbers |= _number(name, _value(given[role], instruction, constants))
-        elif event.kind == Event.BARRIER and name == "b":
-            numbers["b"] = -1
-    if event.kind in _GROUPS:
-        numbers |= _number("a", _value(instruction.operands[0], instruction, constants))
-    flags = sum(int(flag) for word, flag in _FLAGS.items() if word in instruction.parts)
-    flags |= int(Flag.NARROW) if "cta" in instruction.parts else 0
-    flags |= int(Flag.WAITS) if event.kind == Event.BARRIER and row.action != "arrive" else 0
-    return TemplateEvent(**(vars(event) | numbers | {"flags": flags}))
+    roles = ((name, given[role]) for name, role in _ROLES.get(kind, {}).items() if role in given)
+    fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in roles}
+    if issubclass(kind, effects.GroupWait):
+        fields["pending"] = _known(instruction.operands[0], instruction, constants)
+    names = {leaf.name for leaf in leaves(kind)}
+    fields |= {name: word in instruction.parts for name, word in _FLAGS.items() if name in names}
+    if kind is effects.CtaBarrier:
+        fields["waits"] = row.action != "arrive"
+    return kind(site=site, **fields)
 
 
-def _number(name: str, value: int | None) -> dict[str, int]:
-    return {f"{name}_word": _WORD} if value is None else {name: value}
+def _known(operand: Operand, instruction: Instruction, constants: dict[Key, int]) -> effects.WordValue:
+    value = _value(operand, instruction, constants)
+    return _UNKNOWN if value is None else effects.WordValue(value)

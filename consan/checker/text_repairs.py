@@ -15,15 +15,15 @@ from typing import Final
 from consan.checker.changes import line_of
 from consan.checker.forms import RepairStep
 from consan.checker.text_paths import OF_BARRIERS, PathForms, TextRepair
+from consan.instrument import effects
 from consan.instrument.isa import lookup
 from consan.instrument.passes.flow import read, written
 from consan.instrument.ptx import Function, Immediate, Instruction
-from consan.instrument.record.templates import Event
 
-_BY_ONE: Final[dict[str, tuple[Event, ...]]] = {  # by the situation of the finding
-    "too-many-arrivals": (Event.MBARRIER_ARRIVE,),
-    "initialised-twice": (Event.MBARRIER_INIT,),
-    "replicated": (Event.WRITE,),
+_BY_ONE: Final[dict[str, tuple[type[effects.Effect], ...]]] = {  # by the situation of the finding
+    "too-many-arrivals": (effects.MbarrierArrive,),
+    "initialised-twice": (effects.MbarrierInit,),
+    "replicated": (effects.Write,),
 }
 _MAP: Final = re.compile(r"\[\s*(%\w+)\s*,\s*\{")
 _ACQUIRE: Final = "fence.proxy.tensormap::generic.acquire.gpu"
@@ -62,7 +62,7 @@ class TextRepairs(PathForms):
     def _by_fewer(self) -> Iterator[TextRepair]:
         """Executed by one thread, or by one of each warp: what is done at mbarriers, and stores of one value by many threads."""
         kinds = _BY_ONE.get(self.situation, ())
-        found = self._own if Event.WRITE in kinds else self._of_kinds(kinds)
+        found = self._own if effects.Write in kinds else self._of_kinds(kinds)
         found = [(function, each) for function, each in found if each.predicate is None and not any(written(each))]
         for who, code in _OWN.items() if found else ():
             edits = [(each.start, each.end, f"{{ .reg .b32 at; .reg .pred own; {code} @own {each.text} }}") for _, each in found]
@@ -74,14 +74,14 @@ class TextRepairs(PathForms):
 
     def _unaligned(self) -> Iterator[TextRepair]:
         """A barrier that the lanes of a warp need not reach together; all barriers of the finding's kernel change."""
-        found = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if _unaligned(each) != each.text]
+        found = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if _unaligned(each) != each.text]
         if found and self.situation.startswith("divergent"):
             steps = tuple(RepairStep("alter", _unaligned(each).split()[0], "at", self._site(function, each)) for function, each in found)
             yield TextRepair(steps, tuple((each.start, each.end, _unaligned(each)) for _, each in found))
 
     def _as_one(self) -> Iterator[TextRepair]:
         """All named barriers with one number, and the lanes of a warp need not reach them together."""
-        found = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) >= 2]
+        found = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if len(each.operands) >= 2]
         for number in dict.fromkeys(each.operands[0].text for _, each in found) if self.situation.startswith("divergent") else ():
             texts = [_unaligned(each).replace(f" {each.operands[0].text},", f" {number},", 1) for _, each in found]
             steps = tuple(RepairStep("alter", text.rstrip(";"), "at", self._site(*at)) for at, text in zip(found, texts, strict=True))
@@ -103,14 +103,14 @@ class TextRepairs(PathForms):
 
     def _counted(self) -> Iterator[TextRepair]:
         """Arrivals of copies that the count of the mbarrier includes, or does not."""
-        for function, each in self._of_kinds((Event.MBARRIER_COPIES,)):
+        for function, each in self._of_kinds((effects.MbarrierCopies,)):
             noinc = each.opcode.replace("arrive.", "arrive.noinc.")
             opcode = each.opcode.replace(".noinc", "") if ".noinc" in each.opcode else noinc
             yield from self._other((function, each), each.text.replace(each.opcode, opcode), opcode)
 
     def _released(self) -> Iterator[TextRepair]:
         """An arrival of the thread itself behind that of its copies, and twice the count: the copies' arrivals publish nothing else."""
-        copies, inits = (self._of_kinds((kind,)) for kind in (Event.MBARRIER_COPIES, Event.MBARRIER_INIT))
+        copies, inits = (self._of_kinds((kind,)) for kind in (effects.MbarrierCopies, effects.MbarrierInit))
         if not copies or self.kind != "data-race":
             return
         added = [(each.end, each.end, f" mbarrier.arrive.shared.b64 _, {each.operands[0].text};") for _, each in copies]
@@ -125,7 +125,7 @@ class TextRepairs(PathForms):
 
     def _initialised(self) -> Iterator[TextRepair]:
         """One more mbarrier, behind one that is initialised."""
-        for function, each in self._of_kinds((Event.MBARRIER_INIT,)) if self.situation == "not-initialised" else ():
+        for function, each in self._of_kinds((effects.MbarrierInit,)) if self.situation == "not-initialised" else ():
             at, count = (operand.text for operand in each.operands)
             code = f" {{ .reg .b32 next; add.u32 next, {at.strip('[]')}, 8; {each.opcode} [next], {count}; }}"
             step = RepairStep("add", f"{each.opcode} of the next mbarrier", "after", self._site(function, each))
@@ -135,7 +135,7 @@ class TextRepairs(PathForms):
         """The number or the thread count of a named barrier: any multiple of a warp, and any number that the kernel uses."""
         if self.kind not in OF_BARRIERS:
             return
-        barriers = [(function, each) for function, each in self._of_kinds((Event.BARRIER,)) if len(each.operands) >= 2]
+        barriers = [(function, each) for function, each in self._of_kinds((effects.CtaBarrier,)) if len(each.operands) >= 2]
         used = {str(each.operands[0].text) for _, each in barriers}
         counts = [str(count) for count in range(32, math.prod(self.block) + 1, 32)]
         for place, values in ((0, sorted(used)), (1, counts)):

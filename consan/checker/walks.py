@@ -11,7 +11,9 @@ import numpy.typing as npt
 
 from consan.checker.changes import Spot
 from consan.checker.replay import History
-from consan.instrument.record.templates import END, LANES, Event, Template
+from consan.instrument import effects
+from consan.instrument.effects import LANES, WordValue
+from consan.instrument.record.templates import END, Template
 
 DID_NOT_HAPPEN = 0xFFFFFFFF
 
@@ -124,16 +126,16 @@ class _Count:
             self.found.ran[int(number)] += int(count) * self.units
             here = numbers == number
             for place, event in enumerate(self.steps.templates[int(number)].events):
-                if event.guard_word >= 0:
-                    guards = self.steps.words(lanes[here], at[here] + event.guard_word)
+                if event.guard >= 0:
+                    guards = self.steps.words(lanes[here], at[here] + event.guard)
                     self.found.skipped[int(number), place] += int((guards == DID_NOT_HAPPEN).sum()) * self.units
-                if event.kind == Event.MBARRIER_INIT:
-                    self.found.mbarriers |= dict.fromkeys(self._values(event.address_word, event.offset, lanes[here], at[here]))
-                if event.kind == Event.BULK_LOAD:
-                    self.found.sizes |= self._values(event.a_word, event.a, lanes[here], at[here])
+                if isinstance(event, effects.MbarrierInit):
+                    self.found.mbarriers |= dict.fromkeys(self._values(event.at, lanes[here], at[here]))
+                if isinstance(event, effects.BulkLoad):
+                    self.found.sizes |= self._values(event.size, lanes[here], at[here])
 
-    def _values(self, word: int, number: int, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
-        """The sum of a word and a number."""
-        if word < 0:
-            return {number}
-        return {int(each) + number for each in np.unique(self.steps.words(lanes, at + word)) if each != DID_NOT_HAPPEN}
+    def _values(self, value: WordValue, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64]) -> set[int]:
+        """What a value is in some lanes."""
+        if value.is_known:
+            return {value.number}
+        return {int(each) + value.number for each in np.unique(self.steps.words(lanes, at + value.word)) if each != DID_NOT_HAPPEN}

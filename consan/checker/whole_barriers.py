@@ -12,30 +12,24 @@ import math
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import replace
-from typing import Final
+from typing import Final, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from consan.checker.changes import Change, EventPlaces
 from consan.checker.forms import Repair
-from consan.checker.pieces import ALL_THREADS, words_of
-from consan.instrument.record.templates import LANES, NO_WORD, Event, Flag, TemplateEvent
+from consan.checker.pieces import words_of
+from consan.instrument import effects
+from consan.instrument.effects import LANES
 
 _BARRIERS: Final = 16  # of a CTA (ISA "bar, barrier")
 _NAMED: Final = re.compile(r"\bbar(?:rier)?(?:\.cta)?\.(?:sync|arrive|red)[\w.]*\s+(?:%\w+\s*,\s*)?(\d+)")
 _ADDED: Final = re.compile(r"\bbar\.sync 0;")
 
-_OF_WARPS: Final = frozenset(
-    (
-        Event.WARP_BARRIER,
-        Event.PRODUCT_COMMIT,
-        Event.PRODUCT_WAIT,
-        Event.PRODUCT_FENCE,
-        Event.TENSOR_WAIT,
-        Event.CLUSTER_ARRIVE,
-        Event.CLUSTER_WAIT,
-    )
+_OF_WARPS: Final = (
+    *(effects.WarpSync, effects.ProductCommit, effects.ProductWait, effects.ProductFence),
+    *(effects.TensorWait, effects.ClusterBarrierArrive, effects.ClusterBarrierWait),
 )
 
 
@@ -43,7 +37,7 @@ def are_whole(change: Change, places: EventPlaces, passes: Iterable[Mapping[int,
     """Whether all threads pass what a change adds for all. `passes`: of each history (walks.passes_of)."""
     added = [(spot[0], event) for spot, events in change.items() for event in events if event.site not in _own(places[spot])]
     of_ctas = {number for number, event in added if _is_of_all(event)}
-    of_warps = {number for number, event in added if event.kind in _OF_WARPS and not event.site}
+    of_warps = {number for number, event in added if isinstance(event, _OF_WARPS) and not event.site}
     return all(
         _are_equal(each[number], each[number].shape[1] if number in of_ctas else LANES)
         for each in passes
@@ -56,12 +50,12 @@ def for_some_warps(repair: Repair, places: EventPlaces, passes: Iterable[Mapping
     """A repair that adds a barrier at one place, with the count of the warps that pass there; None if that is another one in some CTA."""
     added = {spot[0]: event for spot, events in repair.change.items() for event in events if not event.site}
     counts = {count for each in passes for number in added.keys() & each.keys() for count in _passing(each[number])}
-    used = [event for template in places.templates.values() for event in template.events if event.kind == Event.BARRIER]
-    numbers = set(range(1, _BARRIERS)) - {event.a for event in used}
-    is_one = len(repair.steps) == 1 and all(map(_is_of_all, added.values())) and all(event.a_word == NO_WORD for event in used)
+    used = [event for template in places.templates.values() for event in template.events if isinstance(event, effects.CtaBarrier)]
+    numbers = set(range(1, _BARRIERS)) - {event.id.number for event in used}
+    is_one = len(repair.steps) == 1 and all(map(_is_of_all, added.values())) and all(event.id.is_known for event in used)
     if not (added and is_one and numbers) or len(counts) != 1 or 0 in counts:
         return None
-    barrier = replace(next(iter(added.values())), a=min(numbers), b=counts.pop())
+    barrier = effects.CtaBarrier(waits=True, id=effects.WordValue(min(numbers)), threads=effects.WordValue(counts.pop()))
     change = {spot: tuple(event if event.site else barrier for event in events) for spot, events in repair.change.items()}
     return Repair((replace(repair.steps[0], instruction=words_of(barrier)),), change)
 
@@ -82,11 +76,13 @@ def _are_equal(passes: npt.NDArray[np.int64], size: int) -> bool:
 
 def own_barriers(change: Change, places: EventPlaces, block: tuple[int, int, int]) -> Change:
     """The change with a barrier of its own at each place to which it brings one of all threads."""
-    used = {event.a for template in places.templates.values() for event in template.events if event.kind == Event.BARRIER}
+    used = {event.id.number for template in places.templates.values() for event in template.events if isinstance(event, effects.CtaBarrier)}
     numbers, count = _free(used), _threads(block)
     return {
         spot: tuple(
-            replace(event, a=next(numbers), b=count) if _is_of_all(event) and event.site not in _own(places[spot]) else event
+            event.changed(id=effects.WordValue(next(numbers)), threads=effects.WordValue(count))
+            if _is_of_all(event) and event.site not in _own(places[spot])
+            else event
             for event in events
         )
         for spot, events in sorted(change.items())
@@ -108,14 +104,13 @@ def barriers_for(ptx: str, block: tuple[int, int, int]) -> Iterator[str]:
     return (f"bar.sync {number}, {_threads(block)}" for number in _free({int(number) for number in _NAMED.findall(ptx)}))
 
 
-def _own(event: TemplateEvent) -> tuple[int, ...]:
+def _own(event: effects.Effect) -> tuple[int, ...]:
     """The site of a barrier that may be altered in its place; what is added has none."""
-    return (event.site,) if event.kind == Event.BARRIER and event.site else ()
+    return (event.site,) if isinstance(event, effects.CtaBarrier) and event.site else ()
 
 
-def _is_of_all(event: TemplateEvent) -> bool:
-    waits = event.kind == Event.BARRIER and bool(event.flags & Flag.WAITS)
-    return waits and event.b == ALL_THREADS and event.b_word == event.a_word == NO_WORD
+def _is_of_all(event: effects.Effect) -> TypeGuard[effects.CtaBarrier]:
+    return isinstance(event, effects.CtaBarrier) and event.waits and event.threads == effects.ALL_THREADS and event.id.is_known
 
 
 def _free(used: set[int]) -> Iterator[int]:

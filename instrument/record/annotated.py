@@ -8,13 +8,14 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects.kinds import Observe, Publish
 from consan.instrument.passes.annotated import FAMILY
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.record import text
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.readings import DRAW, LOOK, find_clock, mark_shared, read_first
-from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+from consan.instrument.record.templates import WORD_BYTES
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -22,14 +23,15 @@ if TYPE_CHECKING:
 _MARK = 0x40000000  # in the upper half of the address
 _OPERATION = 13  # FlagOrder::MARK
 _WORDS = 3  # the address, a reading
-_FLAGS = {"release": Flag.WRITES | Flag.ADDS, "acquire": Flag.READS}
+_ACTIONS = ("release", "acquire")
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """A release or an acquire. Regions have no event (rewrite.py)."""
-    flags, address = _FLAGS.get(work.row.action), operand_of(work, "addr")
-    if flags is None:
+    action, address = work.row.action, operand_of(work, "addr")
+    if action not in _ACTIONS:
         return
+    releases = action == "release"
     if kernel.outer is None or address is None:
         raise Unsupported(f"{work.instruction.opcode} where global memory is not recorded")
     block, snippet = kernel.open_block(), Snippet()
@@ -42,12 +44,16 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     for place, register in enumerate((low, upper)):
         snippet.add(text.store(stored + place, register).strip())
     find_clock(snippet, low)
-    read_first(snippet, stored + _WORDS - 1, DRAW if Flag.WRITES in flags else LOOK)
+    read_first(snippet, stored + _WORDS - 1, DRAW if releases else LOOK)
     kernel.pending += copies if kernel.manner.on_host else snippet.text()
     site = kernel.site_of(work.instruction)
-    for kind in (Event.OBSERVE, Event.PUBLISH):
-        shape = {"value_word": first, "site": site, "bytes": WORD_BYTES, "a": WORD_BYTES, "b": _OPERATION, "offset": order_of(work.event)}
-        block.add(TemplateEvent(kind, int(flags), **shape))
+    for kind in (Observe, Publish):
+        block.add(
+            kind(
+                site=site, words=first, bytes=WORD_BYTES, element=WORD_BYTES, operation=_OPERATION, order=order_of(work.event),
+                reads=not releases, writes=releases, adds=releases,
+            )
+        )  # fmt: skip
 
 
 HANDLERS = {FAMILY: add}

@@ -7,13 +7,13 @@ address in shared::cluster, and a generic one, names a CTA (consan/checker/sourc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
+from consan.instrument.effects.kinds import ClusterBarrierArrive, ClusterBarrierWait, Fence, InitsFence
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import is_ranked
 from consan.instrument.record.orders import order_of
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -24,10 +24,17 @@ _NEWEST = (7, 8)  # of isspacep.shared::cluster
 Shape = tuple[int, int, int]
 
 
-def flags_of(work: Work, access: MemoryAccess) -> int:
-    """Which CTA an address names, and whom a strong access or an operation on an mbarrier reaches."""
+class AccessReach(TypedDict):
+    """Whether an address names a CTA of the cluster, and whether a strong access or an operation on an mbarrier is of .cta scope."""
+
+    ranked: bool
+    narrow: bool
+
+
+def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
+    """The reach of an access."""
     narrow = work.event.scope == "cta" and (access.is_strong or work.row.action in _ORDERING)
-    return Flag.RANKED * is_ranked(access) | Flag.NARROW * narrow | Flag.RELAXED * is_relaxed(work)
+    return {"ranked": is_ranked(access), "narrow": narrow}
 
 
 def is_relaxed(work: Work) -> bool:
@@ -44,21 +51,13 @@ def relaxes(plans: Iterable[FunctionPlan]) -> bool:
 def add(kernel: KernelRewrite, work: Work) -> None:
     """A barrier of the cluster, or a fence."""
     if work.row.family == "cluster-barrier":
-        _add(kernel, work, Event.CLUSTER_ARRIVE if work.row.action == "arrive" else Event.CLUSTER_WAIT, Flag.RELAXED * is_relaxed(work))
+        kernel.record(work, ClusterBarrierArrive if work.row.action == "arrive" else ClusterBarrierWait, relaxed=is_relaxed(work))
     elif kernel.fences and work.row.family == "mbarrier-fence":
-        _add(kernel, work, Event.INITS_FENCE, Flag(0))
+        kernel.record(work, InitsFence)
     elif kernel.fences:
-        orders = work.event.orders
-        flags = Flag.ACQUIRES * ("acquire" in orders) | Flag.RELEASES * ("release" in orders) | Flag.NARROW * (work.event.scope == "cta")
-        _add(kernel, work, Event.FENCE, flags, order_of(work.event))
-
-
-def _add(kernel: KernelRewrite, work: Work, kind: Event, flags: int, order: int = 0) -> None:
-    block = kernel.open_block()
-    guard = kernel.guard(block, work.instruction)
-    site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
-    block.add(TemplateEvent(kind, int(flags), site, offset=order, guard_word=guard))
-    kernel.plan.stats.sync_sites += 1
+        orders, narrow = work.event.orders, work.event.scope == "cta"
+        acquires, releases = (word in orders for word in ("acquire", "release"))
+        kernel.record(work, Fence, order=order_of(work.event), acquires=acquires, releases=releases, narrow=narrow)
 
 
 def required(plan: FunctionPlan) -> Shape:

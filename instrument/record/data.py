@@ -13,25 +13,35 @@ from __future__ import annotations
 
 import functools
 from collections.abc import Iterator, Mapping
+from typing import Final, TypedDict
 
 from consan.instrument.isa import MemoryAccess, adds, family_of, hands_on, is_of_reals, lookup, polls
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
-from consan.instrument.record.templates import Flag
 from consan.instrument.record.uses import destinations, union
 
 _OUTER, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide
 
 
+class OfText(TypedDict):
+    """What R-MO1 needs of a strong access: it gives data, or counts; a loop may throw the value away and load again."""
+
+    data: bool
+    again: bool
+
+
+NEITHER: Final[OfText] = {"data": False, "again": False}
+
+
 @functools.lru_cache(maxsize=256)
-def flags_of(function: Function) -> dict[int, Flag]:
-    """By the start of the strong loads that give data, and of the strong stores that count: what R-MO1 needs of them."""
+def flags_of(function: Function) -> dict[int, OfText]:
+    """By the start of the strong loads that give data, and of the strong stores that count."""
     loads = loads_of_data(function)
     again = retried(function, loads)
-    found = {start: Flag.DATA | Flag.AGAIN * (start in again) for start in loads}
-    return found | dict.fromkeys(counting_stores(function), Flag.DATA)
+    found: dict[int, OfText] = {start: {"data": True, "again": start in again} for start in loads}
+    return found | {start: {"data": True, "again": False} for start in counting_stores(function)}
 
 
 def loads_of_data(function: Function) -> frozenset[int]:

@@ -21,6 +21,8 @@ import enum
 from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects import NO_WORD, Effect, WordValue
+from consan.instrument.effects.kinds import GlobalRead, GlobalWrite, GridWait, Observe, Publish, Unseen
 from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, family_of, has_action, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
@@ -31,7 +33,7 @@ from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
-from consan.instrument.record.templates import WORD_BYTES, Event, Flag, TemplateEvent
+from consan.instrument.record.templates import WORD_BYTES
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import Words, keys_of
 
@@ -122,7 +124,7 @@ class OuterRecorder:
         self._kernel, self._mode = kernel, mode
         self._shared = shared  # whether threads may synchronise through shared memory
         self._behind: str = ""  # what follows the instruction
-        self._publish: TemplateEvent | None = None
+        self._publish: Effect | None = None
         self.polls = RecordedPolls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
         self._data = data.flags_of(kernel.plan.function)
@@ -133,9 +135,9 @@ class OuterRecorder:
         if row is None:
             return
         if waits_for_grids(instruction):
-            self._note(Event.GRID_WAIT, instruction)
+            self._note(GridWait, instruction)
         if is_unseen(instruction):
-            self._note(Event.UNSEEN, instruction)
+            self._note(Unseen, instruction)
         elif row.family == "multimem":
             self._access(instruction, row, row.event(instruction), None)
         if row.family in _FAMILIES and row.touches:
@@ -164,11 +166,11 @@ class OuterRecorder:
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
         return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces
 
-    def _note(self, kind: Event, instruction: Instruction) -> None:
+    def _note(self, kind: type[Effect], instruction: Instruction) -> None:
         """That a thread executes an instruction."""
         block = self._kernel.open_block()
         guard = self._kernel.guard(block, instruction)
-        block.add(TemplateEvent(kind, site=self._kernel.site_of(instruction), guard_word=guard))
+        block.add(kind(site=self._kernel.site_of(instruction), guard=guard))
 
     def _access(self, instruction: Instruction, row: Row, event: InstructionEvent, address: int | None) -> None:
         """An access to global memory. `address`: the first word with its address, if the block has it."""
@@ -180,14 +182,14 @@ class OuterRecorder:
         address = self._address(block, instruction, access) if address is None else address
         unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
-        flags = Flag.STRONG * access.is_strong | Flag.ADDS * (access.access == "rmw") | Flag.NC * ("nc" in row.modifiers(instruction.parts))
-        flags |= Flag.UNUSED * (access.access == "read" and unused) | self._data.get(instruction.start, Flag(0))
-        kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
-        value = self._value(instruction, event)
+        kind = GlobalRead if access.access == "read" else GlobalWrite
+        value, element = WordValue(0, self._value(instruction, event)), element_bytes(row, instruction, access)
         block.add(
-            TemplateEvent(
-                kind, int(flags), site, access.total_bytes, offset=order_of(event), guard_word=guard, value_word=address,
-                a=element_bytes(row, instruction, access), b_word=value, c=self._uses.get(instruction.start, 0),
+            kind(
+                site=site, guard=guard, address=address, bytes=access.total_bytes, element=element, order=order_of(event), value=value,
+                stores=self._uses.get(instruction.start, 0), strong=access.is_strong, adds=access.access == "rmw",
+                nc="nc" in row.modifiers(instruction.parts), unused=access.access == "read" and unused,
+                **self._data.get(instruction.start, data.NEITHER),
             )
         )  # fmt: skip
 
@@ -210,7 +212,7 @@ class OuterRecorder:
         """The word of a stored value; none where it has more than four bytes, or the store is strong."""
         source = event.operand("src")
         if event.first.access != "write" or event.first.is_strong or source is None or event.first.width_bytes > 8:
-            return -1
+            return NO_WORD
         elements = list(source.elements) if isinstance(source, Vector) else [source]
         word, code = self._kernel.open_block().value(elements, event.first.width_bytes, instruction.scope)
         self._kernel.pending += code
@@ -267,11 +269,15 @@ class OuterRecorder:
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
         element = element_bytes(event.row, instruction, access)
-        shape = {"guard_word": guard_word, "value_word": first, "site": site, "a": element, "b": _operation(event.row, words)}
-        flags = Flag.READS * bool(targets) | Flag.WRITES * draws | Flag.ADDS * (access.access == "rmw")
-        flags |= Flag.UNUSED * (draws and self._is_unused(instruction)) | self._data.get(instruction.start, Flag(0))
-        block.add(TemplateEvent(Event.OBSERVE, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape))
-        self._publish = TemplateEvent(Event.PUBLISH, int(flags), offset=order_of(event), bytes=access.total_bytes, **shape)
+        observe, self._publish = (
+            kind(
+                site=site, guard=guard_word, words=first, bytes=access.total_bytes, element=element, operation=_operation(event.row, words),
+                order=order_of(event), reads=bool(targets), writes=draws, adds=access.access == "rmw",
+                unused=draws and self._is_unused(instruction), **self._data.get(instruction.start, data.NEITHER),
+            )
+            for kind in (Observe, Publish)
+        )  # fmt: skip
+        block.add(observe)
         return first
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:

@@ -10,14 +10,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects import NO_WORD, WordValue
+from consan.instrument.effects.kinds import LaunchAnswer, LaunchRequest, LaunchUse
 from consan.instrument.isa import Row, flow_of, lookup
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.passes.flow import Graph, Key, key_of, read, written
 from consan.instrument.ptx import Instruction, Register
-from consan.instrument.record.clusters import flags_of
+from consan.instrument.record.clusters import reach_of
+from consan.instrument.record.lowering import at
 from consan.instrument.record.marks import State, spread
-from consan.instrument.record.templates import NO_WORD, Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -39,19 +41,11 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     if work.row.action != _REQUEST:
         return
     slot, signal = (next(each for each in work.event.accesses if each.address is operand_of(work, role)) for role in ("addr", "mbar"))
-    if slot.address is None or signal.address is None:
-        raise Unsupported(f"{work.instruction.opcode} without an address")
-    block = kernel.open_block()
-    fields, code = block.address(work.instruction, slot.address, slot.space)
-    kernel.pending += code
-    given, code = block.address(work.instruction, signal.address, signal.space)
-    kernel.pending += code
-    flags, everyone = flags_of(work, slot), any(each.startswith("multicast") for each in work.words)
-    flags |= Flag.MULTICAST * everyone
-    site = kernel.context.site(kernel.plan, work, "write", "shared", 16).number
-    b, b_word = given.get("offset", 0), given.get("address_word", -1)
-    block.add(TemplateEvent(Event.LAUNCH_REQUEST, int(flags), site, b=b, b_word=b_word, c=_EVERY_CTA, **fields))
-    kernel.plan.stats.memory_sites += 1
+    everyone = any(each.startswith("multicast") for each in work.words)
+    kernel.record(
+        work, LaunchRequest, ("write", "shared", 16),
+        at=at(slot), mbarrier_at=at(signal), ctas=WordValue(_EVERY_CTA), multicast=everyone, **reach_of(work, slot),
+    )  # fmt: skip
 
 
 def add_answer(kernel: KernelRewrite, work: Work) -> None:
@@ -71,10 +65,10 @@ def add_answer(kernel: KernelRewrite, work: Work) -> None:
         assert result is not None
         snippet.add(f"{guard_text(instruction)}mov.pred {told}, {predicate_of(result)[0]};")
     snippet.add(f"selp.b32 {given}, 1, 0, {told};")
-    a_word, code = block.hashed(given, snippet)
+    word, code = block.hashed(given, snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
-    block.add(TemplateEvent(Event.LAUNCH_ANSWER, site=site, guard_word=guard, a_word=a_word, b=number))
+    block.add(LaunchAnswer(site=site, guard=guard, cancelled=WordValue(0, word), query=number))
     kernel.plan.stats.sync_sites += 1
 
 
@@ -83,7 +77,7 @@ def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None
     block = kernel.open_block()
     guard = kernel.guard(block, instruction) if flow_of(instruction) == "" else NO_WORD
     site = kernel.site_of(instruction)
-    block.add(TemplateEvent(Event.LAUNCH_USE, site=site, guard_word=guard, b=query))
+    block.add(LaunchUse(site=site, guard=guard, query=query))
 
 
 def uses(kernel: KernelRewrite) -> dict[int, list[int]]:

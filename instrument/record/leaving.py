@@ -17,12 +17,13 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
+from consan.instrument.effects import LANES
 from consan.instrument.isa import has_action
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import expansion, mbarriers, text
-from consan.instrument.record.templates import LANES, LEFT
+from consan.instrument.record.templates import LEFT
 from consan.instrument.record.words import Manner
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144

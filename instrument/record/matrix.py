@@ -6,20 +6,22 @@ Rows, depth and major come from the opcode and its immediates, the rest from the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from consan.instrument.effects import Effect, WordValue
+from consan.instrument.effects.kinds import ProductCommit, ProductOperand, ProductWait
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.matrix import operands_in_memory
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.lowering import NOTHING
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_KINDS = {
-    "wgmma.mma_async": Event.PRODUCT,
-    "wgmma.mma_async.sp": Event.PRODUCT,
-    "wgmma.commit_group": Event.PRODUCT_COMMIT,
-    "wgmma.wait_group": Event.PRODUCT_WAIT,
+_KINDS: Final[dict[str, type[Effect]]] = {
+    "wgmma.mma_async": ProductOperand,
+    "wgmma.mma_async.sp": ProductOperand,
+    "wgmma.commit_group": ProductCommit,
+    "wgmma.wait_group": ProductWait,
 }
 _FENCE = "wgmma.fence"  # orders registers only
 
@@ -32,16 +34,13 @@ def refused(work: Work) -> bool:
 def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the family."""
     kind = _KINDS.get(work.row.name)
-    if kind is Event.PRODUCT:
+    if kind is ProductOperand:
         _add_product(kernel, work)
-        return
-    if kind is not None:
-        block, instruction = kernel.open_block(), work.instruction
-        guard = kernel.guard(block, instruction)
-        a, a_word = kernel.number_of(block, instruction, instruction.operands[0]) if kind is Event.PRODUCT_WAIT else (0, -1)
-        site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
-        block.add(TemplateEvent(kind, site=site, guard_word=guard, a=a, a_word=a_word))
-    kernel.plan.stats.sync_sites += 1
+    elif kind is not None:
+        pending: dict[str, Any] = {"pending": work.instruction.operands[0]} if kind is ProductWait else {}
+        kernel.record(work, kind, NOTHING, **pending)
+    else:
+        kernel.plan.stats.sync_sites += 1
 
 
 def _add_product(kernel: KernelRewrite, work: Work) -> None:
@@ -51,9 +50,12 @@ def _add_product(kernel: KernelRewrite, work: Work) -> None:
     for operand in operands_in_memory(work):
         low, high, code = block.halves(instruction, operand.descriptor)
         kernel.pending += code
-        flags = Flag.MAJOR * operand.major | Flag.OWN_ROWS * operand.own_rows
-        event = TemplateEvent(Event.PRODUCT, flags, site, operand.rows, offset=operand.depth, guard_word=guard, a_word=low, b_word=high)
-        block.add(event)
+        block.add(
+            ProductOperand(
+                site=site, guard=guard, low=WordValue(0, low), high=WordValue(0, high),
+                rows=operand.rows, depth=operand.depth, major=bool(operand.major), own_rows=bool(operand.own_rows),
+            )
+        )  # fmt: skip
     kernel.plan.stats.memory_sites += 1
 
 

@@ -6,27 +6,40 @@ branch skips it if the result is false.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from consan.instrument.effects import WordValue
+from consan.instrument.effects.kinds import (
+    MbarrierArrive,
+    MbarrierCopies,
+    MbarrierEffect,
+    MbarrierInit,
+    MbarrierInval,
+    MbarrierTransaction,
+    MbarrierWait,
+)
+from consan.instrument.effects.model import leaves
 from consan.instrument.passes.context import Work, is_mbarrier_wait, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Instruction, Operand
-from consan.instrument.record.clusters import flags_of
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.clusters import is_relaxed, reach_of
+from consan.instrument.record.lowering import at
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"mbarrier"})
-KINDS = {
-    "mbarrier.init": (Event.MBARRIER_INIT, "count", None),
-    "mbarrier.inval": (Event.MBARRIER_INVAL, None, None),
-    "mbarrier.arrive": (Event.MBARRIER_ARRIVE, "count", "tx-count"),
-    "mbarrier.arrive_drop": (Event.MBARRIER_ARRIVE, "count", "tx-count"),
-    "mbarrier.expect_tx": (Event.MBARRIER_TX, "tx-count", None),
-    "mbarrier.complete_tx": (Event.MBARRIER_TX, "tx-count", None),
-    "cp.async.mbarrier.arrive": (Event.MBARRIER_COPIES, None, None),
+# The kind of each operation, and the roles of the operands that its numbers are.
+KINDS: Final[dict[str, tuple[type[MbarrierEffect], dict[str, str]]]] = {
+    "mbarrier.init": (MbarrierInit, {"count": "count"}),
+    "mbarrier.inval": (MbarrierInval, {}),
+    "mbarrier.arrive": (MbarrierArrive, {"count": "count", "expected": "tx-count"}),
+    "mbarrier.arrive_drop": (MbarrierArrive, {"count": "count", "expected": "tx-count"}),
+    "mbarrier.expect_tx": (MbarrierTransaction, {"size": "tx-count"}),
+    "mbarrier.complete_tx": (MbarrierTransaction, {"size": "tx-count"}),
+    "cp.async.mbarrier.arrive": (MbarrierCopies, {}),
 }
+_WORDS = {"drop": "arrive_drop", "no_complete": "noComplete", "noinc": "noinc", "complete": "complete_tx"}
 
 
 def is_wait(work: Work | None) -> bool:
@@ -35,34 +48,23 @@ def is_wait(work: Work | None) -> bool:
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
-    """Record an operation other than a wait."""
+    """Record an operation other than a wait, which is recorded behind its instruction."""
     found = KINDS.get(work.row.name)
-    if found is None:  # an operation that changes nothing
+    if found is None:  # a wait, or an operation that changes nothing
         return
-    kind, a_role, b_role = found
-    a, a_word = _operand(kernel, work, a_role, 1)
-    b, b_word = _operand(kernel, work, b_role, 0)
-    flags = Flag.DROP * (work.row.action == "arrive_drop") | Flag.NO_COMPLETE * ("noComplete" in work.words)
-    flags |= Flag.NOINC * ("noinc" in work.words) | Flag.COMPLETE * (work.row.action == "complete_tx")
-    _add(kernel, work, TemplateEvent(kind, int(flags), a=a, a_word=a_word, b=b, b_word=b_word))
+    kind, roles = found
+    given = {name: kernel.number_of(work.instruction, each) for name, role in roles.items() if (each := operand_of(work, role))}
+    words = {*work.words, work.row.action}
+    flags = {leaf.name: _WORDS[leaf.name] in words for leaf in leaves(kind) if leaf.name in _WORDS}
+    relaxed = {"relaxed": is_relaxed(work)} if kind is MbarrierArrive else {}
+    _add(kernel, work, kind, **given, **flags, **relaxed)
 
 
-def _operand(kernel: KernelRewrite, work: Work, role: str | None, default: int) -> tuple[int, int]:
-    operand = operand_of(work, role) if role else None
-    return (default, -1) if operand is None else kernel.number_of(kernel.open_block(), work.instruction, operand)
-
-
-def _add(kernel: KernelRewrite, work: Work, event: TemplateEvent) -> None:
-    instruction, block = work.instruction, kernel.open_block()
+def _add(kernel: KernelRewrite, work: Work, kind: type[MbarrierEffect], **given: Any) -> None:
     access = next(each for each in work.event.accesses if each.address is operand_of(work, "mbar"))
     if access.address is None:
-        raise Unsupported(f"{instruction.opcode} without an mbarrier")
-    fields, code = block.address(instruction, access.address, access.space)
-    kernel.pending += code
-    site = kernel.context.site(kernel.plan, work, "none", "shared", 8).number
-    flags = event.flags | int(flags_of(work, access))
-    block.add(TemplateEvent(**(vars(event) | fields | {"site": site, "bytes": 8, "flags": flags})))
-    kernel.plan.stats.sync_sites += 1
+        raise Unsupported(f"{work.instruction.opcode} without an mbarrier")
+    kernel.record(work, kind, ("none", "shared", 8), at=at(access), **given, **reach_of(work, access))
 
 
 def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
@@ -84,17 +86,16 @@ def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
     else:
         passed = f"$__consan_passed{instruction.start}"
         kernel.pending += f"@{name} bra {passed};\n{leaving.at_failed_wait(instruction, label)}{passed}:\n"
-    a, a_word = _parity(kernel, work, instruction)
-    unused = Flag.RELAXED | Flag.UNUSED if instruction.start in kernel.plan.ignored_waits else 0
-    _add(kernel, work, TemplateEvent(Event.MBARRIER_WAIT, a=a, a_word=a_word, flags=int(unused)))
+    parity, unused = _parity(kernel, work, instruction), instruction.start in kernel.plan.ignored_waits
+    _add(kernel, work, MbarrierWait, parity=parity, relaxed=unused or is_relaxed(work), unused=unused)
     kernel.pending += kernel.closed(node) + (leaving.behind_wait(instruction, name) if leaving is not None else "") + f"{label}:\n"
 
 
-def _parity(kernel: KernelRewrite, work: Work, instruction: Instruction) -> tuple[int, int]:
+def _parity(kernel: KernelRewrite, work: Work, instruction: Instruction) -> WordValue:
     """The parity of a wait; that of a state operand is its highest bit (passes/mbarriers.py)."""
     parity, block = operand_of(work, "parity"), kernel.open_block()
     if parity is not None:
-        return kernel.number_of(block, instruction, parity)
+        return kernel.number_of(instruction, parity)
     state: Operand | None = operand_of(work, "state")
     assert state is not None
     snippet = Snippet()
@@ -103,4 +104,7 @@ def _parity(kernel: KernelRewrite, work: Work, instruction: Instruction) -> tupl
     snippet.add(f"shr.u32 {high}, {high}, 31;")
     word, code = block.hashed(high, snippet)
     kernel.pending += code
-    return 0, word
+    return WordValue(0, word)
+
+
+HANDLERS = dict.fromkeys(FAMILIES, add)

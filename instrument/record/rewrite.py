@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
+from typing import Any
 
+from consan.instrument.effects import Effect, WordValue
 from consan.instrument.isa import family_of, flow_of, has_action
 from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
@@ -23,6 +25,7 @@ from consan.instrument.record import (
     annotated,
     bulk,
     clusters,
+    convergence,
     copies,
     expansion,
     functions,
@@ -42,24 +45,15 @@ from consan.instrument.record import (
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
 from consan.instrument.record.leaving import Leaving
+from consan.instrument.record.lowering import NOTHING, Touch, lower
 from consan.instrument.record.recorded import Compact
-from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
-from consan.instrument.record.words import Manner, Words
+from consan.instrument.record.templates import Template
+from consan.instrument.record.words import Located, Manner, Words
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
-_HANDLERS = (
-    accesses.HANDLERS
-    | copies.HANDLERS
-    | bulk.HANDLERS
-    | matrix.HANDLERS
-    | clusters.HANDLERS
-    | tensor_memory.HANDLERS
-    | launch_control.HANDLERS
-    | tensormaps.HANDLERS
-    | wmma.HANDLERS
-    | annotated.HANDLERS
-)
+_FAMILIES = (accesses, copies, bulk, matrix, clusters, mbarriers, tensor_memory, launch_control, tensormaps, wmma, annotated)
+_HANDLERS = {family: handler for each in _FAMILIES for family, handler in each.HANDLERS.items()}
 _BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
 
 
@@ -266,7 +260,7 @@ class KernelRewrite:
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
         self.pending, self.current = "", instruction
         for join in self.joins.get((instruction.start, False), ()):
-            self._join(join)
+            convergence.add_join(self, join)
         for query in self.shown.get(instruction.start, ()):
             launch_control.add_use(self, instruction, query)
         self._events(instruction, work, node)
@@ -285,7 +279,7 @@ class KernelRewrite:
         self.pending = expansion.result(self, instruction, node)
         self._behind(instruction, work, node)
         for join in self.joins.get((instruction.start, True), ()):
-            self._join(join)
+            convergence.add_join(self, join)
         if self.pending:
             self.context.edits.insert_after(instruction, "\n" + self.pending)
 
@@ -321,15 +315,13 @@ class KernelRewrite:
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
         point, family = self.points.get(instruction.start), work.row.family if work else ""
         if point is not None:
-            self._point(point)
+            convergence.add_point(self, point)
             if family == "stmatrix" and not self.is_tight:  # its values are exchanged between lanes: the log holds the point before that
                 self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
             self.outer.before(instruction, node)
         if work is not None and family in _HANDLERS:
             _HANDLERS[family](self, work)
-        elif work is not None and family in mbarriers.FAMILIES and not mbarriers.is_wait(work):
-            mbarriers.add(self, work)
         self.plan.stats.sync_sites += family == "fence"
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
@@ -366,20 +358,17 @@ class KernelRewrite:
 
     # -- events ----------------------------------------------------------------------------------------------------------
 
-    def _point(self, point: Point) -> None:
-        instruction, block = point.instruction, self.open_block()
-        guard = self.guard(block, instruction)
-        site, members = self.site_of(instruction), point.members
-        if members.mask is None:
-            flags, key, (a, a_word) = Flag.WHOLE if members.whole else Flag.ALIGNED, site, (0xFFFFFFFF, -1)
-        else:
-            flags = Flag.MASKED | Flag.WAITS * (family_of(instruction) == "warp-barrier")
-            a, a_word = self.number_of(block, instruction, members.mask)
-            key = self.keys.setdefault((instruction.opcode, 0), len(self.keys))
-        block.add(TemplateEvent(Event.POINT, flags, site, offset=point.join, guard_word=guard, a=a, a_word=a_word, b=key))
+    def record(self, work: Work, kind: type[Effect], touch: Touch = NOTHING, *, counted: bool = True, **given: Any) -> None:
+        """Add an effect of an instruction (lowering.py). `counted`: as an access if it touches memory, else as synchronisation."""
+        self.open_block().add(lower(self, work, kind, touch, **given))
+        self.plan.stats.memory_sites += counted and touch[0] != "none"
+        self.plan.stats.sync_sites += counted and touch[0] == "none"
 
-    def _join(self, join: Join) -> None:
-        self.open_block().add(TemplateEvent(Event.JOIN, site=self.site_of(join.shown), offset=join.called, a=join.passes))
+    def locate(self, instruction: Instruction, address: Operand, space: str, *, widened: bool = False) -> Located:
+        """The place that an operand gives."""
+        located, code = self.open_block().address(instruction, address, space, widened=widened)
+        self.pending += code
+        return located
 
     def guard(self, block: Words, instruction: Instruction) -> int:
         """The word that says whether an instruction executes."""
@@ -387,13 +376,13 @@ class KernelRewrite:
         self.pending += code
         return word
 
-    def number_of(self, block: Words, instruction: Instruction, operand: Operand | None) -> tuple[int, int]:
+    def number_of(self, instruction: Instruction, operand: Operand | None) -> WordValue:
         """The value of an operand, or its word."""
         if operand is None:
             raise Unsupported(f"{instruction.opcode} without an operand")
-        value, word, code = block.number_word(instruction, operand)
+        value, code = self.open_block().number_word(instruction, operand)
         self.pending += code
-        return value, word
+        return value
 
     def site_of(self, instruction: Instruction) -> int:
         """The number of the site of an instruction that accesses nothing."""

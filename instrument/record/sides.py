@@ -8,11 +8,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects.kinds import GlobalRead, GlobalWrite
 from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
 from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
@@ -48,9 +48,8 @@ def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
     address = global_address(kernel, instruction, access.address, access.space)
-    kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
-    flags = int(Flag.ADDS) if access.access == "rmw" else 0
-    block.add(TemplateEvent(kind, flags, site, access.total_bytes, guard_word=guard, value_word=address))
+    kind = GlobalRead if access.access == "read" else GlobalWrite
+    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.access == "rmw"))
 
 
 def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:

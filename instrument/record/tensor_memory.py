@@ -6,9 +6,26 @@ before it what was asked for, because it may wait for ever; behind it the addres
 
 from __future__ import annotations
 
+import functools
 import re
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any, Final
 
+from consan.instrument.effects import WordValue
+from consan.instrument.effects.kinds import (
+    TensorAlloc,
+    TensorAllocRequest,
+    TensorCommit,
+    TensorCp,
+    TensorDealloc,
+    TensorFence,
+    TensorLd,
+    TensorMemoryEffect,
+    TensorMma,
+    TensorRelinquish,
+    TensorShift,
+    TensorSt,
+    TensorWait,
+)
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import (
@@ -24,7 +41,7 @@ from consan.instrument.passes.emit import (
 from consan.instrument.ptx import Address, Immediate, Operand, Vector
 from consan.instrument.record import clusters, text
 from consan.instrument.record.consumed import consumed
-from consan.instrument.record.templates import Event, Flag, TemplateEvent
+from consan.instrument.record.lowering import At, at
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -34,23 +51,21 @@ _ALLOC, _LD, _WAIT_LD = "tcgen05.alloc", "tcgen05.ld", "tcgen05.wait::ld"
 _KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 _IN_TENSOR_MEMORY, _SPARSE, _SCALED, _WEIGHT_STATIONARY = 1, 2, 4, 8
 _LOAD, _STORE, _CONSUMED = 1, 2, 3
-_HALF_BITS = 10  # of `b` of a load or store; the others are the number of the load
 _CELLS = (("scale-a", _SCALED), ("scale-b", _SCALED), ("meta", _SPARSE))  # addresses, and the form that has them
 # Lanes of a warp, and columns of .x1 (ISA "Matrix and Data movement shape"). The last has twice the columns, `half` apart.
 _MOVES = {"32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8), "16x32bx2": (16, 1)}
 _COPY = re.compile(r"(\d+)x(\d+)b$")
 _REPEAT = re.compile(r"x(\d+)$")
-_PLAIN = {
-    "tcgen05.relinquish_alloc_permit": Event.TENSOR_RELINQUISH,
-    "tcgen05.fence::before_thread_sync": Event.TENSOR_FENCE,
-    "tcgen05.fence::after_thread_sync": Event.TENSOR_FENCE,
-    _WAIT_LD: Event.TENSOR_WAIT,
-    "tcgen05.wait::st": Event.TENSOR_WAIT,
+_PLAIN: Final[dict[str, tuple[type[TensorMemoryEffect], dict[str, int]]]] = {
+    "tcgen05.relinquish_alloc_permit": (TensorRelinquish, {}),
+    "tcgen05.fence::before_thread_sync": (TensorFence, {}),
+    "tcgen05.fence::after_thread_sync": (TensorFence, {"after": 1}),
+    _WAIT_LD: (TensorWait, {"what": _LOAD}),
+    "tcgen05.wait::st": (TensorWait, {"what": _STORE}),
 }
 _COLLECTOR = re.compile(r"collector::([ab])(\d?)::(\w+)$")
 _USAGES = {"fill": 1, "use": 2, "lastuse": 3}  # of a collector buffer; others leave it empty
 _HELD = "%__consan_w"
-_NUMBERS = {_WAIT_LD: _LOAD, "tcgen05.wait::st": _STORE, "tcgen05.fence::after_thread_sync": 1}
 
 
 def _has(work: Work, word: str) -> bool:
@@ -67,8 +82,8 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the family; of an allocation what it asks for."""
     name = work.row.name
     if name in _PLAIN:
-        guard = kernel.guard(kernel.open_block(), work.instruction)
-        _add(kernel, work, _PLAIN[name], guard_word=guard, a=_NUMBERS.get(name, 0))
+        kind, numbers = _PLAIN[name]
+        _add(kernel, work, kind, "none", **numbers)
     else:
         _ADDED[name](kernel, work)
 
@@ -84,28 +99,18 @@ def completions(kernel: KernelRewrite) -> dict[int, list[int]]:
 
 def add_completed(kernel: KernelRewrite, load: int) -> None:
     """The registers of a load have been used."""
-    kernel.open_block().add(TemplateEvent(Event.TENSOR_WAIT, a=_CONSUMED, b=load))
+    kernel.open_block().add(TensorWait(what=_CONSUMED, load=load))
 
 
-def _add(kernel: KernelRewrite, work: Work, kind: Event, flags: int = 0, *, touch: str = "none", **fields: int) -> None:
-    site = kernel.context.site(kernel.plan, work, touch, "none", 0).number
-    flags |= Flag.PAIR * ("cta_group::2" in work.words) | Flag.SINGLE * ("cta_group::1" in work.words)
-    kernel.open_block().add(TemplateEvent(kind, int(flags), site, **fields))
+def _add(kernel: KernelRewrite, work: Work, kind: type[TensorMemoryEffect], touch: str = "none", **given: Any) -> None:
+    groups = {"pair": "cta_group::2" in work.words, "single": "cta_group::1" in work.words}
+    kernel.record(work, kind, (touch, "none", 0), counted=False, **given, **groups)
     kernel.plan.stats.sync_sites += 1
 
 
-def _number(kernel: KernelRewrite, work: Work, role: str) -> tuple[int, int]:
-    return kernel.number_of(kernel.open_block(), work.instruction, operand_of(work, role))
-
-
-def _cells(kernel: KernelRewrite, work: Work) -> dict[str, int]:
-    """The fields with the address in tensor memory."""
-    address = operand_of(work, "taddr")
-    if address is None:
-        raise Unsupported(f"{work.instruction.opcode} without an address")
-    fields, code = kernel.open_block().address(work.instruction, address, "shared")
-    kernel.pending += code
-    return fields
+def _cells(work: Work) -> At:
+    """The address in tensor memory."""
+    return At(operand_of(work, "taddr"), "shared")
 
 
 def _touched(work: Work) -> tuple[MemoryAccess, Operand]:
@@ -115,37 +120,35 @@ def _touched(work: Work) -> tuple[MemoryAccess, Operand]:
 
 
 def _add_request(kernel: KernelRewrite, work: Work) -> None:
-    guard = kernel.guard(kernel.open_block(), work.instruction)
-    a, a_word = _number(kernel, work, "columns")
-    _add(kernel, work, Event.TENSOR_ALLOC_REQUEST, guard_word=guard, a=a, a_word=a_word)
+    _add(kernel, work, TensorAllocRequest, columns=operand_of(work, "columns"))
 
 
 def add_allocated(kernel: KernelRewrite, work: Work) -> None:
     """An allocation that has been served."""
-    instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
     access, address = _touched(work)
-    fields, code = block.address(instruction, address, access.space)
-    kernel.pending += code
-    a, a_word = _number(kernel, work, "columns")
+    given = functools.partial(_given, kernel, work, access, address)
+    _add(kernel, work, TensorAlloc, "write", at=at(access), columns=operand_of(work, "columns"), cells=given)
+
+
+def _given(kernel: KernelRewrite, work: Work, access: MemoryAccess, address: Operand) -> WordValue:
+    """The address in tensor memory that an allocation has stored."""
+    instruction, snippet = work.instruction, Snippet()
     given = snippet.register("b32")
     guard, shared = guard_text(instruction), access.space != "generic"
     place = shared_address(snippet, address, instruction.scope) if shared else wide_address(snippet, address, instruction.scope)
     snippet.add(f"mov.b32 {given}, 0;")
     snippet.add(f"{guard}ld{'.shared' if shared else ''}.u32 {given}, [{place}];")
-    b_word, code = block.hashed(given, snippet)
+    position, code = kernel.open_block().hashed(given, snippet)
     kernel.pending += code
-    _add(kernel, work, Event.TENSOR_ALLOC, touch="write", **fields, bytes=4, a=a, a_word=a_word, b_word=b_word)
+    return WordValue(0, position)
 
 
 def _add_dealloc(kernel: KernelRewrite, work: Work) -> None:
-    guard = kernel.guard(kernel.open_block(), work.instruction)
-    a, a_word = _number(kernel, work, "columns")
-    b, b_word = _number(kernel, work, "taddr")
-    _add(kernel, work, Event.TENSOR_DEALLOC, guard_word=guard, a=a, a_word=a_word, b=b, b_word=b_word)
+    _add(kernel, work, TensorDealloc, columns=operand_of(work, "columns"), cells=operand_of(work, "taddr"))
 
 
 def _add_move(kernel: KernelRewrite, work: Work) -> None:
-    """ld and st: `bytes` columns of `a` lanes; the lower bits of `b`, if not 0: as many again, so many - 1 behind."""
+    """ld and st."""
     loads = work.row.name == _LD
     lanes, columns = next(_MOVES[each] for each in work.words if each in _MOVES)
     repeats = next(int(found[1]) for each in work.words if (found := _REPEAT.match(each)))
@@ -153,24 +156,20 @@ def _add_move(kernel: KernelRewrite, work: Work) -> None:
     half = operand_of(work, "half")
     if half is not None and not isinstance(half, Immediate):
         raise Unsupported(f"{work.instruction.opcode}: half {half!r}")
-    apart = 0 if half is None else int(half.value) + 1
-    number = kernel.loads.get(work.instruction.start, 0)
-    fields = _cells(kernel, work) | {"bytes": columns * repeats * (2 if packed else 1), "a": lanes, "b": number << _HALF_BITS | apart}
-    _add(kernel, work, Event.TENSOR_LD if loads else Event.TENSOR_ST, touch="read" if loads else "write", **fields)
+    shape = {"columns": columns * repeats * (2 if packed else 1), "lanes": lanes, "apart": 0 if half is None else int(half.value) + 1}
+    kind, touch, load = TensorLd if loads else TensorSt, "read" if loads else "write", kernel.loads.get(work.instruction.start, 0)
+    _add(kernel, work, kind, touch, at=_cells(work), load=load, **shape)
 
 
 def _add_shift(kernel: KernelRewrite, work: Work) -> None:
-    _add(kernel, work, Event.TENSOR_SHIFT, touch="write", **_cells(kernel, work))
+    _add(kernel, work, TensorShift, "write", at=_cells(work))
 
 
 def _add_commit(kernel: KernelRewrite, work: Work) -> None:
     access, address = _touched(work)
-    fields, code = kernel.open_block().address(work.instruction, address, access.space, widened=True)
-    kernel.pending += code
-    flags, mask = int(clusters.flags_of(work, access)), (1, -1)
-    if operand_of(work, "cta-mask") is not None:
-        flags, mask = flags | int(Flag.MULTICAST), _number(kernel, work, "cta-mask")
-    _add(kernel, work, Event.TENSOR_COMMIT, flags, touch="none", **fields, bytes=8, a=mask[0], a_word=mask[1])
+    mask = operand_of(work, "cta-mask")
+    multicast = {} if mask is None else {"multicast": True, "ctas": mask}
+    _add(kernel, work, TensorCommit, "none", at=At(address, access.space, widened=True), **multicast, **clusters.reach_of(work, access))
 
 
 class _Values:
@@ -234,12 +233,19 @@ class _Values:
 
 
 def _add_product(kernel: KernelRewrite, work: Work) -> None:
-    """mma: words as TensorMemory::product reads them. `bytes`: the kind; `a`: form; `b`: words with disabled lanes; `c`: collector."""
-    words, left, disabled = work.words, operand_of(work, "a"), operand_of(work, "disabled")
+    """mma: words as TensorMemory::product reads them."""
+    words, left = work.words, operand_of(work, "a")
     form = _IN_TENSOR_MEMORY * isinstance(left, Address) + _SPARSE * (_has(work, "sp"))
     form += _SCALED * ("block_scale" in words) + _WEIGHT_STATIONARY * (_has(work, "ws"))
-    kind = next(_KINDS.index(each.removeprefix("kind::")) for each in words if each.startswith("kind::"))
-    fields, values = _cells(kernel, work), _Values(kernel, work)
+    factors = next(_KINDS.index(each.removeprefix("kind::")) for each in words if each.startswith("kind::"))
+    disabled = operand_of(work, "disabled")
+    lanes = len(disabled.elements) if isinstance(disabled, Vector) else 0
+    operands, shape = functools.partial(_product_words, kernel, work, form), {"factors": factors, "form": form, "disabled": lanes}
+    _add(kernel, work, TensorMma, "write", at=_cells(work), operands=operands, collector=_collector(work), **shape)
+
+
+def _product_words(kernel: KernelRewrite, work: Work, form: int) -> int:
+    values, disabled = _Values(kernel, work), operand_of(work, "disabled")
     values.number("idesc")
     values.flag("enable")
     if form & _IN_TENSOR_MEMORY:
@@ -253,8 +259,7 @@ def _add_product(kernel: KernelRewrite, work: Work) -> None:
             values.cells(role)
     if isinstance(disabled, Vector):
         values.vector(disabled)
-        fields["b"] = len(disabled.elements)
-    _add(kernel, work, Event.TENSOR_MMA, touch="write", **fields, value_word=values.end(), bytes=kind, a=form, c=_collector(work))
+    return values.end()
 
 
 def _collector(work: Work) -> int:
@@ -266,11 +271,16 @@ def _collector(work: Work) -> int:
 
 
 def _add_copy(kernel: KernelRewrite, work: Work) -> None:
-    """cp: `a` rows of `b` bytes, to `bytes` columns."""
+    """cp."""
     rows, bits = next(map(int, found.groups()) for each in work.words if (found := _COPY.match(each)))
-    fields, values = _cells(kernel, work), _Values(kernel, work)
+    shape = {"rows": rows, "row_bytes": bits // 8, "columns": bits // 32}
+    _add(kernel, work, TensorCp, "write", at=_cells(work), operands=functools.partial(_descriptor, kernel, work), **shape)
+
+
+def _descriptor(kernel: KernelRewrite, work: Work) -> int:
+    values = _Values(kernel, work)
     values.wide("desc")
-    _add(kernel, work, Event.TENSOR_CP, touch="write", **fields, value_word=values.end(), a=rows, b=bits // 8, bytes=bits // 32)
+    return values.end()
 
 
 _ADDED = {

@@ -7,13 +7,16 @@ its address (tensors.py), and consan/checker/source/maps.hpp has the fences.
 
 from __future__ import annotations
 
+import functools
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects import WordValue
+from consan.instrument.effects.kinds import GlobalWrite, MapFence, Read, WarpSync, Write
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
+from consan.instrument.record.lowering import at
 from consan.instrument.record.sides import global_address
-from consan.instrument.record.templates import LANES, Event, Flag, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -43,32 +46,21 @@ def add(kernel: KernelRewrite, work: Work) -> None:
 
 
 def _add_meeting(kernel: KernelRewrite, work: Work) -> None:
-    block = kernel.open_block()
-    site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
-    block.add(TemplateEvent(Event.WARP_BARRIER, int(Flag.WAITS), site, guard_word=kernel.guard(block, work.instruction), a=_WHOLE_WARP))
+    kernel.record(work, WarpSync, counted=False, mask=WordValue(_WHOLE_WARP))
 
 
 def _add_in_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess) -> None:
-    block = kernel.open_block()
-    if access.address is None:
-        raise Unsupported(f"{work.instruction.opcode} without an address")
-    fields, code = block.address(work.instruction, access.address, access.space)
-    kernel.pending += code
-    kind = Event.READ if access.access == "read" else Event.WRITE
-    site = kernel.context.site(kernel.plan, work, access.access, access.space, MAP_BYTES).number
-    flags = int(Flag.RANKED) if access.space == "generic" else 0
-    block.add(TemplateEvent(kind, flags, site, MAP_BYTES, a=MAP_BYTES, b=LANES, **fields))
+    kind, touch = (Read if access.access == "read" else Write), (access.access, access.space, MAP_BYTES)
+    ranked = access.space == "generic"
+    kernel.record(work, kind, touch, counted=False, at=at(access), bytes=MAP_BYTES, element=MAP_BYTES, ranked=ranked)
 
 
 def _add_in_global(kernel: KernelRewrite, work: Work, access: MemoryAccess) -> None:
-    block = kernel.open_block()
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
-    guard = kernel.guard(block, work.instruction)
-    address = global_address(kernel, work.instruction, access.address, access.space)
-    site = kernel.context.site(kernel.plan, work, access.access, access.space, MAP_BYTES).number
-    flags = int(Flag.RELEASES) if is_copy(work) else 0
-    block.add(TemplateEvent(Event.GLOBAL_WRITE, flags, site, MAP_BYTES, guard_word=guard, value_word=address, a=MAP_BYTES))
+    address = functools.partial(global_address, kernel, work.instruction, access.address, access.space)
+    touch = (access.access, access.space, MAP_BYTES)
+    kernel.record(work, GlobalWrite, touch, counted=False, address=address, bytes=MAP_BYTES, element=MAP_BYTES, releases=is_copy(work))
 
 
 def is_fence(work: Work) -> bool:
@@ -78,18 +70,13 @@ def is_fence(work: Work) -> bool:
 
 def add_fence(kernel: KernelRewrite, work: Work) -> None:
     """A release fence of the thread, or an acquire fence for a map."""
-    instruction, block = work.instruction, kernel.open_block()
-    guard = kernel.guard(block, instruction)
-    fields = {"guard_word": guard, "site": kernel.context.site(kernel.plan, work, "none", "none", 0).number}
-    flags = Flag.RELEASES
-    if "acquire" in work.words:
-        address = operand_of(work, "addr")
-        if address is None:
-            raise Unsupported(f"{instruction.opcode} without an address")
-        flags = Flag.ACQUIRES
-        fields["value_word"] = global_address(kernel, instruction, address, "generic")
-    block.add(TemplateEvent(Event.MAP_FENCE, int(flags), **fields))
-    kernel.plan.stats.sync_sites += 1
+    if "acquire" not in work.words:
+        kernel.record(work, MapFence, releases=True)
+        return
+    address = operand_of(work, "addr")
+    if address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an address")
+    kernel.record(work, MapFence, map=functools.partial(global_address, kernel, work.instruction, address, "generic"), acquires=True)
 
 
 HANDLERS = {"tensormap": add}

@@ -48,12 +48,20 @@ def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
     return not (kernel.plan.is_entry and in_parameter(work, kernel.definitions))
 
 
-def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
-    """The first word, and the number of dimensions."""
+def rank_of(work: Work) -> int:
+    """The number of dimensions of a tensor copy."""
+    tensor = operand_of(work, "tensor")
+    if not isinstance(tensor, TensorAddress):
+        raise Unsupported("tensor operand")
+    return _FOUR_ROWS_RANK if takes_rows(work) else len(tensor.coords)
+
+
+def add_words(kernel: KernelRewrite, work: Work) -> int:
+    """Store the words of a tensor copy; returns the position of the first."""
     tensor, instruction, block = operand_of(work, "tensor"), work.instruction, kernel.open_block()
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
-    rank, snippet = _FOUR_ROWS_RANK if takes_rows(work) else len(tensor.coords), Snippet()
+    rank, snippet = rank_of(work), Snippet()
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
     parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)
@@ -63,7 +71,7 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
     if block.manner is not Manner.FULL:
         first, code = _known_words(block, instruction, tensor, needs)
         kernel.pending += code
-        return first, rank
+        return first
     address = parameter or map_address(work, tensor, snippet)
     load, value = f"ld{'.param' if parameter else ''}.u32", snippet.register("b32")
     first = block.template.words
@@ -84,7 +92,7 @@ def add_words(kernel: KernelRewrite, work: Work) -> tuple[int, int]:
         block.append(high, snippet)
     snippet.add("".join(map(text.hash_word, folded)))
     kernel.pending += only_where(instruction, snippet.text())
-    return first, rank
+    return first
 
 
 def _needs(instruction: Instruction, parameter: str, places: list[int], block: Words) -> list[LaunchConstant]:

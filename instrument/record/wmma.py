@@ -9,12 +9,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from consan.instrument.effects import LANES, WordValue
+from consan.instrument.effects.kinds import GlobalRead, GlobalWrite, Read, Write
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.isa.tiles import Tile, tile_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, shared_address, wide_address, word
 from consan.instrument.record import clusters
-from consan.instrument.record.templates import LANES, Event, TemplateEvent
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -66,8 +67,9 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     place, code = block.hashed(address, snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind, flags = (Event.READ if access.access == "read" else Event.WRITE), clusters.flags_of(work, access)
-    block.add(TemplateEvent(kind, flags, site.number, _share(tile), address_word=place, a=_share(tile), b=LANES))
+    kind = Read if access.access == "read" else Write
+    share = _share(tile)
+    block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **clusters.reach_of(work, access)))
 
 
 def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Tile, first: int) -> None:
@@ -84,8 +86,8 @@ def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Ti
     place, code = block.unhashed([low, high, guard], snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind = Event.GLOBAL_READ if access.access == "read" else Event.GLOBAL_WRITE
-    block.add(TemplateEvent(kind, 0, site.number, _share(tile), guard_word=place + 2, value_word=place, a=_share(tile), b_word=-1))
+    kind = GlobalRead if access.access == "read" else GlobalWrite
+    block.add(kind(site=site.number, guard=place + 2, address=place, bytes=_share(tile), element=_share(tile)))
 
 
 def _executes(snippet: Snippet, work: Work, tile: Tile, first: int) -> str:

@@ -9,18 +9,27 @@ from __future__ import annotations
 import enum
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
+from typing import TypedDict
 
+from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
 from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
 from consan.instrument.record import text
 from consan.instrument.record.computed import PLACE, Certainty, Computed, LaunchConstant, WordNeed
-from consan.instrument.record.templates import LINE_BYTES, NO_WORD, Flag, Template, TemplateEvent
+from consan.instrument.record.templates import LINE_BYTES, Template
 
 TEMPORARY, _NOTHING = "%__consan_w", "-1"
 _Kept = tuple[str, object, object]
 NO_KEYS: frozenset[Key] = frozenset()
+
+
+class Located(TypedDict):
+    """The fields of an effect that give its place."""
+
+    at: WordValue
+    guard: int
 
 
 class Manner(enum.Enum):
@@ -61,9 +70,9 @@ class Words:
             return ""
         return ("" if late else text.number(self.number)) + (text.hash_constant(self.number) if self.hashing else "")
 
-    def add(self, event: TemplateEvent) -> None:
+    def add(self, event: Effect) -> None:
         """Append an event."""
-        self.template.events.append(replace(event, flags=event.flags | Flag.IGNORED) if self.ignored else event)
+        self.template.events.append(replace(event, ignored=True) if self.ignored else event)
 
     def written(self, keys: Iterable[Key]) -> None:
         """Forget the words that depend on registers that the kernel writes now."""
@@ -76,32 +85,32 @@ class Words:
             return NO_WORD, ""
         return self.word(("guard",), instruction, [], f"mov.u32 {TEMPORARY}, 0;\n")
 
-    def address(self, instruction: Instruction, address: Operand, space: str, *, widened: bool = False) -> tuple[dict[str, int], str]:
-        """The fields of an event that give an address, with the guard folded in, and the text that stores its word.
+    def address(self, instruction: Instruction, address: Operand, space: str, *, widened: bool = False) -> tuple[Located, str]:
+        """An address, with the guard folded in, and the text that stores its word.
 
         `widened`: a generic address may be a shared one with zeros above, as Triton gives to tcgen05.commit.
         """
         base, offset = address_parts(address)
         if isinstance(base, Immediate):
             guard, code = self.guard(instruction)
-            return {"guard_word": guard, "offset": int(base.value) + offset}, code
+            return {"at": WordValue(int(base.value) + offset), "guard": guard}, code
         if space == "generic":
             load = _generic(base, offset, instruction.scope, self.window, widened)
             word, code = self.word(("generic", offset, widened), instruction, [base], load)
-            return {"address_word": word}, code
+            return {"at": WordValue(0, word), "guard": NO_WORD}, code
         word, code = self.word(("shared",), instruction, [base], _shared(base, instruction.scope))
-        return {"address_word": word, "offset": offset}, code
+        return {"at": WordValue(offset, word), "guard": NO_WORD}, code
 
-    def number_word(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
+    def number_word(self, instruction: Instruction, operand: Operand) -> tuple[WordValue, str]:
         """An integer operand: its value, or the word that holds it, and the text."""
         if isinstance(operand, Immediate) and operand.kind == "int":
-            return int(operand.value) & 0xFFFFFFFF, NO_WORD, ""
+            return WordValue(int(operand.value) & 0xFFFFFFFF), ""
         if not isinstance(operand, (Register, Symbol)) or not instruction.scope.is_register(operand.name):
             raise Unsupported(f"operand {operand!r}")
         bits = register_bits(operand.name, instruction.scope)
         move = f"mov.b32 {TEMPORARY}, {operand.name};\n" if bits == 32 else f"cvt.u32.u{bits} {TEMPORARY}, {operand.name};\n"
         word, code = self.word(("number",), instruction, [operand], move)
-        return 0, word, code
+        return WordValue(0, word), code
 
     def close(self, *, late: bool) -> str:
         """The text that ends the block."""

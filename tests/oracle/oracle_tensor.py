@@ -20,7 +20,9 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.replay import History
-from consan.instrument.record.templates import END, Event, Template, TemplateEvent
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
+from consan.instrument.record.templates import END, Template
 
 WARPS, LANES, WINDOW, BYTES = 3, 32, 1024, 20480
 BARRIERS = [1024 + 8 * each for each in range(4)]  # the last one is for responses
@@ -253,19 +255,19 @@ def unfinished(steps: list[Step]) -> set[int]:
 
 LOW, HIGH = 0x00080000 | TILE >> 4, 0x00004010
 ALONE = ("setup", "mma", "cp", "commit", "expect", "request", "read")  # by lane 0
-EVENTS: dict[str, tuple[Event, dict[str, int]]] = {
-    "barrier": (Event.BARRIER, {"flags": 2, "b": -1}),
-    "wait_ld": (Event.TENSOR_WAIT, {"a": 1}),
-    "wait_st": (Event.TENSOR_WAIT, {"a": 2}),
-    "ld": (Event.TENSOR_LD, {"address_word": 1, "bytes": COLUMNS, "a": 32}),
-    "st": (Event.TENSOR_ST, {"address_word": 1, "bytes": COLUMNS, "a": 32}),
-    "mma": (Event.TENSOR_MMA, {"address_word": 1, "value_word": 2}),
-    "cp": (Event.TENSOR_CP, {"address_word": 1, "value_word": 2, "a": 128, "b": 16, "bytes": 4}),
-    "commit": (Event.TENSOR_COMMIT, {"address_word": 1, "bytes": 8, "a": 1}),
-    "wait": (Event.MBARRIER_WAIT, {"address_word": 1, "bytes": 8, "a_word": 2}),
-    "expect": (Event.MBARRIER_ARRIVE, {"address_word": 1, "bytes": 8, "a": 1, "b": 16}),
-    "request": (Event.LAUNCH_REQUEST, {"address_word": 1, "b_word": 2, "c": 0xFFFF}),
-    "read": (Event.READ, {"address_word": 1, "bytes": 16, "a": 16, "b": 32}),
+EVENTS: dict[str, tuple[type[effects.Effect], dict[str, Any]]] = {
+    "barrier": (effects.CtaBarrier, {"waits": True}),
+    "wait_ld": (effects.TensorWait, {"what": 1}),
+    "wait_st": (effects.TensorWait, {"what": 2}),
+    "ld": (effects.TensorLd, {"at": WordValue(0, 1), "columns": COLUMNS, "lanes": 32}),
+    "st": (effects.TensorSt, {"at": WordValue(0, 1), "columns": COLUMNS, "lanes": 32}),
+    "mma": (effects.TensorMma, {"at": WordValue(0, 1), "operands": 2}),
+    "cp": (effects.TensorCp, {"at": WordValue(0, 1), "operands": 2, "rows": 128, "row_bytes": 16, "columns": 4}),
+    "commit": (effects.TensorCommit, {"at": WordValue(0, 1), "ctas": WordValue(1)}),
+    "wait": (effects.MbarrierWait, {"at": WordValue(0, 1), "parity": WordValue(0, 2)}),
+    "expect": (effects.MbarrierArrive, {"at": WordValue(0, 1), "count": WordValue(1), "expected": WordValue(16)}),
+    "request": (effects.LaunchRequest, {"at": WordValue(0, 1), "mbarrier_at": WordValue(0, 2), "ctas": WordValue(0xFFFF)}),
+    "read": (effects.Read, {"at": WordValue(0, 1), "bytes": 16, "element": 16}),
 }
 
 
@@ -299,7 +301,7 @@ def log_of(steps: list[Step]) -> tuple[list[Template], History]:
         for lane in range(LANES):
             if step.what == "setup":
                 for template, words in extra:
-                    if lane == 0 or template.events[0].kind in (Event.TENSOR_ALLOC_REQUEST, Event.TENSOR_ALLOC):
+                    if lane == 0 or isinstance(template.events[0], (effects.TensorAllocRequest, effects.TensorAlloc)):
                         lanes[lane] += [template.number, *words]
             elif lane == 0 or step.what not in ALONE:
                 lanes[step.warp * LANES + lane] += [step.site, *_words(step)]
@@ -318,22 +320,26 @@ def _template(step: Step) -> Template:
     if step.what == "setup":
         return Template(step.site, 1, [])
     kind, fields = EVENTS[step.what]
-    return Template(step.site, 1 + len(_words(step)), [TemplateEvent(kind, site=step.site, **fields)])
+    return Template(step.site, 1 + len(_words(step)), [kind(site=step.site, **fields)])
 
 
 Made = list[tuple[Template, tuple[int, ...]]]
-EventRow = tuple[Event, dict[str, int], tuple[int, ...]]
+EventRow = tuple[type[effects.Effect], dict[str, Any], tuple[int, ...]]
 
 
 def _setup(last: int) -> Made:
     """Warp 0 initialises the mbarriers and operands, and allocates."""
     return made(
         (
-            *((Event.MBARRIER_INIT, {"address_word": 1, "bytes": 8, "a": 1}, (bar,)) for bar in BARRIERS),
-            (Event.FILL, {"address_word": 1, "b_word": 2}, (TILE, 128 * 32)),
-            (Event.PROXY_FENCE, {"a": 1}, ()),
-            (Event.TENSOR_ALLOC_REQUEST, {"a_word": 1}, (AREAS * COLUMNS,)),
-            (Event.TENSOR_ALLOC, {"address_word": 1, "bytes": 4, "a_word": 2, "b_word": 3}, (WORD, AREAS * COLUMNS, 0)),
+            *((effects.MbarrierInit, {"at": WordValue(0, 1), "count": WordValue(1)}, (bar,)) for bar in BARRIERS),
+            (effects.Fill, {"at": WordValue(0, 1), "size": WordValue(0, 2)}, (TILE, 128 * 32)),
+            (effects.ProxyFence, {"memories": 1}, ()),
+            (effects.TensorAllocRequest, {"columns": WordValue(0, 1)}, (AREAS * COLUMNS,)),
+            (
+                effects.TensorAlloc,
+                {"at": WordValue(0, 1), "columns": WordValue(0, 2), "cells": WordValue(0, 3)},
+                (WORD, AREAS * COLUMNS, 0),
+            ),
         ),
         last,
     )
@@ -342,6 +348,6 @@ def _setup(last: int) -> Made:
 def made(events: tuple[EventRow, ...], last: int) -> Made:
     """A template and the words for each event, numbered from `last` + 1."""
     return [
-        (Template(number, 1 + len(words), [TemplateEvent(kind, site=number, **fields)]), words)
+        (Template(number, 1 + len(words), [kind(site=number, **fields)]), words)
         for number, (kind, fields, words) in enumerate(events, last + 1)
     ]

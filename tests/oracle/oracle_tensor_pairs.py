@@ -31,7 +31,9 @@ from oracle_tensor import (
 )
 
 from consan.checker.replay import History
-from consan.instrument.record.templates import Event, Flag, Template, TemplateEvent
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
+from consan.instrument.record.templates import Template
 
 WARPS, CTAS = 4, 2  # of both CTAs: warps 0 and 1 are of the even one
 RESPONSES = WARPS  # the barrier of responses; the others are named after the warp that commits to them
@@ -233,11 +235,10 @@ def unfinished(steps: list[PairStep]) -> set[int]:
 
 # -- the log ------------------------------------------------------------------------------------------------------------
 
-_PAIR = int(Flag.PAIR)
 _OF_THE_PAIR = {
-    "mma": (Event.TENSOR_MMA, EVENTS["mma"][1] | {"flags": _PAIR}),
-    "cp": (Event.TENSOR_CP, EVENTS["cp"][1] | {"flags": _PAIR}),
-    "commit": (Event.TENSOR_COMMIT, {"flags": _PAIR | int(Flag.MULTICAST), "address_word": 1, "bytes": 8, "a_word": 2}),
+    "mma": (effects.TensorMma, EVENTS["mma"][1] | {"pair": True}),
+    "cp": (effects.TensorCp, EVENTS["cp"][1] | {"pair": True}),
+    "commit": (effects.TensorCommit, {"at": WordValue(0, 1), "ctas": WordValue(0, 2), "multicast": True}),
 }
 _EVENTS = EVENTS | _OF_THE_PAIR
 
@@ -277,21 +278,21 @@ def _template(number: int, step: PairStep) -> Template:
     if step.what in ("setup", "alloc"):
         return Template(number, 1, [])
     if step.what == "cluster":
-        events = [TemplateEvent(each, site=step.site) for each in (Event.CLUSTER_ARRIVE, Event.CLUSTER_WAIT)]
+        events = [each(site=step.site) for each in (effects.ClusterBarrierArrive, effects.ClusterBarrierWait)]
         return Template(number, 1, events)
     kind, fields = _EVENTS[step.what]
     if step.everyone:
-        fields = fields | {"flags": int(Flag.MULTICAST)}
-    return Template(number, 1 + len(_words(step)), [TemplateEvent(kind, site=step.site, **fields)])
+        fields = fields | {"multicast": True}
+    return Template(number, 1 + len(_words(step)), [kind(site=step.site, **fields)])
 
 
 def _setup(last: int) -> Made:
     """A warp of each CTA initialises the mbarriers and operands."""
     events = (
-        *((Event.MBARRIER_INIT, {"address_word": 1, "bytes": 8, "a": 1}, (_place(bar),)) for bar in range(RESPONSES + 1)),
-        (Event.INITS_FENCE, {}, ()),
-        (Event.FILL, {"address_word": 1, "b_word": 2}, (TILE, 128 * 32)),
-        (Event.PROXY_FENCE, {"a": 1}, ()),
+        *((effects.MbarrierInit, {"at": WordValue(0, 1), "count": WordValue(1)}, (_place(bar),)) for bar in range(RESPONSES + 1)),
+        (effects.InitsFence, {}, ()),
+        (effects.Fill, {"at": WordValue(0, 1), "size": WordValue(0, 2)}, (TILE, 128 * 32)),
+        (effects.ProxyFence, {"memories": 1}, ()),
     )
     return made(events, last)
 
@@ -299,8 +300,12 @@ def _setup(last: int) -> Made:
 def _allocation(last: int) -> Made:
     return made(
         (
-            (Event.TENSOR_ALLOC_REQUEST, {"flags": _PAIR, "a_word": 1}, (AREAS * COLUMNS,)),
-            (Event.TENSOR_ALLOC, {"flags": _PAIR, "address_word": 1, "bytes": 4, "a_word": 2, "b_word": 3}, (WORD, AREAS * COLUMNS, 0)),
+            (effects.TensorAllocRequest, {"columns": WordValue(0, 1)}, (AREAS * COLUMNS,)),
+            (
+                effects.TensorAlloc,
+                {"at": WordValue(0, 1), "columns": WordValue(0, 2), "cells": WordValue(0, 3)},
+                (WORD, AREAS * COLUMNS, 0),
+            ),
         ),
         last,
     )

@@ -15,8 +15,8 @@ from real_cases import CASES, Case
 from real_run import ptx_of, run_checked
 
 from consan.checker.text_places import TextPlaces
+from consan.instrument import effects
 from consan.instrument.ptx import parse
-from consan.instrument.record.templates import Event, TemplateEvent
 from consan.reports.advised import AdviceLine
 from consan.reports.patches import edited
 from consan.session.advice import Advice
@@ -29,18 +29,24 @@ _LINE = 90001
 class Added:
     """Code that is added behind the first event of a kind, and the opcode that is to be listed."""
 
-    behind: Callable[[TemplateEvent], bool]
+    behind: Callable[[effects.Effect], bool]
     code: str
     opcode: str
 
 
+def _is_whole(event: effects.Effect) -> bool:
+    return isinstance(event, effects.CtaBarrier) and event.threads == effects.ALL_THREADS
+
+
+def _waits_for_all(event: effects.Effect) -> bool:
+    return isinstance(event, effects.CopyWait) and event.pending == effects.WordValue(0)
+
+
 ADDED = {
-    "barrier": Added(lambda event: event.kind == Event.BARRIER and event.b == -1, "bar.sync 0;", "bar.sync"),
-    "warp barrier": Added(lambda event: event.kind == Event.WARP_BARRIER, "bar.warp.sync 0xffffffff;", "bar.warp.sync"),
-    "commit and wait": Added(
-        lambda event: event.kind == Event.COPY_WAIT and event.a == 0, "cp.async.commit_group; cp.async.wait_group 0;", "cp.async.wait_group"
-    ),
-    "fence by all": Added(lambda event: event.kind == Event.BARRIER and event.b == -1, "fence.proxy.async;", "fence.proxy.async"),
+    "barrier": Added(_is_whole, "bar.sync 0;", "bar.sync"),
+    "warp barrier": Added(lambda event: isinstance(event, effects.WarpSync), "bar.warp.sync 0xffffffff;", "bar.warp.sync"),
+    "commit and wait": Added(_waits_for_all, "cp.async.commit_group; cp.async.wait_group 0;", "cp.async.wait_group"),
+    "fence by all": Added(_is_whole, "fence.proxy.async;", "fence.proxy.async"),
 }
 
 

@@ -20,9 +20,11 @@ from consan.checker.collected import LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.memory import LogMemory
 from consan.checker.starting import start
+from consan.instrument import effects
+from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded, Refusal, record
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, LANES, Event, tables
+from consan.instrument.record.templates import END, tables
 from consan.launching.placement import Placement
 
 MOST = 4 << 30  # bytes for logs
@@ -83,7 +85,7 @@ def lanes(launch: Launch, unit: int, recorded: Recorded) -> list[list[tuple[int,
     blocks, _ = tables(list(recorded.templates))
     found = _lanes_of(launch.histories([unit])[0].log, launch.threads, blocks["words"].tolist())
     readings = {
-        template.number: {event.value_word + place for event in template.events if event.kind == Event.OBSERVE for place in _READINGS}
+        template.number: {event.words + place for event in template.events if isinstance(event, effects.Observe) for place in _READINGS}
         for template in recorded.templates
     }
     return [[_without(block, readings.get(block[0], set())) for block in lane] for lane in found]

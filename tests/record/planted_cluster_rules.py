@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from planted import dropped, leaf
+
 # ruff: noqa: E501 - one rule a line
 
 RULES = {
     "clusters: order": ("clusters.hpp", "        clocks_.take(thread, done_.seen);\n", "", "cluster_dsmem_no_barrier", False),
-    "clusters: relaxed arrivals": ("rules.hpp", "cluster_barrier_.arrive(thread, event.flags & RELAXED, released)", "cluster_barrier_.arrive(thread, false, released)", "cluster_relaxed_arrive", True),
+    "clusters: relaxed arrivals": (*leaf("ClusterBarrierArrive", "relaxed", "false"), "cluster_relaxed_arrive", True),
     "clusters: who is awaited": ("clusters.hpp", "if (!coming_ || coming_ < living_) return;", "if (!coming_) return;", "cluster_dsmem_no_barrier", False),
     "clusters: one arrival": ("rules.hpp", "if (cluster_barrier_.has_arrived(thread)) return", "if (false) return", "cluster_arrived_twice", True),
     "scopes: releases": ("scopes.hpp", "if (wide && far)", "if (far)", "cluster_arrive_cta_scope", True),
@@ -24,11 +26,11 @@ RULES = {
     "lifetimes: of operations": ("operations.hpp", "seen_by(each.target, each) && seen_by(each.signal, each)", "true", "bulk_load_at_exit", True),
     "races: scopes": ("races.hpp", "bool scopes = !(old.narrow", "bool scopes = true || !(old.narrow", "cluster_atomics_cta_scope", True),
     "shape: ranks": ("shape.hpp", "if (!ranked && rank == 0) rank = home(thread);", "ranked = false, rank = home(thread);", "cluster_dsmem_no_barrier", True),
-    "asynchronous: receivers": ("asynchronous.hpp", "if (log.c() >> cta & 1)", "if (cta == shape_.home(thread))", "cluster_gemm_2x1", False),
-    "asynchronous: pairs": ("asynchronous.hpp", "flags & PAIR ? (cta & ~1u) | odd : cta", "odd == 2 ? 0 : cta", "cluster_pair_multicast", False),
+    "asynchronous: receivers": ("asynchronous.hpp", "if (copy.ctas() >> cta & 1)", "if (cta == shape_.home(thread))", "cluster_gemm_2x1", False),
+    "asynchronous: pairs": (*leaf("ToShared", "pair", "false"), "cluster_pair_multicast", False),
     "asynchronous: sources": ("asynchronous.hpp", "operations_.issue(source, thread, Tensor::chunks_of(from, bytes));", "{}", "cluster_push_source_overwritten", True),
     "operations: reductions": ("operations.hpp", "return both_strong(old, now) && old.element == now.element;", "return false;", "cluster_red_async", False),
     "operations: stores": ("asynchronous.hpp", "operations_.issue(made, thread, {to.place / CHUNK});", "{}", "cluster_st_async_not_waited", True),
     "operations: bytes of a chunk": ("operations.hpp", "if (!(nodes_[at].mask & mask_of(access, chunk)) || ", "if (", "cluster_st_async_not_waited", False),
-    "accesses: st.bulk": ("rules.hpp", "        case WRITE:\n        case FILL:\n", "        case WRITE:\n", "st_bulk_no_barrier", True),
+    "accesses: st.bulk": (*dropped("Fill"), "st_bulk_no_barrier", True),
 }  # fmt: skip

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from planted import leaf
+
 # The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it.
 RULES = {
     "G1: same bytes": ("outer.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
@@ -20,7 +22,7 @@ RULES = {
         "annotated_releases_of_two",
         False,
     ),
-    "annotations: regions": ("rules.hpp", "if (event.flags & IGNORED) return true;", "", "annotated_benign_race", False),
+    "annotations: regions": (*leaf("Effect", "ignored", "false"), "annotated_benign_race", False),
     "G2: the release side": ("edges.hpp", "if (access.order & GIVES) own.releases", "own.releases", "split_k_relaxed_flag", True),
     "G2: the acquire side": (
         "edges.hpp",
@@ -167,11 +169,9 @@ RULES = {
     ),
     "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
     "G11: only read": ("groups.hpp", "if (!read_only && done > own.retired)", "if (done > own.retired)", "bulk_result_read_wait", True),
-    "G11: chosen bytes": ("sides.hpp", "event.flags & MASKED", "false", "bulk_store_bytes_chosen", False),
+    "G11: chosen bytes": ("sides.hpp", "if (!copy.masked()) return", "return", "bulk_store_bytes_chosen", False),
     "G11: chosen bytes of the source": (
-        "asynchronous.hpp",
-        "if (log.event().flags & MASKED) made.chosen",
-        "if (false) made.chosen",
+        "asynchronous.hpp", "if (copy.masked()) made.chosen", "if (false) made.chosen",
         "bulk_store_bytes_of_source",
         False,
     ),
@@ -184,7 +184,7 @@ RULES = {
     ),
     "G11: reductions and stores": ("outer.hpp", "(updates || !(old.reduces || now.reduces))", "true", "bulk_reduction_beside_store", True),
     "G11: scope of reductions": ("sides.hpp", "made.scope = GPU_SCOPE", "made.scope = CTA_SCOPE", "bulk_reductions_of_chosen_rows", False),
-    "G11: sizes of reductions": ("sides.hpp", "made.element = (u8)element(log)", "made.element = 4", "bulk_reductions_of_two_sizes", True),
+    "G11: sizes of reductions": ("sides.hpp", "made.element = (u8)reduced(copy)", "made.element = 4", "bulk_reductions_of_two_sizes", True),
     "G12: writes through the async proxy": (
         "outer.hpp",
         "now.proxy == old.proxy ||",
@@ -209,9 +209,7 @@ RULES = {
     "B7: fences": ("maps.hpp", "if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;", "", "tensormap_not_acquired", True),
     "B7: releases": ("maps.hpp", "any(releases_) ? NO_REASON", "true ? NO_REASON", "tensormap_stored_not_fenced", True),
     "B7: copies by a warp are releases": (
-        "rules.hpp",
-        "if (event.flags & RELEASES) part_.fence_map(thread, log);",
-        "",
+        "rules.hpp", "if (store.releases()) part_.release_maps(thread);", "",
         "tensormap_reused",
         False,
     ),
@@ -223,7 +221,7 @@ RULES = {
         "tensormap_reused",
         False,
     ),
-    "B7: uses": ("grid.hpp", "if (sides::map_of(log)) sides::add_map(", "if (false) sides::add_map(", "tensormap_changed_in_flight", True),
+    "B7: uses": ("grid.hpp", "if (sides::map_of(copy)) sides::add_map(", "if (false) sides::add_map(", "tensormap_changed_in_flight", True),
     "D4: two CTAs": (
         "outer.hpp",
         "return crosses(old, now) ? ACROSS_CTAS : NO_REASON;",
@@ -291,15 +289,19 @@ RULES = {
         "released_by_other_lane",
         True,
     ),
-    "D26: loads of no use": ("grid.hpp", "return event.c && !(", "return false && !(", "loads_of_no_use", False),
+    "D26: loads of no use": ("grid.hpp", "return load.stores() && !(", "return false && !(", "loads_of_no_use", False),
     "D26: loads of some use": (
-        "grid.hpp",
-        "return event.c && !(stored[unit * threads + thread] & (u32)event.c);",
-        "return event.c;",
+        "grid.hpp", "return load.stores() && !(stored[unit * threads + thread] & load.stores());", "return load.stores();",
         "loads_of_no_use",
         True,
     ),
-    "G10: parts of a flag, written": ("flags.hpp", "(u32)event.bytes / std::max(1u, (u32)event.a)", "1u", "vector_polled_by_scalar", False),
+    "G10: parts of a flag, written": (
+        "flags.hpp",
+        "access.bytes() / std::max(1u, access.element())",
+        "1u",
+        "vector_polled_by_scalar",
+        False,
+    ),
     "G10: parts of a flag, read": ("edges.hpp", "observe_part(part);", "observe_part(number);", "scalars_polled_by_vector", False),
     "G10: elements in shared memory": ("races.hpp", "old.element == now.element", "same_bytes(old, now)", "packed_atomics_shared", False),
     "G10: elements of a vector": (
@@ -310,9 +312,7 @@ RULES = {
         False,
     ),
     "G3: gone with wide scopes": (
-        "launch.hpp",
-        "output_.narrow |= scope_of(event) < GPU_SCOPE;",
-        "output_.narrow = 0;",
+        "launch.hpp", "output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;", "output_.narrow = 0;",
         "scope_fence_of_reader_cta",
         True,
     ),
@@ -325,16 +325,12 @@ RULES = {
     ),
     "bytes of a cell": ("outer.hpp", "if (!(item.mask & mask) || ", "if (", "bytes_exchanged", False),
     "footprints: others write": (
-        "launch.hpp",
-        "grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);",
-        "",
+        "launch.hpp", "grid_.footprints.write(store.address(), store.bytes(), unit, thread);", "",
         "overlapping_tiles",
         True,
     ),
     "footprints: others read": (
-        "launch.hpp",
-        "if (event.kind == GLOBAL_READ) add(",
-        "if (event.kind == GLOBAL_READ) return;\n        else if (false) add(",
+        "launch.hpp", "if (!grid_.unused(load, unit, thread)) grid_.footprints.read", "if (false) grid_.footprints.read",
         "halo_of_neighbour",
         True,
     ),

@@ -10,23 +10,25 @@ from consan.checker import build, layouts
 from consan.checker.grouping import units_of
 from consan.checker.layouts import Status
 from consan.checker.replay import History, replay
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.layouts.records import Record, dtype, offsets
-from consan.instrument.record.templates import END, STOP, Event, Flag, Template, TemplateEvent, tables
+from consan.instrument.record.templates import END, STOP, Template, tables
 from consan.session.session import Session
 
-READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
-WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
-COPY = TemplateEvent(Event.COPY, site=4, bytes=4, address_word=1, value_word=2, b=4)
-INIT = TemplateEvent(Event.MBARRIER_INIT, site=5, bytes=8, address_word=1, a=2)
-ARRIVE = TemplateEvent(Event.MBARRIER_ARRIVE, site=6, bytes=8, address_word=1, a=1)
-BARRIER = TemplateEvent(Event.BARRIER, Flag.WAITS, site=3, b=-1)
-FENCE = TemplateEvent(Event.PROXY_FENCE, a=1)
-STORE = TemplateEvent(Event.BULK_STORE, site=7, address_word=1, value_word=2, a=16)
-OTHER_WRITE = TemplateEvent(Event.WRITE, site=8, bytes=4, address_word=1, a=4, b=32)
-EXPECT = TemplateEvent(Event.MBARRIER_ARRIVE, site=9, bytes=8, address_word=1, a=2, b=16)
-LOAD = TemplateEvent(Event.BULK_LOAD, site=10, address_word=1, value_word=2, a=16, b_word=4)
-WAIT = TemplateEvent(Event.MBARRIER_WAIT, site=11, bytes=8, address_word=1, a=0)
+READ = effects.Read(site=1, at=WordValue(0, 1), bytes=4, element=4)
+WRITE = effects.Write(site=2, at=WordValue(0, 1), bytes=4, element=4)
+COPY = effects.CopyIssue(site=4, at=WordValue(0, 1), bytes=4, source=2, reads=WordValue(4))
+INIT = effects.MbarrierInit(site=5, at=WordValue(0, 1), count=WordValue(2))
+ARRIVE = effects.MbarrierArrive(site=6, at=WordValue(0, 1), count=WordValue(1))
+BARRIER = effects.CtaBarrier(site=3, waits=True)
+FENCE = effects.ProxyFence(memories=1)
+STORE = effects.BulkStore(site=7, at=WordValue(0, 1), size=WordValue(16), target=2)
+OTHER_WRITE = effects.Write(site=8, at=WordValue(0, 1), bytes=4, element=4)
+EXPECT = effects.MbarrierArrive(site=9, at=WordValue(0, 1), count=WordValue(2), expected=WordValue(16))
+LOAD = effects.BulkLoad(site=10, at=WordValue(0, 1), mbarrier_at=WordValue(0, 4), size=WordValue(16), source=2)
+WAIT = effects.MbarrierWait(site=11, at=WordValue(0, 1), parity=WordValue(0))
 TEMPLATES = [(1, 2, WRITE), (2, 2, READ), (3, 1, BARRIER), (4, 4, COPY), (5, 2, INIT), (6, 2, ARRIVE), (7, 1, FENCE), (8, 4, STORE)]
 TEMPLATES += [(9, 2, OTHER_WRITE), (10, 2, EXPECT), (11, 5, LOAD), (12, 2, WAIT)]
 TABLES = tables([Template(number, words, [event]) for number, words, event in TEMPLATES])
@@ -93,7 +95,9 @@ def test_an_mbarrier_whose_init_is_not_published() -> None:
 
 
 def test_counts_that_disagree_name_the_thread_that_arrived_first() -> None:
-    first, second = (TemplateEvent(Event.BARRIER, Flag.WAITS, site=site, a=1, b=count) for site, count in ((13, 64), (14, 96)))
+    first, second = (
+        effects.CtaBarrier(site=site, id=WordValue(1), threads=WordValue(count), waits=True) for site, count in ((13, 64), (14, 96))
+    )
     both = tables([Template(number, 1, [event]) for number, event in ((1, first), (2, second))])
     for descending, threads in ((False, (32, 0)), (True, (0, 32))):
         done = replay(both, _history(*[[1, END]] * 32, *[[2, END]] * 32), descending=descending)
@@ -103,7 +107,7 @@ def test_counts_that_disagree_name_the_thread_that_arrived_first() -> None:
 
 
 def test_an_acquire_wait_orders_though_a_relaxed_one_has_seen_the_phase() -> None:
-    relaxed = TemplateEvent(Event.MBARRIER_WAIT, Flag.RELAXED, site=12, bytes=8, address_word=1, a=0)
+    relaxed = effects.MbarrierWait(site=12, at=WordValue(0, 1), parity=WordValue(0), relaxed=True)
     both = tables([Template(number, words, [event]) for number, words, event in (*TEMPLATES, (13, 2, relaxed))])
     writer = [5, 1024, 3, 1, 1040, 6, 1024, END]
     for waits, races in (([13, 1024], 1), ([13, 1024, 12, 1024], 0)):

@@ -15,9 +15,9 @@ from compact_support import Work, compared, lanes
 from test_deduplication import SOURCE
 
 import consan
+from consan.instrument import effects
 from consan.instrument.record import computed, polls, words
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import Event
 
 CTAS = 4
 HELPERS = """
@@ -80,7 +80,7 @@ def test_rounds_that_repeat_leave_nothing() -> None:
     """Six rounds of a poll that read two values are two blocks, and a store is one."""
     work = _work(BODIES["rounds that repeat"])
     recorded = work.recorded(compact=True)
-    polled = {t.number for t in recorded.templates if any(e.kind == Event.OBSERVE for e in t.events)}
+    polled = {t.number for t in recorded.templates if any(isinstance(e, effects.Observe) for e in t.events)}
     launch = work.run(recorded)
     assert [sum(block[0] in polled for block in lane) for lane in lanes(launch, 1, recorded)] == [3] * 64
 

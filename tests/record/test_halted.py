@@ -19,12 +19,14 @@ from consan.checker.grid import HALTED, check_grid, replay_gaps
 from consan.checker.layouts import Status
 from consan.checker.patience import Patience
 from consan.checker.replay import History, Replayed, replay
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
 from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, Event, Template, TemplateEvent, tables
+from consan.instrument.record.templates import END, Template, tables
 from consan.session.session import Session
 
-READ = TemplateEvent(Event.READ, site=1, bytes=4, address_word=1, a=4, b=32)
-WRITE = TemplateEvent(Event.WRITE, site=2, bytes=4, address_word=1, a=4, b=32)
+READ = effects.Read(site=1, at=WordValue(0, 1), bytes=4, element=4)
+WRITE = effects.Write(site=2, at=WordValue(0, 1), bytes=4, element=4)
 TABLES = tables([Template(1, 2, [WRITE]), Template(2, 2, [READ])])
 ROUNDS, WARPS = 20_000, 32
 LATE = 10.0  # seconds: on a machine that does much else

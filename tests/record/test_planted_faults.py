@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from planted import break_checker
+from planted import break_checker, dropped, leaf
 from planted_cluster_rules import RULES as CLUSTERS
 from record_support import found, launch
 
@@ -25,7 +25,7 @@ RULES = {
     "races: same bytes": ("races.hpp", "morally_strong(item.access, access)) continue;", "(item.access.strong && access.strong)) continue;", "mixed_size_atomics", True),
     "races: same value": ("races.hpp", "old.value == now.value", "true", "waw", True),
     "races: bytes of a cell": ("races.hpp", "if (!(item.mask & mask) || morally_strong(item.access", "if (morally_strong(item.access", "adjacent_bytes", False),
-    "races: rows": ("states.hpp", "? (u8)event.c : 0;", "? 0 : 0;", "ldmatrix_own_row", True),
+    "races: rows": (*leaf("SharedAccess", "row", "0"), "ldmatrix_own_row", True),
     "races: rows of words": ("races.hpp", "first + (of.row == ROW_OF_WORDS ?", "of.thread + 0 * (of.row == ROW_OF_WORDS ?", "matrix_rows_of_own_words", False),
     "races: rows of elements": ("races.hpp", "(of.row == ROW_OF_WORDS ?", "(true ?", "matrix_rows_of_own_words", False),
     "races: what the address-giver has released": ("races.hpp", "item.time != clocks_.time(old.thread) :", "false :", "ldmatrix_own_row", False),
@@ -33,7 +33,7 @@ RULES = {
     "initialised": ("initialised.hpp", "if (!missing ||", "if (true ||", "uninitialized_tail", True),
     "initialised: explained": ("initialised.hpp", "explain(reads_[number], access);", "(void)number;", "raw_first_use", True),
     "barriers: order": ("barriers.hpp", "clocks_.acquire(round.waiting, joined);", "", "warp_specialised_ring", False),
-    "barriers: arrivals get nothing": ("rules.hpp", "(event.flags & WAITS) != 0, ", "true, ", "named_barrier_arrive_is_no_wait", True),
+    "barriers: arrivals get nothing": (*leaf("CtaBarrier", "waits", "true"), "named_barrier_arrive_is_no_wait", True),
     "barriers: counts": ("barriers.hpp", "needed(round.count) != needed(arrival.count)", "false", "named_barrier_counts_disagree", True),
     "barriers: numbers": ("barriers.hpp", "if (id >= MOST_BARRIERS) return BARRIER_NUMBER;", "", "named_barrier_no_such_number", True),
     "barriers: parts of warps": ("barriers.hpp", "(count % LANES || !count) ? THREAD_COUNT", "false ? THREAD_COUNT", "named_barrier_part_of_a_warp", True),
@@ -41,7 +41,7 @@ RULES = {
     "barriers: other calls": ("calls.hpp", "found(each.second.one, OTHER_CALL, each.second.other, each.second.count);", "(void)each;", "syncthreads_in_two_branches", True),
     "barriers: out of step": ("calls.hpp", "return loop && (b_there >= a_here || a_there >= b_here);", "return false;", "syncthreads_out_of_step", True),
     "warp barriers": ("warp_barriers.hpp", "clocks_.acquire(team, clocks_.join(pasts));", "", "reduction_no_syncwarp", False),
-    "warp barriers: members": ("rules.hpp", "return misuse(thread, (u32)event.site, NOT_IN_MASK), true;", "return true;", "warp_sync_not_in_mask", True),
+    "warp barriers: members": ("rules.hpp", "return misuse(thread, barrier.site(), NOT_IN_MASK), true;", "return true;", "warp_sync_not_in_mask", True),
     "divergence": ("divergence.hpp", "        findings_.add(found);\n", "", "divergent_shfl", True),
     "divergence: lanes that go on": ("divergence.hpp", "return point.passable() && (odd || gone);", "return false;", "divergent_shfl_then_syncwarp", True),
     "divergence: past": ("divergence.hpp", "if (u32 site = past(other, point)) gone", "if (u32 site = 0) gone", "divergent_elect", True),
@@ -74,9 +74,9 @@ RULES = {
     "mbarriers: drop": ("mbarriers.hpp", "if (flags & DROP) object->expected -= std::min(total, object->expected);", "", "mbarrier_drop", False),
     "mbarriers: no complete": ("mbarriers.hpp", "if (flags & NO_COMPLETE && object.phase != before)", "if (false)", "mbarrier_no_complete", True),
     "mbarriers: copies": ("rules.hpp", "copies_.complete_on(thread, phase);", "(void)phase;", "mbarrier_cp_async", False),
-    "mbarriers: lanes meet": ("rules.hpp", "meetings_.arrive(thread, log.a(), released);\n        return false;", "return true;", "mbarrier_other_lane_stores", True),
-    "proxies: fences": ("asynchronous.hpp", "case PROXY_FENCE: clocks_.fence(thread, memories(thread, event)); break;", "case PROXY_FENCE: break;", "fence_of_other_buffer", False),
-    "proxies: memories": ("asynchronous.hpp", "clocks_.fence(thread, memories(thread, event))", "clocks_.fence(thread, 3)", "global_store_no_proxy_fence", True),
+    "mbarriers: lanes meet": ("rules.hpp", "meetings_.arrive(thread, point.members(), released);\n        return false;", "return true;", "mbarrier_other_lane_stores", True),
+    "proxies: fences": (*dropped("ProxyFence"), "fence_of_other_buffer", False),
+    "proxies: memories": (*leaf("ProxyFence", "memories", "3"), "global_store_no_proxy_fence", True),
     "proxies: kept beyond barriers": ("proxies.hpp", "known ? lacking(item, use, product) : ", "known ? NO_REASON : ", "wgmma_no_proxy_fence", True),
     "proxies: copies": ("proxies.hpp", "if (item.copy && product) return isa_", "if (item.copy) return isa_", "cp_async_then_bulk_store", True),
     "proxies: the writer's own fence": ("proxies.hpp", "!item.store && !by_writer(item)", "false", "tma_epilogue_issuer_fences", True),
@@ -99,7 +99,7 @@ RULES = {
     "completions: results": ("completions.hpp", "return groups_.bulk(of.thread).results != NOTHING && f(groups_.bulk(of.thread).results, of.group + 1);", "return true;", "bulk_result_no_wait", True),
     "operations: issues of two threads": ("operations.hpp", "requests || early || mixed || apart;", "requests || early || mixed;", "cluster_pushes_of_two_ctas", True),
     "operations: two sizes": ("operations.hpp", "requests || early || mixed || apart;", "requests || early || apart;", "cluster_red_async_of_two_sizes", True),
-    "operations: bytes of a store": ("asynchronous.hpp", "made.chosen = ((1u << event.bytes) - 1) << to.place % CHUNK;", "made.chosen = WHOLE_CHUNK;", "cluster_st_async_not_waited", False),
+    "operations: bytes of a store": ("asynchronous.hpp", "made.chosen = ((1u << bytes) - 1) << to.place % CHUNK;", "made.chosen = WHOLE_CHUNK;", "cluster_st_async_not_waited", False),
     "regions: rows": ("regions.hpp", "        if (d == 0) return true;\n        u64 reach", "        return true;\n        u64 reach", "tensor_results", False),
     "tensors: clipped": ("tensors.hpp", "in &= rest % counts_[d] < seen[d], rest /= counts_[d];", "rest /= counts_[d];", "tma_store_clipped", False),
     "matrix: swizzle": ("matrix.hpp", "return at ^ (((at >> 7) - base_) & (width_ / atom_ - 1)) << (3 + atom_);", "return at;", "wgmma_footprint_swizzled", True),

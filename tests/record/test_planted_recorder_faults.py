@@ -10,8 +10,8 @@ import pytest
 from record_support import file_of, found, kernel, twin_file
 
 import consan
-from consan.instrument.record import bulk, clusters, matrix, mbarriers, rewrite, tensormaps, tensors, text
-from consan.instrument.record.templates import Event, Flag
+from consan.instrument import effects
+from consan.instrument.record import bulk, clusters, lowering, matrix, mbarriers, rewrite, tensormaps, tensors, text
 
 Change = Callable[[Any], Any]
 
@@ -37,14 +37,14 @@ def _without_mask(old: Any) -> Any:
 
 
 def _without_scope(old: Any) -> Any:
-    return lambda work, access: old(work, access) & ~Flag.NARROW
+    return lambda work, access: {**old(work, access), "narrow": False}
 
 
 # The module, what changes in it and how, and a kernel: reported with the right one, or clean with it (False).
 FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
-    "a load's mbarrier": (bulk, "_mbarrier", _instead((0, -1)), "mbarrier_bulk_pipeline", False),
-    "a copy's global address": (bulk, "_outer_address", _instead(0), "bulk_source_overwritten", True),
-    "waits for groups": (bulk, "_GROUPS", _all(Event.BULK_COMMIT), "bulk_store_source_overwritten", False),
+    "a load's mbarrier": (bulk, "_mbarrier", _instead(effects.WordValue()), "mbarrier_bulk_pipeline", False),
+    "a copy's global address": (lowering, "global_address", _instead(0), "bulk_source_overwritten", True),
+    "waits for groups": (bulk, "_GROUPS", _all(effects.BulkCommit), "bulk_store_source_overwritten", False),
     "fenced memories": (bulk, "_FENCES", _all(2), "fence_of_other_buffer", False),
     "copies to other CTAs": (bulk, "operand_of", _without_mask, "cluster_pair_multicast", False),
     "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
@@ -53,10 +53,10 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "maps in global memory": (tensors, "map_in_memory", _instead(False), "tensormap_not_acquired", True),
     "copies of maps by a warp": (tensormaps, "is_copy", _instead(False), "tensormap_reused", False),
     "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
-    "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", Event.PRODUCT_COMMIT), "wgmma_one_wait_for_two", False),
+    "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", effects.ProductCommit), "wgmma_one_wait_for_two", False),
     "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),
-    "scopes": (mbarriers, "flags_of", _without_scope, "cluster_arrive_cta_scope", True),
-    "relaxed arrivals": (clusters, "is_relaxed", _instead(False), "mbarrier_relaxed_arrive", True),
+    "scopes": (mbarriers, "reach_of", _without_scope, "cluster_arrive_cta_scope", True),
+    "relaxed arrivals": (mbarriers, "is_relaxed", _instead(False), "mbarrier_relaxed_arrive", True),
     "the end of a log before a wait": (text, "stop", _instead(""), "mbarrier_32_arrivals_hang", True),
     "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
     "barriers of clusters": (rewrite, "_HANDLERS", _with("cluster-barrier", lambda kernel, work: None), "cluster_reduction", False),

@@ -18,10 +18,13 @@ from consan.checker.changes import EventPlaces
 from consan.checker.fixes import verified_fixes
 from consan.checker.questions import Questions
 from consan.checker.recorder import Checked
+from consan.instrument import effects
+from consan.instrument.effects import NO_WORD, WordValue
+from consan.instrument.effects.model import VALUES, leaves
 from consan.instrument.findings import Kind
 from consan.instrument.ptx import parse
 from consan.instrument.record.depends import depends
-from consan.instrument.record.templates import NO_WORD, Event, Template, TemplateEvent
+from consan.instrument.record.templates import Template
 from consan.reports.json_format import from_json, to_json
 from consan.reports.model import Access, Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed
@@ -88,22 +91,22 @@ def _kinds(questions: Questions, change: Any) -> set[int]:
 
 
 LEFT_OUT = [
-    ("raw", Event.BARRIER, Kind.DATA_RACE),
-    ("reduction_last_levels", Event.WARP_BARRIER, Kind.DATA_RACE),
-    ("cp_async_no_wait", Event.COPY_WAIT, Kind.MISSING_WAIT),
-    ("cp_async_never_committed", Event.COPY_COMMIT, Kind.MISSING_WAIT),
-    ("bulk_store_no_proxy_fence", Event.PROXY_FENCE, Kind.MISSING_PROXY_FENCE),
-    ("bulk_load_not_waited", Event.MBARRIER_WAIT, Kind.MISSING_WAIT),
+    ("raw", effects.CtaBarrier, Kind.DATA_RACE),
+    ("reduction_last_levels", effects.WarpSync, Kind.DATA_RACE),
+    ("cp_async_no_wait", effects.CopyWait, Kind.MISSING_WAIT),
+    ("cp_async_never_committed", effects.CopyCommit, Kind.MISSING_WAIT),
+    ("bulk_store_no_proxy_fence", effects.ProxyFence, Kind.MISSING_PROXY_FENCE),
+    ("bulk_load_not_waited", effects.MbarrierWait, Kind.MISSING_WAIT),
 ]
 
 
 @pytest.mark.parametrize(("name", "event", "kind"), LEFT_OUT, ids=[row[0] for row in LEFT_OUT])
-def test_what_is_left_out_of_the_repaired_twin_is_missed(name: str, event: Event, kind: Kind, asked: Any) -> None:
+def test_what_is_left_out_of_the_repaired_twin_is_missed(name: str, event: type[effects.Effect], kind: Kind, asked: Any) -> None:
     def question(questions: Questions, checked: Checked) -> set[int]:
         assert not checked.found
         assert _kinds(questions, {}) == set()
         places = questions.places
-        return _kinds(questions, places.left_out(places.spots(lambda each: each.kind == event)))
+        return _kinds(questions, places.left_out(places.spots(lambda each: isinstance(each, event))))
 
     assert kind in asked(name, False, question)
 
@@ -111,9 +114,9 @@ def test_what_is_left_out_of_the_repaired_twin_is_missed(name: str, event: Event
 def test_operands_change_and_events_move(asked: Any) -> None:
     def tighter(questions: Questions, checked: Checked) -> tuple[set[int], set[int]]:
         places = questions.places
-        waits = places.spots(lambda each: each.kind == Event.COPY_WAIT)
-        loose = places.altered(waits, lambda each: replace(each, a=each.a + 1))
-        late = places.moved(waits, lambda each: each.kind == Event.BARRIER, after=True)
+        waits = places.spots(lambda each: isinstance(each, effects.CopyWait))
+        loose = places.altered(waits, lambda each: each.changed(pending=each.pending.plus(1)))
+        late = places.moved(waits, lambda each: isinstance(each, effects.CtaBarrier), after=True)
         assert late
         return _kinds(questions, loose), _kinds(questions, late)
 
@@ -123,8 +126,9 @@ def test_operands_change_and_events_move(asked: Any) -> None:
 def test_with_the_other_parity_a_wait_is_stale(asked: Any) -> None:
     def flipped(questions: Questions, checked: Checked) -> set[int]:
         places = questions.places
-        waits = places.spots(lambda each: each.kind == Event.MBARRIER_WAIT)
-        return _kinds(questions, places.altered(waits, lambda each: replace(each, a=each.a ^ 1)))
+        waits = places.spots(lambda each: isinstance(each, effects.MbarrierWait))
+        other = lambda each: each.changed(parity=WordValue(each.parity.number ^ 1, each.parity.word))  # noqa: E731
+        return _kinds(questions, places.altered(waits, other))
 
     assert Kind.MISSING_WAIT in asked("bulk_load_not_waited", False, flipped)
 
@@ -132,7 +136,7 @@ def test_with_the_other_parity_a_wait_is_stale(asked: Any) -> None:
 def test_a_change_after_which_threads_wait_for_ever_is_told(asked: Any) -> None:
     def inside(questions: Questions, checked: Checked) -> set[str]:
         places = questions.places
-        arrivals = places.spots(lambda each: each.kind == Event.MBARRIER_ARRIVE)
+        arrivals = places.spots(lambda each: isinstance(each, effects.MbarrierArrive))
         return set(questions.ask(places.left_out(arrivals)).troubles)
 
     assert asked("bulk_load_not_waited", False, inside) == {"could not be replayed to their end"}
@@ -184,10 +188,10 @@ def test_the_patch_repairs_the_kernel(name: str, tmp_path: Path, capsys: pytest.
 
 @pytest.mark.parametrize("word", [NO_WORD, 1])
 def test_only_an_event_without_words_moves_to_another_block(word: int) -> None:
-    barrier, arrival = TemplateEvent(Event.BARRIER), TemplateEvent(Event.MBARRIER_ARRIVE, address_word=word)
+    barrier, arrival = effects.CtaBarrier(), effects.MbarrierArrive(at=WordValue(0, word))
     places = EventPlaces([Template(1, 1, [barrier]), Template(2, 2, [arrival])], [])
     moved = {(1, 0): (arrival, barrier), (2, 0): ()} if word == NO_WORD else {}
-    assert places.moved([(2, 0)], lambda event: event.kind == Event.BARRIER, after=False) == moved
+    assert places.moved([(2, 0)], lambda event: isinstance(event, effects.CtaBarrier), after=False) == moved
 
 
 EDITS = [
@@ -467,12 +471,16 @@ def test_a_fault_planted_in_the_slice_changes_its_answer(name: str, monkeypatch:
     assert depends(module, [load.line], outer=False) is not right
 
 
+def _numbers(event: effects.Effect) -> list[WordValue]:
+    return [getattr(event, leaf.name) for leaf in leaves(type(event)) if leaf.means in VALUES]
+
+
 def test_no_template_has_a_number_beside_its_word(asked: Any) -> None:
     """A change adds to a word."""
 
     def both(questions: Questions, checked: Checked) -> list[Any]:
         places = questions.places
-        return [places[spot] for spot in places.spots(lambda each: each.a_word >= 0 and each.a != 0)]
+        return [places[spot] for spot in places.spots(lambda each: any(not value.is_known and value.number for value in _numbers(each)))]
 
     for name in ("cp_async_off_by_one", "bulk_load_not_waited", "cluster_st_async_not_waited"):
         assert asked(name, False, both) == []

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import consan
+from consan.instrument import effects
 from consan.instrument.record import record, seals
-from consan.instrument.record.templates import Event, Flag
 from consan.session.session import Session
 
 COPY = "cp.async.ca.shared.global [%r1], [%rd1], 4;"
@@ -47,23 +47,23 @@ OPEN = {
 }
 
 
-def _events(body: list[str], **how: bool) -> list[tuple[int, int]]:
+def _events(body: list[str], **how: bool) -> list[effects.Effect]:
     done = record(KERNEL.format(body="\n".join(body)), **how)
-    return [(event.kind, event.flags) for template in done.templates for event in template.events]
+    return [event for template in done.templates for event in template.events]
 
 
 @pytest.mark.parametrize("name", SEALED)
 def test_sources_and_writes_are_left_out(name: str) -> None:
     events = _events(SEALED[name])
-    assert Event.GLOBAL_WRITE not in {kind for kind, _ in events}
-    assert [bool(flags & Flag.SEAL) for kind, flags in events if kind == Event.BARRIER] == [True]
+    assert effects.GlobalWrite not in set(map(type, events))
+    assert [event.seal for event in events if isinstance(event, effects.CtaBarrier)] == [True]
 
 
 @pytest.mark.parametrize("name", OPEN)
 def test_they_are_recorded_where_the_text_does_not_show_it(name: str) -> None:
     events = _events(OPEN[name])
-    assert Event.GLOBAL_WRITE in {kind for kind, _ in events}
-    assert not any(flags & Flag.SEAL for _, flags in events)
+    assert effects.GlobalWrite in set(map(type, events))
+    assert not any(event.seal for event in events if isinstance(event, effects.CtaBarrier))
 
 
 def test_the_templates_do_not_depend_on_the_marks_of_waiting() -> None:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
+from consan.instrument import effects
 from consan.instrument.isa import has_action
 from consan.instrument.passes.wgmma_state import events_of
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
-from consan.instrument.record.templates import Event, Flag
 
 KERNEL = """.version 8.5
 .target sm_90a
@@ -42,8 +42,8 @@ FLOATS, WORDS, FRAGMENT = "%f1, %f2, %f3, %f4", "%r1, %r2, %r3, %r4", "{%r5, %r6
 def test_operands_in_memory(form: str, registers: str, a: str, rest: str, operands: list[tuple[int, int, bool]]) -> None:
     """Rows, depth in chunks of 16 bytes (transposed: in elements), and whether the operand is transposed."""
     recorded = record(KERNEL.format(form=form, registers=registers, a=a, rest=rest))
-    events = [event for template in recorded.templates for event in template.events if event.kind == Event.PRODUCT]
-    assert [(event.bytes, event.offset, bool(event.flags & Flag.MAJOR)) for event in events] == operands
+    events = [event for template in recorded.templates for event in template.events if isinstance(event, effects.ProductOperand)]
+    assert [(event.rows, event.depth, event.major) for event in events] == operands
     assert (recorded.refused, [each.unmodelled for each in recorded.functions]) == ({}, [[]])
 
 

@@ -23,13 +23,13 @@ RULES = {
     "sums committed too early": (ORDER, "? EARLIER_COMMIT : NO_BARRIER;", "? NO_BARRIER : NO_BARRIER;", "sum_committed_too_early", True),
     "operations that come before their operands": (ORDER, "now.writes && read_unwritten(item)", "false", "store_overtaken", True),
     "commits that tell": (ORDER, " && !issuers_.told(old.ticket, now.thread) ?", " ?", "columns_not_released", True),
-    "stores": (MEMORY, "event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
+    "stores": ("tensor_memory.hpp", "wait.what() == 1 ? BY_WAIT_LD : BY_WAIT_ST", "BY_WAIT_LD", "store_pending", False),
     "unwritten": (ORDER, "if (access.reads) check_written(access, piece);", "", "accumulate_unwritten", True),
     "by the ISA: fences": (ORDER, "issuers_.fenced(old.ticket, now.thread)", "true", "isa_no_tcgen05_fence", True),
     "by the ISA: loads": (ORDER, "!issuers_.waited(old.ticket, now.thread)", "false", "isa_load_only_used", True),
     "by the ISA: issue": (ORDER, "NO_REASON : ISSUE_ORDER;", "NO_REASON : NO_REASON;", "isa_issue_order", True),
     "by the ISA: lanes": (MEMORY, "if (isa_ && lane < QUARTER && quarter)", "if (false)", "isa_lane_of_the_warp", True),
-    "by the ISA: peers": (MEMORY, "if (isa_ && event.flags & PAIR", "if (false && event.flags & PAIR", "isa_pair_dealloc", True),
+    "by the ISA: peers": ("tensor_memory.hpp", "if (isa_ && dealloc.pair()", "if (false && dealloc.pair()", "isa_pair_dealloc", True),
     "by the ISA: later allocations": (ORDER, " && access.number == dealloc.number;", ";", "isa_pair_dealloc", False),
     "by the ISA: commits": (OPERATIONS, "if (isa_ && other.by_commit()", "if (false && other.by_commit()", "isa_write_behind_commit", True),
     "by the ISA: fences of commits": ("issuers.hpp", "memory) <= ticket.number", "memory) <= NOTHING", "isa_write_behind_commit", False),
@@ -72,7 +72,7 @@ RULES = {
     "order of a refusal": (LAUNCHES, "if (clocks_.before(each.thread, each.time, thread)) {", "{", "clean_launch_two_slots", False),
     "ids of refusals": (LAUNCHES, "if (known != ids_.end() && known->second)", "if (false)", "launch_id_of_refusal", True),
     "lanes": (LAUNCHES, "if (first->second != thread)", "if (false)", "launch_by_all_lanes", True),
-    "other CTAs": ("asynchronous.hpp", "if (log.c() >> cta & 1)", "if (cta == shape_.home(thread))", "launch_before_peer", True),
+    "other CTAs": ("asynchronous.hpp", "if (copy.ctas() >> cta & 1)", "if (cta == shape_.home(thread))", "launch_before_peer", True),
 }
 QUICK: tuple[str, ...] = ()  # each compiles the checker
 

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
 import numpy as np
 import pytest
 
 from consan.checker.layouts import Status
 from consan.checker.replay import History, Replayed, replay
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
-from consan.instrument.record.templates import END, Event, Flag, Template, TemplateEvent, tables
+from consan.instrument.record.templates import END, Template, tables
 from consan.reports.verdict.raw import united
 
 WINDOW, BYTES = 1024, 20480
@@ -26,9 +29,9 @@ class Program:
     def __init__(self) -> None:
         self.templates: list[Template] = []
 
-    def event(self, kind: Event, words: int = 1, **fields: int) -> int:
+    def event(self, kind: type[effects.Effect], words: int = 1, **fields: Any) -> int:
         number = len(self.templates) + 1
-        self.templates.append(Template(number, words, [TemplateEvent(kind, site=number, **fields)]))
+        self.templates.append(Template(number, words, [kind(site=number, **fields)]))
         return number
 
     def replayed(self, *warps: list[tuple[int, Step]]) -> list[Replayed]:
@@ -41,26 +44,26 @@ class Program:
 
 
 P = Program()
-REQUEST = P.event(Event.TENSOR_ALLOC_REQUEST, 2, a_word=1)
-ALLOC = P.event(Event.TENSOR_ALLOC, 4, address_word=1, bytes=4, a_word=2, b_word=3)
-DEALLOC = P.event(Event.TENSOR_DEALLOC, 3, a_word=1, b_word=2)
-RELINQUISH = P.event(Event.TENSOR_RELINQUISH)
-LD = P.event(Event.TENSOR_LD, 2, address_word=1, bytes=16, a=32)
-ST = P.event(Event.TENSOR_ST, 2, address_word=1, bytes=16, a=32)
-WAIT_LD, WAIT_ST = P.event(Event.TENSOR_WAIT, a=1), P.event(Event.TENSOR_WAIT, a=2)
-MMA = P.event(Event.TENSOR_MMA, 8, address_word=1, value_word=2)
-CP = P.event(Event.TENSOR_CP, 4, address_word=1, value_word=2, a=128, b=32, bytes=8)
-SHIFT = P.event(Event.TENSOR_SHIFT, 2, address_word=1)
-COMMIT = P.event(Event.TENSOR_COMMIT, 2, address_word=1, bytes=8, a=1)
-INIT = P.event(Event.MBARRIER_INIT, 2, address_word=1, bytes=8, a=1)
-MBARRIER_WAIT = P.event(Event.MBARRIER_WAIT, 3, address_word=1, bytes=8, a_word=2)
-BARRIER = P.event(Event.BARRIER, flags=Flag.WAITS, b=-1)
-WRITE = P.event(Event.WRITE, 2, address_word=1, bytes=4, a=4, b=32)
-READ = P.event(Event.READ, 2, address_word=1, bytes=4, a=4, b=32)
-FENCE = P.event(Event.PROXY_FENCE, a=1)
-ARRIVE = P.event(Event.MBARRIER_ARRIVE, 2, flags=Flag.RELAXED, address_word=1, bytes=8, a=1)
-RELAXED_WAIT = P.event(Event.MBARRIER_WAIT, 3, flags=Flag.RELAXED, address_word=1, bytes=8, a_word=2)
-BEFORE, AFTER = P.event(Event.TENSOR_FENCE, a=0), P.event(Event.TENSOR_FENCE, a=1)
+REQUEST = P.event(effects.TensorAllocRequest, 2, columns=WordValue(0, 1))
+ALLOC = P.event(effects.TensorAlloc, 4, at=WordValue(0, 1), columns=WordValue(0, 2), cells=WordValue(0, 3))
+DEALLOC = P.event(effects.TensorDealloc, 3, columns=WordValue(0, 1), cells=WordValue(0, 2))
+RELINQUISH = P.event(effects.TensorRelinquish)
+LD = P.event(effects.TensorLd, 2, at=WordValue(0, 1), columns=16, lanes=32)
+ST = P.event(effects.TensorSt, 2, at=WordValue(0, 1), columns=16, lanes=32)
+WAIT_LD, WAIT_ST = P.event(effects.TensorWait, what=1), P.event(effects.TensorWait, what=2)
+MMA = P.event(effects.TensorMma, 8, at=WordValue(0, 1), operands=2)
+CP = P.event(effects.TensorCp, 4, at=WordValue(0, 1), operands=2, rows=128, row_bytes=32, columns=8)
+SHIFT = P.event(effects.TensorShift, 2, at=WordValue(0, 1))
+COMMIT = P.event(effects.TensorCommit, 2, at=WordValue(0, 1), ctas=WordValue(1))
+INIT = P.event(effects.MbarrierInit, 2, at=WordValue(0, 1), count=WordValue(1))
+MBARRIER_WAIT = P.event(effects.MbarrierWait, 3, at=WordValue(0, 1), parity=WordValue(0, 2))
+BARRIER = P.event(effects.CtaBarrier, waits=True)
+WRITE = P.event(effects.Write, 2, at=WordValue(0, 1), bytes=4, element=4)
+READ = P.event(effects.Read, 2, at=WordValue(0, 1), bytes=4, element=4)
+FENCE = P.event(effects.ProxyFence, memories=1)
+ARRIVE = P.event(effects.MbarrierArrive, 2, at=WordValue(0, 1), count=WordValue(1), relaxed=True)
+RELAXED_WAIT = P.event(effects.MbarrierWait, 3, at=WordValue(0, 1), parity=WordValue(0, 2), relaxed=True)
+BEFORE, AFTER = P.event(effects.TensorFence, after=0), P.event(effects.TensorFence, after=1)
 
 
 def _all(*steps: Step) -> list[tuple[int, Step]]:

@@ -16,17 +16,17 @@ class Announced {
     }
 
     // A copy is issued. Of each thread of its unit the latest poll is enough: a fence behind it is behind the earlier ones.
-    void copy(u32 unit, u32 thread, const LaneLog &log) {
+    template <typename Copy> void copy(u32 unit, u32 thread, const Copy &copy) {
         auto known = polls_.find(unit);
-        if (known == polls_.end() || !reads(log.event())) return;
+        if (known == polls_.end() || (Copy::kind != BULK_LOAD && Copy::kind != TENSOR_LOAD)) return;
         bool given = false;
         Record found{};
-        sides::each_row(log, [&](u64 address, u32 bytes) { given |= !footprints_.written(address, bytes); });
+        sides::each_row(copy, [&](u64 address, u32 bytes) { given |= !footprints_.written(address, bytes); });
         for (auto each = known->second.begin(); given && each != known->second.end(); ++each) {
             const auto &[other, last] = *each;
             if (!views_.before(unit, other, last.time, unit, thread) || views_.fenced(unit, other, last.time, unit, thread)) continue;
             found.kind = MISSING_PROXY_FENCE, found.reason = POLL_NO_FENCE, found.hazard = RAW, found.flags = GLOBAL;
-            found.site = (u32)log.event().site, found.other_site = last.site;
+            found.site = copy.site(), found.other_site = last.site;
             found.thread = unit * threads_ + thread, found.other_thread = unit * threads_ + other;
             found.own_operation = BULK_LOAD_OPERATION;
             return findings_.add(found);
@@ -37,7 +37,6 @@ class Announced {
     struct Poll {
         u32 site, time;
     };
-    static bool reads(const Event &event) { return event.kind == BULK_LOAD || event.kind == TENSOR_LOAD; }
 
     bool isa_;
     u32 threads_;

@@ -20,16 +20,11 @@ class Asynchronous {
           operations_(shape, clocks, races, copies, initialised, proxies_, groups_, issuers, mbarriers, findings, isa),
           completions_(groups_, mbarriers, copies), copies_(copies), launches_(shape, clocks, findings) {}
 
-    static bool is_one(i32 kind) {
-        return (kind >= PROXY_FENCE && kind <= PRODUCT_WAIT && kind != GLOBAL_READ) || kind == STORE_ASYNC || (kind >= BULK_PUSH && kind <= LAUNCH_REQUEST) ||
-               (kind >= TENSOR_ALLOC_REQUEST && kind <= TENSOR_FENCE);
-    }
-
     // Whether a module has such events at all.
     static bool has(const Input &input) {
         for (u32 block = 1; block <= input.block_count; ++block)
             for (i32 i = 0; i < input.blocks[block].events; ++i)
-                if (is_one(input.events[input.blocks[block].first + i].kind)) return true;
+                if (effects::has(input.events[input.blocks[block].first + i], effects::Trait::asynchronous)) return true;
         return false;
     }
 
@@ -37,18 +32,21 @@ class Asynchronous {
 
     const Completions &completions() const { return completions_; }
     // By what the parts of a copy that is about to be issued are known to be over.
-    std::vector<Completion> ends(u32 thread, const LaneLog &log) const {
-        u32 kind = log.event().kind;
-        if (kind == COPY) return {{Completion::COPY_GROUP, 0, thread, copies_.group(thread), copies_.next(thread)}};
-        if (kind == BULK_STORE || kind == TENSOR_STORE) return {{Completion::RESULTS, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}};
+    std::vector<Completion> ends(u32 thread, const effects::CopyIssue &) const {
+        return {{Completion::COPY_GROUP, 0, thread, copies_.group(thread), copies_.next(thread)}};
+    }
+    std::vector<Completion> ends(u32 thread, const effects::BulkStore &) const { return {of_group(Completion::RESULTS, thread)}; }
+    std::vector<Completion> ends(u32 thread, const effects::TensorStore &) const { return {of_group(Completion::RESULTS, thread)}; }
+    std::vector<Completion> ends(u32 thread, const effects::ToShared &copy) const {
         std::vector<Completion> parts;
-        for (const Receiver &each : receivers(thread, log)) parts.push_back(phase_of(thread, each));
+        for (const Receiver &each : receivers(thread, copy)) parts.push_back(phase_of(thread, each));
         return parts;
     }
-    // By what a tensor copy is known to have read its map: of a load, the part of the own CTA; it may know of no other.
-    Completion end_of_map(u32 thread, const LaneLog &log) const {
-        if (log.event().kind == TENSOR_STORE) return {Completion::SOURCES, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits};
-        std::vector<Receiver> to = receivers(thread, log);
+    // By what a copy is known to have read its tensor map: of a load, the part of the own CTA; it may know of no other.
+    Completion end_of_map(u32, const effects::Effect &) const { return {}; }
+    Completion end_of_map(u32 thread, const effects::TensorStore &) const { return of_group(Completion::SOURCES, thread); }
+    Completion end_of_map(u32 thread, const effects::TensorLoad &load) const {
+        std::vector<Receiver> to = receivers(thread, load);
         auto own = [&](const Receiver &each) { return shape_.owner(each.mbarrier) == shape_.home(thread); };
         auto found = std::find_if(to.begin(), to.end(), own);
         return found == to.end() ? Completion{} : phase_of(thread, *found);
@@ -82,72 +80,70 @@ class Asynchronous {
 
     void finish() { operations_.finish(); }
 
-    // Whether the mbarriers that an event's operation will signal have been initialised.
-    bool ready(u32 thread, const LaneLog &log) const {
-        for (const Receiver &each : receivers(thread, log))
-            if (!mbarriers_.exists(each.mbarrier)) return false;
-        return true;
-    }
+    // Whether the mbarriers that an operation will signal have been initialised.
+    bool ready(u32, const effects::Effect &) const { return true; }
+    bool ready(u32 thread, const effects::ToShared &copy) const { return are_there(receivers(thread, copy)); }
+    bool ready(u32 thread, const effects::BulkPush &push) const { return are_there({receiver(thread, push)}); }
+    bool ready(u32 thread, const effects::StoreAsync &store) const { return are_there({receiver(thread, store)}); }
 
     // Whether a thread may let others go on: the products that its warp has committed have been issued by the whole warpgroup (SEMANTICS 4.3).
     bool together(u32 thread) const { return groups_.together(thread); }
 
     // An event of a thread; returns which words that are not hashed decide what is found.
-    u32 handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        switch (event.kind) {
-        case PROXY_FENCE: clocks_.fence(thread, memories(thread, event)); break;
-        case BULK_COMMIT: groups_.commit(thread); break;
-        case BULK_WAIT: groups_.wait(thread, log.a(), event.flags & READ_ONLY); break;
-        case PRODUCT_COMMIT: groups_.commit_products(thread); break;
-        case PRODUCT_WAIT: groups_.wait_for_products(thread, log.a()); break;
-        case PRODUCT: product(thread, log); break;
-        case BULK_LOAD: respond(thread, log, log.a(), BULK_LOAD_OPERATION, released); break;
-        case TENSOR_LOAD: respond(thread, log, Tensor(log).bytes(), BULK_LOAD_OPERATION, released); break;
-        case BULK_STORE: store(thread, log, log.a(), Tensor::chunks_of(place(thread, log), log.a())); break;
-        case TENSOR_STORE: return tensor_store(thread, log);
-        case STORE_ASYNC: store_async(thread, log, released); break;
-        case BULK_PUSH: push(thread, log, released); break;
-        case LAUNCH_REQUEST: request(thread, log, released); break;
-        case LAUNCH_ANSWER: launches_.answer(thread, (u32)event.site, log.a() != 0, (u32)event.b); break;
-        case LAUNCH_USE: launches_.use(thread, (u32)event.site, (u32)event.b); break;
-        default: break;
-        }
-        return 0;
+    template <typename E> u32 handle(u32 thread, const E &effect, std::vector<u32> &released) { return on(thread, effect, released), 0; }
+    // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
+    u32 handle(u32 thread, const effects::TensorStore &copy, std::vector<u32> &) {
+        Tensor tensor(copy);
+        store(thread, copy, stored(thread, copy), tensor.bytes(), tensor.inside(place(thread, copy), shape_));
+        return tensor.whole() ? 0 : BY_CLIP;
     }
 
   private:
-    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+    typedef std::vector<u32> Released;
 
-    // The memories of a proxy fence (D3: one for shared::cta is for that of the own CTA).
-    u32 memories(u32 thread, const Event &event) const {
-        u32 global = 1u << clocks_.global_memory(), shared = event.flags & NARROW ? 1u << clocks_.shared_memory(shape_.home(thread)) : global - 1;
-        return (event.a & 1 ? shared : 0) | (event.a & 2 ? global : 0);
+    template <typename E> u32 place(u32 thread, const E &effect) const { return shape_.place(effect.at(), thread, effect.ranked()); }
+
+    // D3: a fence for shared::cta is for that of the own CTA.
+    void on(u32 thread, const effects::ProxyFence &fence, Released &) {
+        u32 global = 1u << clocks_.global_memory(), shared = fence.narrow() ? 1u << clocks_.shared_memory(shape_.home(thread)) : global - 1;
+        clocks_.fence(thread, (fence.memories() & 1 ? shared : 0) | (fence.memories() & 2 ? global : 0));
+    }
+    void on(u32 thread, const effects::BulkCommit &, Released &) { groups_.commit(thread); }
+    void on(u32 thread, const effects::BulkWait &wait, Released &) { groups_.wait(thread, wait.pending(), wait.read_only()); }
+    void on(u32 thread, const effects::ProductCommit &, Released &) { groups_.commit_products(thread); }
+    void on(u32 thread, const effects::ProductWait &wait, Released &) { groups_.wait_for_products(thread, wait.pending()); }
+    void on(u32 thread, const effects::LaunchAnswer &answer, Released &) { launches_.answer(thread, answer.site(), answer.cancelled() != 0, answer.query()); }
+    void on(u32 thread, const effects::LaunchUse &use, Released &) { launches_.use(thread, use.site(), use.query()); }
+    void on(u32 thread, const effects::BulkLoad &load, Released &released) { respond(thread, load, load.size(), BULK_LOAD_OPERATION, released); }
+    void on(u32 thread, const effects::TensorLoad &load, Released &released) { respond(thread, load, Tensor(load).bytes(), BULK_LOAD_OPERATION, released); }
+    // clusterlaunchcontrol.try_cancel: 16 bytes come to the own CTA, or to each of the cluster.
+    void on(u32 thread, const effects::LaunchRequest &request, Released &released) {
+        launches_.request(thread, &request.event(), place(thread, request));
+        respond(thread, request, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, released);
+    }
+    void on(u32 thread, const effects::BulkStore &copy, Released &) {
+        Operation made = stored(thread, copy);
+        if (copy.masked()) made.chosen = copy.chosen() & WHOLE_CHUNK;
+        store(thread, copy, made, copy.size(), Tensor::chunks_of(place(thread, copy), copy.size()));
     }
 
     // Bytes come to one CTA or to several.
-    void respond(u32 thread, const LaneLog &log, u32 bytes, u32 kind, std::vector<u32> &released) {
-        std::vector<Receiver> to = receivers(thread, log);
+    void respond(u32 thread, const effects::ToShared &copy, u32 bytes, u32 kind, Released &released) {
+        std::vector<Receiver> to = receivers(thread, copy);
         for (const Receiver &each : to) {
-            Operation made = signalled(kind, thread, log, each, bytes);
+            Operation made = signalled(kind, thread, copy.site(), each, bytes);
             if (!mbarriers_.current(each.mbarrier, made.phase)) continue;
             if (bytes && bounds_.holds(thread, made.site, each.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(each.place, bytes));
         }
-        for (const Receiver &each : to) mbarriers_.transact(thread, (u32)log.event().site, each.mbarrier, -(i32)bytes, released);
-    }
-
-    // clusterlaunchcontrol.try_cancel: 16 bytes come to the own CTA, or to each of the cluster.
-    void request(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        launches_.request(thread, &log.event(), place(thread, log));
-        respond(thread, log, RESPONSE_BYTES, LAUNCH_REQUEST_OPERATION, released);
+        for (const Receiver &each : to) mbarriers_.transact(thread, copy.site(), each.mbarrier, -(i32)bytes, released);
     }
 
     // A copy from the own shared memory to that of a CTA.
-    void push(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        Receiver to = receivers(thread, log).front();
-        u32 bytes = log.a(), from = shape_.place(log.c(), thread, false);
-        Operation made = signalled(BULK_LOAD_OPERATION, thread, log, to, bytes), source = made;
-        if (log.event().flags & ADDS) made.strong = true, made.element = (u32)log.event().bytes;
+    void on(u32 thread, const effects::BulkPush &push, Released &released) {
+        Receiver to = receiver(thread, push);
+        u32 bytes = push.size(), from = shape_.place(push.source(), thread, false);
+        Operation made = signalled(BULK_LOAD_OPERATION, thread, push.site(), to, bytes), source = made;
+        if (push.adds()) made.strong = true, made.element = push.element();
         if (mbarriers_.current(to.mbarrier, made.phase) && bytes) {
             source.kind = BULK_SOURCE_OPERATION, source.target = shape_.home(thread), source.phase = made.phase;
             if (bounds_.holds(thread, made.site, from, bytes)) operations_.issue(source, thread, Tensor::chunks_of(from, bytes));
@@ -156,15 +152,14 @@ class Asynchronous {
         mbarriers_.transact(thread, made.site, to.mbarrier, -(i32)bytes, released);
     }
 
-    // st.async, and red.async (STRONG).
-    void store_async(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        Receiver to = receivers(thread, log).front();
-        Operation made = signalled(STORE_ASYNC_OPERATION, thread, log, to, (u32)event.bytes);
-        made.element = (u32)event.a, made.strong = event.flags & STRONG, made.chosen = ((1u << event.bytes) - 1) << to.place % CHUNK;
-        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, (u32)event.bytes))
+    void on(u32 thread, const effects::StoreAsync &store, Released &released) {
+        Receiver to = receiver(thread, store);
+        u32 bytes = store.bytes();
+        Operation made = signalled(STORE_ASYNC_OPERATION, thread, store.site(), to, bytes);
+        made.element = store.element(), made.strong = store.strong(), made.chosen = ((1u << bytes) - 1) << to.place % CHUNK;
+        if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, bytes))
             operations_.issue(made, thread, {to.place / CHUNK});
-        mbarriers_.transact(thread, made.site, to.mbarrier, -event.bytes, released);
+        mbarriers_.transact(thread, made.site, to.mbarrier, -(i32)bytes, released);
     }
 
     // The bytes of one CTA that an operation writes, and the mbarrier that it signals then.
@@ -172,17 +167,27 @@ class Asynchronous {
         u32 place, mbarrier;
     };
 
+    template <typename E> Receiver receiver(u32 thread, const E &effect) const {
+        return {place(thread, effect), shape_.place(effect.mbarrier_at(), thread, effect.ranked())};
+    }
+
     // A multicast writes the same bytes of each CTA of its mask, and signals that CTA's mbarrier (D13: the mask is of ranks). With PAIR that is
     // the one of the even or the odd CTA of each pair, as that of the operand is.
-    std::vector<Receiver> receivers(u32 thread, const LaneLog &log) const {
-        i32 flags = log.event().flags;
-        u32 to = place(thread, log), signal = shape_.place(log.b(), thread, flags & RANKED), odd = shape_.owner(signal) & 1;
-        if (!(flags & MULTICAST)) return {{to, signal}};
+    std::vector<Receiver> receivers(u32 thread, const effects::ToShared &copy) const {
+        Receiver to = receiver(thread, copy);
+        u32 odd = shape_.owner(to.mbarrier) & 1;
+        if (!copy.multicast()) return {to};
         std::vector<Receiver> found;
         for (u32 cta = 0; cta < shape_.ctas(); ++cta)
-            if (log.c() >> cta & 1) found.push_back({shape_.there(to, cta), shape_.there(signal, flags & PAIR ? (cta & ~1u) | odd : cta)});
+            if (copy.ctas() >> cta & 1) found.push_back({shape_.there(to.place, cta), shape_.there(to.mbarrier, copy.pair() ? (cta & ~1u) | odd : cta)});
         return found;
     }
+
+    bool are_there(const std::vector<Receiver> &to) const {
+        return std::all_of(to.begin(), to.end(), [&](const Receiver &each) { return mbarriers_.exists(each.mbarrier); });
+    }
+
+    Completion of_group(Completion::How how, u32 thread) const { return {how, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}; }
 
     Completion phase_of(u32 thread, const Receiver &to) const {
         Completion made{Completion::NEVER, BULK_LOAD_OPERATION, thread};
@@ -190,42 +195,32 @@ class Asynchronous {
         return made;
     }
 
-    Operation signalled(u32 kind, u32 thread, const LaneLog &log, const Receiver &to, u32 bytes) {
-        Operation made{kind, (u32)log.event().site, thread};
+    Operation signalled(u32 kind, u32 thread, u32 site, const Receiver &to, u32 bytes) {
+        Operation made{kind, site, thread};
         made.target = shape_.owner(to.place), made.signal = shape_.owner(to.mbarrier);
         lifetimes_.start(thread, made.site, to.place, bytes);
         lifetimes_.start(thread, made.site, to.mbarrier, 8);
         return made;
     }
 
-    Operation stored(u32 thread, const LaneLog &log) const {
-        Operation made{BULK_STORE_OPERATION, (u32)log.event().site, thread};
+    Operation stored(u32 thread, const effects::Effect &copy) const {
+        Operation made{BULK_STORE_OPERATION, copy.site(), thread};
         made.group = groups_.bulk(thread).commits;
-        if (log.event().flags & MASKED) made.chosen = log.c() & WHOLE_CHUNK;
         return made;
     }
 
-    void store(u32 thread, const LaneLog &log, u32 bytes, const std::vector<u32> &chunks) {
-        Operation made = stored(thread, log);
-        if (bytes && bounds_.holds(thread, made.site, place(thread, log), bytes)) operations_.issue(made, thread, chunks);
-    }
-
-    // A box in part outside of its tensor reads less: what it meets is also met by one that lies inside.
-    u32 tensor_store(u32 thread, const LaneLog &log) {
-        Tensor tensor(log);
-        store(thread, log, tensor.bytes(), tensor.inside(place(thread, log), shape_));
-        return tensor.whole() ? 0 : BY_CLIP;
+    template <typename E> void store(u32 thread, const E &copy, const Operation &made, u32 bytes, const std::vector<u32> &chunks) {
+        if (bytes && bounds_.holds(thread, made.site, place(thread, copy), bytes)) operations_.issue(made, thread, chunks);
     }
 
     // One operand of a product, by a warp: its first lane speaks for all, since they execute it together. A quarter of the rows is a quarter
     // of the chunks, whatever the major dimension (D25).
-    void product(u32 thread, const LaneLog &log) {
+    void on(u32 thread, const effects::ProductOperand &product, Released &) {
         if (thread % LANES) return;
-        const Event &event = log.event();
-        std::vector<u32> chunks = Descriptor((u64)log.b() << 32 | log.a()).chunks((u32)event.bytes, (u32)event.offset, event.flags & MAJOR);
-        Operation made{WGMMA_OPERATION, (u32)event.site, thread & ~127u};
+        std::vector<u32> chunks = Descriptor((u64)product.high() << 32 | product.low()).chunks(product.rows(), product.depth(), product.major());
+        Operation made{WGMMA_OPERATION, product.site(), thread & ~127u};
         made.group = groups_.products(thread).commits;
-        if (event.flags & OWN_ROWS) {
+        if (product.own_rows()) {
             size_t quarter = chunks.size() / 4, first = thread / LANES % 4 * quarter;
             chunks = {chunks.begin() + first, chunks.begin() + first + quarter};
             made.reader = thread / LANES;

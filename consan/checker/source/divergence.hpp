@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "findings.hpp"
-#include "log.hpp"
+#include "effects.hpp"
 #include "shape.hpp"
 
 constexpr u32 CALLED = 6;  // of instrument/passes/call_joins.py
@@ -25,7 +25,7 @@ class Divergence {
     }
 
     // Whether a point is a bar.warp.sync whose mask lacks the thread that executes it: it is a misuse, and waits for nobody.
-    static bool lacks(i32 flags, u32 members, u32 thread) { return flags & MASKED && flags & WAITS && !(members >> thread % LANES & 1); }
+    static bool lacks(const effects::PointReached &point, u32 thread) { return lacks(of(point), thread); }
 
     // Whether the behaviour is undefined from where a thread is now: at its `number`th point, or at the join of one that it missed.
     bool ends_at_point(u32 thread, u32 number) const { return stops_[thread] == number; }
@@ -40,15 +40,15 @@ class Divergence {
   private:
     struct Point {
         u32 site, members, key, join;
-        i32 flags;
+        bool aligned, whole, masked, waits;
         size_t call = 0;  // of its function, that this thread had come back from before
         u32 function() const { return join >> CALLED; }
         bool same(const Point &other) const {
-            if ((flags & MASKED) != (other.flags & MASKED)) return false;
-            return flags & MASKED ? key == other.key && members == other.members : site == other.site;
+            if (masked != other.masked) return false;
+            return masked ? key == other.key && members == other.members : site == other.site;
         }
         // shfl, vote, match and redux: what they give for lanes that are missing is undefined, and nothing else is. The others go on.
-        bool passable() const { return (flags & (MASKED | WAITS | ALIGNED)) == MASKED; }
+        bool passable() const { return masked && !waits && !aligned; }
     };
     struct Join {
         u32 site, passes;
@@ -62,6 +62,8 @@ class Divergence {
         bool ended = false, passes = false, cut = false;
         const Point *here() const { return at < points.size() ? &points[at] : nullptr; }
     };
+
+    static bool lacks(const Point &point, u32 thread) { return point.masked && point.waits && !(point.members >> thread % LANES & 1); }
 
     void check(u32 first, u32 count) {
         lanes_.assign(count, Lane());
@@ -80,11 +82,19 @@ class Divergence {
         LaneLog::State state;
         while ((state = log.next()) == LaneLog::EVENT) {
             const Event &event = log.event();
-            if (event.kind == POINT) come(lane, {(u32)event.site, log.a(), (u32)event.b, (u32)event.offset, event.flags});
-            if (event.kind == JOIN && event.offset) lane.calls[(u32)event.offset].push_back((u32)event.site);
-            else if (event.kind == JOIN) lane.joins.push_back({(u32)event.site, (u32)event.a});
+            if (event.kind == POINT_REACHED) come(lane, of(effects::PointReached(log)));
+            if (event.kind == JOIN_PASSED) pass(lane, effects::JoinPassed(log));
         }
         lane.ended = state == LaneLog::FINISHED, lane.cut = state == LaneLog::CUT;
+    }
+
+    static Point of(const effects::PointReached &point) {
+        return {point.site(), point.members(), point.key(), point.join(), point.aligned(), point.whole(), point.masked(), point.waits()};
+    }
+
+    static void pass(Lane &lane, const effects::JoinPassed &join) {
+        if (join.called()) lane.calls[join.called()].push_back(join.site());
+        else lane.joins.push_back({join.site(), join.passes()});
     }
 
     void come(Lane &lane, Point point) {
@@ -115,7 +125,7 @@ class Divergence {
         const Point *here = lanes_[lane].here();
         if (!here) return false;
         Point point = *here;
-        if (lacks(point.flags, point.members, lane)) return ++lanes_[lane].at, true;
+        if (lacks(point, lane)) return ++lanes_[lane].at, true;
         u32 there = 0, ended = 0, gone = 0, gone_site = 0;
         for (u32 other = 0; other < lanes_.size(); ++other) {
             if (!is_member(point, other) && other != lane) continue;
@@ -129,7 +139,7 @@ class Divergence {
             }
         }
         if (gone) report(first, point, there, gone_site, gone, 0, PAST);
-        if (point.flags & WHOLE && ended & ~gone) report(first, point, there, 0, ended & ~gone, ended & ~gone, EXITED);
+        if (point.whole && ended & ~gone) report(first, point, there, 0, ended & ~gone, ended & ~gone, EXITED);
         for (u32 other = 0; other < lanes_.size(); ++other)
             if (there >> other & 1) ++lanes_[other].at;
         return true;
@@ -167,12 +177,12 @@ class Divergence {
 
     void stop_at(u32 first, const Point &point, u32 there) {
         for (u32 lane = 0; lane < lanes_.size(); ++lane)
-            if (point.flags & ALIGNED && there >> lane & 1) stops_[first + lane] = std::min(stops_[first + lane], (u32)lanes_[lane].at);
+            if (point.aligned && there >> lane & 1) stops_[first + lane] = std::min(stops_[first + lane], (u32)lanes_[lane].at);
     }
 
     void report(u32 first, const Point &point, u32 there, u32 site, u32 others, u32 exited, Parted how) {
         stop_at(first, point, there);
-        for (u32 lane = 0; how == PAST && point.flags & ALIGNED && lane < lanes_.size(); ++lane)
+        for (u32 lane = 0; how == PAST && point.aligned && lane < lanes_.size(); ++lane)
             if (others >> lane & 1) missed_[first + lane] = site;
         Record found{};
         found.kind = DIVERGENCE;

@@ -51,19 +51,19 @@ class Edges {
     std::vector<u32> &woken() { return woken_; }
 
     // A fence.
-    void fence(u32 unit, u32 thread, const Event &event) {
-        u32 order = (u32)event.offset & 7;
-        Scope scope = views_.scope(event);
+    void fence(u32 unit, u32 thread, const effects::Fence &fence) {
+        u32 order = fence.order() & 7;
+        Scope scope = views_.scope(fence.order());
         Thread &own = threads_[unit][thread];
-        if (scope < GPU_SCOPE) note_narrow(unit, thread, own, event);
+        if (scope < GPU_SCOPE) note_narrow(unit, thread, own, fence);
         if (order & TAKES && (!strict_ || order & IS_SC)) take_behind_sc(unit, thread, scope);
         if (order & TAKES) acquire(unit, thread, own, scope, 0, false);
         if (order & TAKES) own.relaxed.clear();
         bool sc = order & (strict_ ? IS_SC : GIVES) && scope >= GPU_SCOPE;
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!(order & GIVES)) return;
-        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), (u32)event.site, sc);
-        own.fences[width(scope)] = {made, scope, (u32)event.site};
+        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), fence.site(), sc);
+        own.fences[width(scope)] = {made, scope, fence.site()};
     }
 
     // A strong read, before the access.
@@ -240,9 +240,9 @@ class Edges {
         if (!again) all.push_back(now);
     }
 
-    void note_narrow(u32 unit, u32 thread, Thread &own, const Event &event) {
-        own.narrow.push_back({views_.clocks(unit).time(thread), (u32)event.site});
-        narrow_ = (u32)event.site;
+    void note_narrow(u32 unit, u32 thread, Thread &own, const effects::Fence &fence) {
+        own.narrow.push_back({views_.clocks(unit).time(thread), fence.site()});
+        narrow_ = fence.site();
     }
 
     static bool same(const Observer &each, u32 unit, u32 thread) { return each.unit == unit && each.thread == thread; }

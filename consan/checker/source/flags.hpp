@@ -18,13 +18,12 @@
 class Flags {
   public:
     // The strong access that a log is at.
-    void add(const LaneLog &log, u32 unit, u32 thread, Scope scope) {
-        const Event &event = log.event();
-        u32 parts = std::max(1u, (u32)event.bytes / std::max(1u, (u32)event.a));
-        for (u32 part = 0; part < parts; ++part) all_.push_back(read(log, unit, thread, scope, part, parts));
+    void add(const effects::Observe &access, u32 unit, u32 thread, Scope scope) {
+        u32 parts = std::max(1u, access.bytes() / std::max(1u, access.element()));
+        for (u32 part = 0; part < parts; ++part) all_.push_back(read(access, unit, thread, scope, part, parts));
         for (u32 part = 1; part <= parts; ++part) all_[all_.size() - part].fences = fences_;
         u64 address = all_[all_.size() - parts].address;
-        for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + (u32)event.bytes; ++cell) shared_.insert(cell);
+        for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + access.bytes(); ++cell) shared_.insert(cell);
     }
 
     // A fence.sc of the thread whose log is read.
@@ -150,30 +149,29 @@ class Flags {
     // A place in shared memory is one of its unit. The address has the rank of its CTA.
     static u64 shared(u32 unit, u64 address) { return address | (u64)(unit + 1) << 32; }
 
-    static FlagAccess read(const LaneLog &log, u32 unit, u32 thread, Scope scope, u32 part, u32 parts) {
-        const Event &event = log.event();
-        auto wide = [&](u32 place) { return (u64)log.value_at(place + 1) << 32 | log.value_at(place); };
+    static FlagAccess read(const effects::Observe &access, u32 unit, u32 thread, Scope scope, u32 part, u32 parts) {
+        auto wide = [&](u32 place) { return (u64)access.words(place + 1) << 32 | access.words(place); };
         FlagAccess made{};
-        made.unit = unit, made.thread = thread, made.site = (u32)event.site, made.bytes = (u32)event.bytes / parts, made.parts = parts;
-        auto reading = [&](u32 place) { return (u64)log.value_at(place) * 2 + (event.flags & WRITES ? 1 : 0); };
+        made.unit = unit, made.thread = thread, made.site = access.site(), made.bytes = access.bytes() / parts, made.parts = parts;
+        auto reading = [&](u32 place) { return (u64)access.words(place) * 2 + (access.writes() ? 1 : 0); };
         u32 place = 4, offset = part * made.bytes;
         auto value = [&](bool is_there) {
             Value found = 0;
-            for (u32 at = 0; is_there && at < made.bytes; at += 4) found |= (Value)(log.value_at(place + (offset + at) / 4) >> 8 * (offset % 4)) << 8 * at;
-            place += is_there ? ((u32)event.bytes + 3) / 4 : 0;
+            for (u32 at = 0; is_there && at < made.bytes; at += 4) found |= (Value)(access.words(place + (offset + at) / 4) >> 8 * (offset % 4)) << 8 * at;
+            place += is_there ? (access.bytes() + 3) / 4 : 0;
             return found & FlagOrder::mask(made.bytes);
         };
         bool mark = is_mark(wide(0));
         made.address = wide(0), made.before = reading(2), made.after = mark ? made.before : reading(3);
         if (made.address >> 63) made.address = shared(unit, made.address);
         made.address += offset;
-        bool swaps = ((u32)event.b & 255) == FlagOrder::CAS;
-        made.old = value(event.flags & READS && !mark), made.first = value(event.flags & WRITES && !mark), made.second = value(swaps);
-        made.order = (u32)event.offset & 7, made.scope = scope, made.operation = (u32)event.b;
-        made.observes = event.flags & READS, made.updates = event.flags & ADDS;
-        made.writes = event.flags & WRITES;
-        made.unused = event.flags & UNUSED && !(made.order & TAKES);
-        made.data = made.observes && event.flags & DATA && !(event.flags & IGNORED), made.again = event.flags & AGAIN;
+        bool swaps = (access.operation() & 255) == FlagOrder::CAS;
+        made.old = value(access.reads() && !mark), made.first = value(access.writes() && !mark), made.second = value(swaps);
+        made.order = access.order() & 7, made.scope = scope, made.operation = access.operation();
+        made.observes = access.reads(), made.updates = access.adds();
+        made.writes = access.writes();
+        made.unused = access.unused() && !(made.order & TAKES);
+        made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again();
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }

@@ -30,7 +30,7 @@ struct Grid {
     u32 threads = 0;          // of a unit
 
     // D26: whether what a load gives goes into stores only, of which the thread executes none.
-    bool unused(const Event &event, u32 unit, u32 thread) const { return event.c && !(stored[unit * threads + thread] & (u32)event.c); }
+    bool unused(const effects::GlobalRead &load, u32 unit, u32 thread) const { return load.stores() && !(stored[unit * threads + thread] & load.stores()); }
 };
 
 class Part {
@@ -51,8 +51,8 @@ class Part {
     // Whether the replay is for global memory only: then others check shared memory.
     bool alone() const { return grid_ && !grid_->input.of_units; }
 
-    bool fence(u32 thread, const Event &event) {
-        if (synced()) grid_->edges.fence(unit_, thread, event);
+    bool fence(u32 thread, const effects::Fence &fence) {
+        if (synced()) grid_->edges.fence(unit_, thread, fence);
         return true;
     }
 
@@ -114,34 +114,27 @@ class Part {
     bool begun(u32 thread) const { return synced() && begun_[thread]; }
     bool in_shared_memory(u32 thread) const { return synced() && next_[thread] < grid_->flags.size() && grid_->flags[next_[thread]].address >> 62 == 2; }
 
-    void access(u32 thread, const LaneLog &log) {
-        const Event &event = log.event();
-        if (!grid_ || (event.kind == GLOBAL_READ && grid_->unused(event, unit_, thread))) return;
-        OuterAccess made{};
-        made.address = log.wide_value(), made.bytes = (u32)event.bytes, made.element = (u8)event.a;
-        made.unit = unit_, made.thread = thread, made.site = (u32)event.site;
-        made.writes = event.kind == GLOBAL_WRITE, made.reads = !made.writes || event.flags & ADDS;
-        made.strong = event.flags & STRONG, made.constant = event.flags & NC, made.scope = (u8)grid_->views.scope(event),
-        made.order = (u8)(event.offset & (GIVES | TAKES));
-        made.data = event.flags & DATA, made.again = event.flags & AGAIN;
-        made.has_value = event.b_word >= 0, made.value = made.has_value ? log.b() : 0;
-        made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
-        grid_->outer.add(made);
+    void access(u32 thread, const effects::GlobalRead &load) {
+        if (grid_ && !grid_->unused(load, unit_, thread)) access(thread, load, true, false);
+    }
+    void access(u32 thread, const effects::GlobalWrite &store) {
+        if (grid_) access(thread, store, store.adds(), true);
     }
 
     // An asynchronous operation is issued.
-    void copy(u32 thread, const LaneLog &log, const Asynchronous &asynchronous) {
-        if (!grid_ || !(sides::reads(log.event()) || sides::writes(log.event()))) return;
+    template <typename Copy> void copy(u32 thread, const Copy &copy, const Asynchronous &asynchronous) {
+        if (!grid_) return;
         grid_->outer.begin(unit_, asynchronous.completions());
-        sides::add(grid_->outer, unit_, thread, log, asynchronous.ends(thread, log));
-        grid_->announced.copy(unit_, thread, log);
-        if (sides::map_of(log)) sides::add_map(grid_->outer, unit_, thread, log, asynchronous.end_of_map(thread, log));
+        sides::add(grid_->outer, unit_, thread, copy, asynchronous.ends(thread, copy));
+        grid_->announced.copy(unit_, thread, copy);
+        if (sides::map_of(copy)) sides::add_map(grid_->outer, unit_, thread, copy, asynchronous.end_of_map(thread, copy));
     }
 
-    void fence_map(u32 thread, const LaneLog &log) {
-        if (!grid_) return;
-        if (log.event().flags & ACQUIRES) grid_->map_fences.acquire(unit_, thread, log.wide_value());
-        else grid_->map_fences.release(unit_, thread);
+    void acquire_map(u32 thread, u64 map) {
+        if (grid_) grid_->map_fences.acquire(unit_, thread, map);
+    }
+    void release_maps(u32 thread) {
+        if (grid_) grid_->map_fences.release(unit_, thread);
     }
 
     // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
@@ -192,6 +185,19 @@ class Part {
     struct Waiting {
         u32 thread, write;
     };
+
+    void access(u32 thread, const effects::GlobalAccess &given, bool reads, bool writes) {
+        OuterAccess made{};
+        made.address = given.address(), made.bytes = given.bytes(), made.element = (u8)given.element();
+        made.unit = unit_, made.thread = thread, made.site = given.site();
+        made.writes = writes, made.reads = reads;
+        made.strong = given.strong(), made.constant = given.nc(), made.scope = (u8)grid_->views.scope(given.order()),
+        made.order = (u8)(given.order() & (GIVES | TAKES));
+        made.data = given.data(), made.again = given.again();
+        made.has_value = given.has_value(), made.value = made.has_value ? given.value() : 0;
+        made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
+        grid_->outer.add(made);
+    }
 
     void wait(u32 thread, u32 write, std::vector<Waiting> &waiting) {
         waiting.push_back({thread, write});

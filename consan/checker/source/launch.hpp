@@ -43,16 +43,17 @@ class LaunchReplay {
         grid_.threads = input_.one.ctas * input_.one.cta_threads;
         grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
         auto writes = [](const Event &event) {
-            return event.kind == GLOBAL_WRITE || sides::writes(event) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN ||
+            return event.kind == GLOBAL_WRITE || sides::writes(event.kind) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN ||
                    is_narrow_signal(event);
         };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes,
-                  [&](const LaneLog &log, u32 unit, u32 thread) { note_write(log, unit, thread); });
+                  [&](const LaneLog &log, u32 unit, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_write(effect, unit, thread); }); });
         bool shared = grid_.flags.in_shared_memory();
         auto reads = [&](const Event &event) {
-            return event.kind == GLOBAL_READ || sides::reads(event) || event.flags & MAP || (shared && is_plain_store(event));
+            return event.kind == GLOBAL_READ || sides::reads(event.kind) || event.flags & MAP || (shared && is_plain_store(event));
         };
-        each_lane([](u32) {}, reads, [&](const LaneLog &log, u32 unit, u32 thread) { note_read(log, unit, thread); });
+        each_lane([](u32) {}, reads,
+                  [&](const LaneLog &log, u32 unit, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_read(effect, unit, thread); }); });
         grid_.flags.order();
         grid_.edges.start(input_.count, input_.one.ctas * input_.one.cta_threads);
     }
@@ -77,36 +78,49 @@ class LaunchReplay {
     static bool is_plain_store(const Event &event) { return event.kind == WRITE && !(event.flags & STRONG); }
     static bool is_narrow_signal(const Event &event) { return (event.kind == MBARRIER_ARRIVE || event.kind == MBARRIER_WAIT) && event.flags & NARROW; }
 
-    void note_write(const LaneLog &log, u32 unit, u32 thread) {
-        const Event &event = log.event();
-        if (is_narrow_signal(event)) return (void)(output_.narrow = true);
-        if (event.kind == UNSEEN) return (void)(output_.unseen = true);
-        if (event.kind == OBSERVE || event.kind == FENCE) output_.narrow |= scope_of(event) < GPU_SCOPE;
-        if (event.kind == OBSERVE) {
-            if (input_.synced) grid_.flags.add(log, unit, thread, grid_.views.scope(event));
-        } else if (event.kind == FENCE) {
-            if (event.offset & IS_SC && grid_.views.scope(event) >= GPU_SCOPE) grid_.flags.fence();
-            grid_.sc |= event.offset & GIVES && grid_.views.scope(event) >= GPU_SCOPE;
-        } else if (event.kind == GLOBAL_WRITE) {
-            ++output_.accesses;
-            grid_.stored[unit * grid_.threads + thread] |= (u32)event.c;
-            grid_.footprints.write(log.wide_value(), (u32)event.bytes, unit, thread);
-            if (input_.synced && !(event.flags & STRONG)) grid_.flags.add_plain(log.wide_value(), (u32)event.bytes);
-        } else {
-            sides::each_row(log, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread, true); });
-        }
+    void note_write(const effects::Effect &, u32, u32) {}
+    void note_write(const effects::MbarrierEffect &, u32, u32) { output_.narrow = true; }  // of narrow signals only
+    void note_write(const effects::Unseen &, u32, u32) { output_.unseen = true; }
+    void note_write(const effects::Observe &access, u32 unit, u32 thread) {
+        output_.narrow |= scope_of(access.order()) < GPU_SCOPE;
+        if (input_.synced) grid_.flags.add(access, unit, thread, grid_.views.scope(access.order()));
+    }
+    void note_write(const effects::Fence &fence, u32, u32) {
+        output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;
+        bool wide = grid_.views.scope(fence.order()) >= GPU_SCOPE;
+        if (fence.order() & IS_SC && wide) grid_.flags.fence();
+        grid_.sc |= fence.order() & GIVES && wide;
+    }
+    void note_write(const effects::GlobalWrite &store, u32 unit, u32 thread) {
+        ++output_.accesses;
+        grid_.stored[unit * grid_.threads + thread] |= store.stores();
+        grid_.footprints.write(store.address(), store.bytes(), unit, thread);
+        if (input_.synced && !store.strong()) grid_.flags.add_plain(store.address(), store.bytes());
+    }
+    void note_write(const effects::BulkStore &copy, u32 unit, u32 thread) { note_written(copy, unit, thread); }
+    void note_write(const effects::TensorStore &copy, u32 unit, u32 thread) { note_written(copy, unit, thread); }
+    template <typename Copy> void note_written(const Copy &copy, u32 unit, u32 thread) {
+        sides::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread, true); });
     }
 
-    void note_read(const LaneLog &log, u32 unit, u32 thread) {
-        const Event &event = log.event();
-        if (event.kind == WRITE) return grid_.flags.add_plain_shared(unit, log.address(), (u32)event.bytes);
-        auto add = [&](u64 address, u32 bytes) {
-            ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, event.kind != GLOBAL_READ || event.flags & NC);
-        };
-        if (u64 map = sides::map_of(log)) add(map, MAP_BYTES);
-        if (event.kind == GLOBAL_READ && grid_.unused(event, unit, thread)) ++output_.accesses;
-        else if (event.kind == GLOBAL_READ) add(log.wide_value(), (u32)event.bytes);
-        else if (sides::reads(event)) sides::each_row(log, add);
+    void note_read(const effects::Effect &, u32, u32) {}
+    void note_read(const effects::Write &store, u32 unit, u32) { grid_.flags.add_plain_shared(unit, store.at(), store.bytes()); }
+    void note_read(const effects::GlobalRead &load, u32 unit, u32 thread) {
+        ++output_.accesses;
+        if (!grid_.unused(load, unit, thread)) grid_.footprints.read(load.address(), load.bytes(), unit, thread, load.nc());
+    }
+    void note_read(const effects::CopyIssue &copy, u32 unit, u32 thread) { note_rows(copy, unit, thread); }
+    void note_read(const effects::BulkLoad &copy, u32 unit, u32 thread) { note_rows(copy, unit, thread); }
+    void note_read(const effects::TensorLoad &copy, u32 unit, u32 thread) {
+        note_map(copy, unit, thread);
+        note_rows(copy, unit, thread);
+    }
+    void note_read(const effects::TensorStore &copy, u32 unit, u32 thread) { note_map(copy, unit, thread); }
+    template <typename Copy> void note_map(const Copy &copy, u32 unit, u32 thread) {
+        if (u64 map = sides::map_of(copy)) ++output_.accesses, grid_.footprints.read(map, MAP_BYTES, unit, thread, true);
+    }
+    template <typename Copy> void note_rows(const Copy &copy, u32 unit, u32 thread) {
+        sides::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, true); });
     }
 
     void one_by_one() {

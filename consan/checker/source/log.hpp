@@ -33,14 +33,10 @@ class LaneLog {
 
     const Event &event() const { return *event_; }
     bool has_event() const { return event_; }  // some event has come
-    u32 address() const { return (event_->address_word < 0 ? 0 : word(event_->address_word)) + (u32)event_->offset; }
-    u32 a() const { return (event_->a_word < 0 ? 0 : word(event_->a_word)) + (u32)event_->a; }
-    u32 b() const { return (event_->b_word < 0 ? 0 : word(event_->b_word)) + (u32)event_->b; }
-    u32 c() const { return (event_->c_word < 0 ? 0 : word(event_->c_word)) + (u32)event_->c; }
-    bool has_value() const { return event_->value_word >= 0; }
-    u32 value() const { return word(event_->value_word); }
-    u64 wide_value() const { return (u64)value_at(1) << 32 | value(); }
-    u32 value_at(u32 place) const { return word(event_->value_word + (i32)place); }
+    // Words of the event's block, for effects.hpp: one, two as an address, the sum of a number and of a word that may be missing.
+    u32 at_word(i32 position) const { return word(position); }
+    u64 wide(i32 position) const { return (u64)word(position + 1) << 32 | word(position); }
+    u32 sum(i32 number, i32 position) const { return (position < 0 ? 0 : word(position)) + (u32)number; }
 
     // What follows the block: the number of the next one, a mark, or 0.
     u32 following() const { return at_ + size_ < input_->lines ? words_[(at_ + size_) * LANES] : 0; }

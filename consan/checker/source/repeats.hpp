@@ -90,10 +90,8 @@ class Repeats {
     enum Use : u8 { NOT = 0, AS_VALUE = 1, ALWAYS = 2 };
 
     static bool taken(const Event &event) {
-        static constexpr EventKind kinds[] = {READ,        WRITE,     FILL,        ATOMIC,  BARRIER,        WARP_BARRIER, POINT,       JOIN,        COPY,
-                                              COPY_COMMIT, COPY_WAIT, PROXY_FENCE, PRODUCT, PRODUCT_COMMIT, PRODUCT_WAIT, GLOBAL_READ, GLOBAL_WRITE};
-        if (event.kind == COPY && event.value_word >= 0) return false;
-        return std::find(std::begin(kinds), std::end(kinds), event.kind) != std::end(kinds);
+        if (event.kind == COPY_ISSUE && event.value_word >= 0) return false;
+        return effects::has(event, effects::Trait::repeats);
     }
 
     // Whether all events are such; notes for what the words of the blocks are used.
@@ -107,7 +105,7 @@ class Repeats {
                 const Event &event = input_.events[block.first + i];
                 if (!taken(event)) return false;
                 bool outside = event.kind == GLOBAL_READ || event.kind == GLOBAL_WRITE;
-                copies_ |= event.kind == COPY, products_ |= Asynchronous::is_one(event.kind), global |= outside;
+                copies_ |= event.kind == COPY_ISSUE, products_ |= effects::has(event, effects::Trait::asynchronous), global |= outside;
                 for (i32 word : {event.guard_word, event.address_word}) use(number, word, ALWAYS);
                 for (i32 word : {event.a_word, event.b_word, event.c_word}) use(number, word, outside ? NOT : ALWAYS);
                 use(number, event.value_word, outside ? NOT : event.kind == WRITE || event.kind == ATOMIC ? AS_VALUE : ALWAYS);

@@ -105,10 +105,10 @@ class Replay : Rules {
         if (waits) {
             const Event &event = log.event();
             found.site = (u32)event.site;
-            if (event.kind == BARRIER) barriers(thread).describe(found, log.a());
-            else if (event.kind == CLUSTER_WAIT) found.number = Waiting::CLUSTER;
-            else waits = mbarrier = event.kind == MBARRIER_WAIT && mbarriers_.awaited(found, place(thread, log), thread);
-            found.offset = mbarrier ? place(thread, log) : 0;
+            if (event.kind == CTA_BARRIER) barriers(thread).describe(found, effects::CtaBarrier(log).id());
+            else if (event.kind == CLUSTER_BARRIER_WAIT) found.number = Waiting::CLUSTER;
+            else waits = mbarrier = event.kind == MBARRIER_WAIT && mbarriers_.awaited(found, place(thread, effects::MbarrierWait(log)), thread);
+            found.offset = mbarrier ? place(thread, effects::MbarrierWait(log)) : 0;
             found.bytes = mbarrier ? 8 : 0;
         }
         if (waits) waiting_.at(thread, found, mbarrier);

@@ -24,9 +24,8 @@ class Rules : protected States {
         cluster_barrier_.exit(thread, released);
     }
 
-    static bool releases(i32 kind) { return kind == MBARRIER_ARRIVE || kind == BARRIER || kind == CLUSTER_ARRIVE; }
-    static bool is_of_mbarriers(i32 kind) { return kind >= MBARRIER_INIT && kind <= MBARRIER_COPIES; }
-    static bool is_operation(i32 kind) { return Asynchronous::is_one(kind) || kind == LAUNCH_ANSWER || kind == LAUNCH_USE; }
+    static constexpr bool releases(i32 kind) { return kind == MBARRIER_ARRIVE || kind == CTA_BARRIER || kind == CLUSTER_BARRIER_ARRIVE; }
+    static constexpr bool is_operation(i32 kind) { return kind == LAUNCH_ANSWER || kind == LAUNCH_USE; }
 
     // Who stands still while a thread waits at an event (holds.hpp).
     Holder waits(u32 thread, const Event &event) const {
@@ -36,125 +35,151 @@ class Rules : protected States {
     }
     bool begun(u32 thread) const { return part_.begun(thread); }
 
+    typedef std::vector<u32> Released;
+
     // Returns whether the thread continues at once.
-    bool handle(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        if (releases(event.kind) && !turns_.forced() && !asynchronous_.together(thread)) return turns_.park(thread);
-        switch (event.kind) {
-        case READ:
-        case WRITE:
-        case FILL:
-        case ATOMIC: access(thread, log); return true;
-        case COPY:
-            part_.copy(thread, log, asynchronous_);
-            copy(thread, log);
-            return true;
-        case COPY_COMMIT: copies_.commit(thread); return true;
-        case COPY_WAIT:
-            barriers(thread).touch(thread);
-            copies_.wait(thread, log.a());
-            return true;
-        case POINT: return point(thread, log, released);
-        case JOIN:
-            if (divergence_.ends_at_join(thread, (u32)event.site)) turns_.end_undefined();
-            return true;
-        case BARRIER: return barrier(thread, log, released);
-        case CLUSTER_ARRIVE:
-            if (cluster_barrier_.has_arrived(thread)) return misuse(thread, (u32)event.site, ARRIVED_TWICE), true;
-            return cluster_barrier_.arrive(thread, event.flags & RELAXED, released);
-        case CLUSTER_WAIT: return cluster_barrier_.wait(thread);
-        case WARP_BARRIER:
-            if (!(log.a() >> thread % LANES & 1)) return misuse(thread, (u32)event.site, NOT_IN_MASK), true;
-            warp_barriers_.arrive(thread, log.a(), released);
-            return false;
-        case INITS_FENCE: mbarriers_.fence_inits(thread); return true;
-        default:
-            if (is_of_mbarriers(event.kind)) return mbarrier(thread, log, released);
-            if (TensorMemory::takes(event)) return tensor(thread, log, released);
-            return is_operation(event.kind) ? operation(thread, log, released) : in_global_memory(thread, log, released);
-        }
+    bool handle(u32 thread, LaneLog &log, Released &released) {
+        if (releases(log.event().kind) && !turns_.forced() && !asynchronous_.together(thread)) return turns_.park(thread);
+        return effects::dispatch(log, [&](const auto &effect) { return on(thread, effect, released); });
     }
 
-    bool in_global_memory(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        switch (event.kind) {
-        case OBSERVE: return part_.observe(thread, [&] { look(thread, log); }) || turns_.wait_before(thread);
-        case PUBLISH:
-            if (event.offset & GIVES) turns_.catch_up(thread, released);
-            return part_.publish(thread);
-        case GRID_WAIT: return part_.grid_wait(thread);
-        case FENCE:
-            if (event.offset & GIVES) turns_.catch_up(thread, released);
-            scopes_.fence(thread, event.flags & ACQUIRES, event.flags & RELEASES, !(event.flags & NARROW));
-            return part_.fence(thread, event);
-        case MAP_FENCE: part_.fence_map(thread, log); return true;
-        case GLOBAL_WRITE:
-            if (event.flags & RELEASES && thread % LANES) return true;  // the first lane writes the map that a warp copies
-            [[fallthrough]];
-        case GLOBAL_READ:
-            if (event.flags & IGNORED) return true;
-            part_.access(thread, log);
-            if (event.flags & RELEASES) part_.fence_map(thread, log);
-            return true;
-        default: return true;
-        }
-    }
+    // -- shared memory, and cp.async -------------------------------------------------------------------------------------------
 
-    bool operation(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        i32 kind = log.event().kind;
-        bool waits = kind == BULK_LOAD || kind == TENSOR_LOAD || kind == STORE_ASYNC || kind == BULK_PUSH || kind == LAUNCH_REQUEST;
-        if (waits && !turns_.forced() && !asynchronous_.ready(thread, log)) return turns_.park(thread);
+    bool on(u32 thread, const effects::Read &read, Released &) { return access(thread, read, true, false); }
+    bool on(u32 thread, const effects::Write &write, Released &) { return access(thread, write, false, true); }
+    bool on(u32 thread, const effects::Atomic &atomic, Released &) { return access(thread, atomic, true, true); }
+    bool on(u32 thread, const effects::Fill &fill, Released &) {
+        if (!part_.alone()) compare(access_of(thread, fill), fill.ignored());
+        return true;
+    }
+    bool on(u32 thread, const effects::CopyIssue &copy, Released &) {
+        if (copy.has_source()) part_.copy(thread, copy, asynchronous_);
+        issue(thread, copy);
+        return true;
+    }
+    bool on(u32 thread, const effects::CopyCommit &, Released &) { return copies_.commit(thread), true; }
+    bool on(u32 thread, const effects::CopyWait &wait, Released &) {
         barriers(thread).touch(thread);
-        part_.copy(thread, log, asynchronous_);
-        output_.by_address |= asynchronous_.handle(thread, log, released);
-        if (kind == PRODUCT_COMMIT) turns_.release_parked(released);
+        copies_.wait(thread, wait.pending());
         return true;
     }
 
-    bool point(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        if (Divergence::lacks(log.event().flags, log.a(), thread)) {
+    // -- barriers ----------------------------------------------------------------------------------------------------------------
+
+    bool on(u32 thread, const effects::JoinPassed &join, Released &) {
+        if (divergence_.ends_at_join(thread, join.site())) turns_.end_undefined();
+        return true;
+    }
+    bool on(u32 thread, const effects::ClusterBarrierArrive &arrive, Released &released) {
+        if (cluster_barrier_.has_arrived(thread)) return misuse(thread, arrive.site(), ARRIVED_TWICE), true;
+        return cluster_barrier_.arrive(thread, arrive.relaxed(), released);
+    }
+    bool on(u32 thread, const effects::ClusterBarrierWait &, Released &) { return cluster_barrier_.wait(thread); }
+    bool on(u32 thread, const effects::WarpSync &barrier, Released &released) {
+        if (!(barrier.mask() >> thread % LANES & 1)) return misuse(thread, barrier.site(), NOT_IN_MASK), true;
+        warp_barriers_.arrive(thread, barrier.mask(), released);
+        return false;
+    }
+    bool on(u32, const effects::ProductFence &, Released &) { return true; }  // it orders registers
+    bool on(u32 thread, const effects::InitsFence &, Released &) { return mbarriers_.fence_inits(thread), true; }
+
+    // -- global memory -----------------------------------------------------------------------------------------------------------
+
+    bool on(u32 thread, const effects::Observe &access, Released &) {
+        return part_.observe(thread, [&] { look(thread, access.log); }) || turns_.wait_before(thread);
+    }
+    bool on(u32 thread, const effects::Publish &access, Released &released) {
+        if (access.order() & GIVES) turns_.catch_up(thread, released);
+        return part_.publish(thread);
+    }
+    bool on(u32 thread, const effects::GridWait &, Released &) { return part_.grid_wait(thread); }
+    bool on(u32, const effects::Unseen &, Released &) { return true; }  // noted before the replay
+    bool on(u32 thread, const effects::Fence &fence, Released &released) {
+        if (fence.order() & GIVES) turns_.catch_up(thread, released);
+        scopes_.fence(thread, fence.acquires(), fence.releases(), !fence.narrow());
+        return part_.fence(thread, fence);
+    }
+    bool on(u32 thread, const effects::MapFence &fence, Released &) {
+        if (fence.acquires()) part_.acquire_map(thread, fence.map());
+        else part_.release_maps(thread);
+        return true;
+    }
+    bool on(u32 thread, const effects::GlobalRead &load, Released &) {
+        if (!load.ignored()) part_.access(thread, load);
+        return true;
+    }
+    bool on(u32 thread, const effects::GlobalWrite &store, Released &) {
+        if (store.releases() && thread % LANES) return true;  // the first lane writes the map that a warp copies
+        if (store.ignored()) return true;
+        part_.access(thread, store);
+        if (store.releases()) part_.release_maps(thread);
+        return true;
+    }
+
+    // -- mbarriers, operations of asynchronous proxies, launch control -----------------------------------------------------------
+
+    template <typename E> bool on(u32 thread, const E &effect, Released &released) {
+        static_assert(E::asynchronous || E::mbarrier || is_operation(E::kind), "an effect that no rule takes");
+        if constexpr (E::mbarrier) return mbarrier(thread, effect, released);
+        else if constexpr (E::tensor_memory) return tensor(thread, effect, released);
+        else return operation(thread, effect, released);
+    }
+
+    template <typename E> bool operation(u32 thread, const E &effect, Released &released) {
+        if (!turns_.forced() && !asynchronous_.ready(thread, effect)) return turns_.park(thread);
+        barriers(thread).touch(thread);
+        if constexpr (sides::has_one(E::kind)) part_.copy(thread, effect, asynchronous_);
+        output_.by_address |= asynchronous_.handle(thread, effect, released);
+        if (E::kind == PRODUCT_COMMIT) turns_.release_parked(released);
+        return true;
+    }
+
+    template <typename E> bool tensor(u32 thread, const E &effect, Released &released) {
+        if (!turns_.forced() && !tensor_.ready(thread, effect)) return turns_.park(thread);
+        barriers(thread).touch(thread);
+        tensor_.handle(thread, effect, released);
+        if (E::kind == TENSOR_ALLOC_REQUEST) turns_.release_parked(released);
+        return true;
+    }
+
+    bool on(u32 thread, const effects::PointReached &point, Released &released) {
+        if (Divergence::lacks(point, thread)) {
             ++points_[thread];
             return true;
         }
         if (divergence_.ends_at_point(thread, points_[thread]++)) turns_.end_undefined();
-        meetings_.arrive(thread, log.a(), released);
+        meetings_.arrive(thread, point.members(), released);
         return false;
     }
 
-    bool barrier(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        if (event.flags & WARPGROUP) {
-            u32 id = MOST_BARRIERS + thread % shape_.cta_threads() / WARPGROUP_THREADS;
-            barriers(thread).arrive({thread, id, WARPGROUP_THREADS, (u32)event.site, true, 0}, released);
+    bool on(u32 thread, const effects::CtaBarrier &barrier, Released &released) {
+        u32 id = barrier.id(), count = barrier.threads(), site = barrier.site();
+        if (barrier.warpgroup()) {
+            id = MOST_BARRIERS + thread % shape_.cta_threads() / WARPGROUP_THREADS;
+            barriers(thread).arrive({thread, id, WARPGROUP_THREADS, site, true, 0}, released);
             return false;
         }
-        if (Reason why = Barriers::out_of_range(log.a(), log.b())) return misuse(thread, (u32)event.site, why, log.a()), true;
-        if (log.a() == 0 && log.b() == NOTHING) seals_.arrive(thread, event.flags & SEAL, copies_.waited(thread));
+        if (Reason why = Barriers::out_of_range(id, count)) return misuse(thread, site, why, id), true;
+        if (id == 0 && count == NOTHING) seals_.arrive(thread, barrier.seal(), copies_.waited(thread));
         u32 forgets = barriers(thread).forgets();
-        barriers(thread).arrive({thread, log.a(), log.b(), (u32)event.site, (event.flags & WAITS) != 0, (u32)event.c}, released);
+        barriers(thread).arrive({thread, id, count, site, barrier.waits(), barrier.call()}, released);
         if (barriers(thread).forgets() == forgets) return false;
         part_.pass_barrier();
         if (repeats_wanted_) skip_repeats(thread);
         return false;
     }
 
-    bool tensor(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        bool waits = log.event().kind == TENSOR_COMMIT ? !mbarriers_.exists(place(thread, log)) : !tensor_.ready(thread, log.event());
-        if (waits && !turns_.forced()) return turns_.park(thread);
-        barriers(thread).touch(thread);
-        tensor_.handle(thread, log, released);
-        if (log.event().kind == TENSOR_ALLOC_REQUEST) turns_.release_parked(released);
+    bool access(u32 thread, const effects::SharedAccess &given, bool reads, bool writes) {
+        if (part_.alone() || thread % LANES >= given.lanes()) return true;
+        Access access = access_of(thread, given, reads, writes);
+        if (access.strong && access.writes) access.flag = part_.strong_at(thread, given.at());
+        if (access.data && !access.writes && looked_[thread]) access.looked = true, --looked_[thread];
+        compare(access, given.ignored());
         return true;
     }
 
-    void access(u32 thread, LaneLog &log) {
-        const Event &event = log.event();
-        if (part_.alone()) return;
-        if (event.kind != FILL && thread % LANES >= (u32)event.b) return;
-        Access access = access_of(thread, log);
-        if (access.strong && access.writes) access.flag = part_.strong_at(thread, log.address());
-        if (access.data && !access.writes && looked_[thread]) access.looked = true, --looked_[thread];
-        if (event.flags & IGNORED) ignore(access);
+    void compare(const Access &access, bool ignored) {
+        if (ignored) ignore(access);
         else add(access);
     }
 
@@ -164,62 +189,82 @@ class Rules : protected States {
         looked_[thread] = 0;
         auto is_load = [](const Event &event) { return event.kind == READ || event.kind == OBSERVE || event.kind == PUBLISH; };
         while (log.next(is_load) == LaneLog::EVENT && log.event().kind == READ) {
-            Access access = access_of(thread, log);
+            Access access = access_of(thread, effects::Read(log), true, false);
             if (access.data && shape_.holds(access.offset, access.bytes)) races_.look(access), ++looked_[thread];
         }
     }
 
-    void copy(u32 thread, LaneLog &log) {
-        const Event &event = log.event();
+    void issue(u32 thread, const effects::CopyIssue &copy) {
         Access access{};
         access.thread = thread;
-        access.site = (u32)event.site;
-        access.offset = place(thread, log);
-        access.bytes = access.element = (u8)event.bytes;
+        access.site = copy.site();
+        access.offset = shape_.place(copy.at(), thread, false);
+        access.bytes = access.element = (u8)copy.bytes();
         access.writes = true;
         if (!bounds_.holds(access)) return;
         barriers(thread).touch(thread);
         if (mbarriers_.data(access)) return;
         asynchronous_.access(access, true);
-        copies_.issue(access, log.b());
-        if (!log.has_value()) seals_.copy(thread);
+        copies_.issue(access, copy.reads());
+        if (!copy.has_source()) seals_.copy(thread);
         initialised_.add(access);
     }
 
-    bool mbarrier(u32 thread, LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        u32 place = this->place(thread, log), site = (u32)event.site;
+    // -- mbarriers -----------------------------------------------------------------------------------------------------------------
+
+    // The bytes of an mbarrier.
+    Access object_of(u32 thread, const effects::MbarrierEffect &effect) const {
         Access bytes{};
         bytes.thread = thread;
-        bytes.site = site;
-        bytes.offset = place;
+        bytes.site = effect.site();
+        bytes.offset = place(thread, effect);
         bytes.bytes = bytes.element = 8;
         bytes.writes = true;
-        if (!bounds_.holds(bytes)) return true;
-        if (event.kind != MBARRIER_INIT && !mbarriers_.exists(place) && !turns_.forced()) return turns_.park(thread);
-        lifetimes_.use(thread, site, place, 8);
-        switch (event.kind) {
-        case MBARRIER_INIT:
-            barriers(thread).touch(thread);
-            copies_.meet(bytes);
-            asynchronous_.meet(bytes);
-            races_.meet(bytes);
-            initialised_.add(bytes);
-            mbarriers_.init(thread, site, place, log.a());
-            turns_.release_parked(released);
-            return true;
-        case MBARRIER_INVAL:
-            barriers(thread).touch(thread);
-            mbarriers_.inval(thread, site, place, asynchronous_.signalling(place, thread), released);
-            races_.add(bytes);
-            return true;
-        case MBARRIER_TX: mbarriers_.transact(thread, site, place, event.flags & COMPLETE ? -(i32)log.a() : (i32)log.a(), released); return true;
-        case MBARRIER_WAIT: return mbarriers_.wait(thread, site, place, log.a(), event.flags);
-        case MBARRIER_COPIES: complete_on(thread, place); break;
-        default: break;
-        }
-        arrivals_[thread / LANES].push_back(
-            {&event, place, {thread, event.kind == MBARRIER_ARRIVE ? log.a() : 1, event.kind == MBARRIER_ARRIVE ? log.b() : 0}});
+        return bytes;
+    }
+
+    template <typename E> bool mbarrier(u32 thread, const E &effect, Released &released) {
+        Access object = object_of(thread, effect);
+        if (!bounds_.holds(object)) return true;
+        if (E::kind != MBARRIER_INIT && !mbarriers_.exists(object.offset) && !turns_.forced()) return turns_.park(thread);
+        lifetimes_.use(thread, object.site, object.offset, 8);
+        return at(object, effect, released);
+    }
+
+    bool at(const Access &object, const effects::MbarrierInit &init, Released &released) {
+        barriers(object.thread).touch(object.thread);
+        copies_.meet(object);
+        asynchronous_.meet(object);
+        races_.meet(object);
+        initialised_.add(object);
+        mbarriers_.init(object.thread, object.site, object.offset, init.count());
+        turns_.release_parked(released);
+        return true;
+    }
+    bool at(const Access &object, const effects::MbarrierInval &, Released &released) {
+        barriers(object.thread).touch(object.thread);
+        mbarriers_.inval(object.thread, object.site, object.offset, asynchronous_.signalling(object.offset, object.thread), released);
+        races_.add(object);
+        return true;
+    }
+    bool at(const Access &object, const effects::MbarrierTransaction &transaction, Released &released) {
+        i32 bytes = (i32)transaction.size();
+        mbarriers_.transact(object.thread, object.site, object.offset, transaction.complete() ? -bytes : bytes, released);
+        return true;
+    }
+    bool at(const Access &object, const effects::MbarrierWait &wait, Released &) {
+        return mbarriers_.wait(object.thread, object.site, object.offset, wait.parity(), wait.event().flags);
+    }
+    bool at(const Access &object, const effects::MbarrierCopies &copies, Released &) {
+        complete_on(object.thread, object.offset);
+        return arrive(object, copies.event(), 1, 0);
+    }
+    bool at(const Access &object, const effects::MbarrierArrive &arrival, Released &) {
+        return arrive(object, arrival.event(), arrival.count(), arrival.expected());
+    }
+
+    bool arrive(const Access &object, const Event &event, u32 count, u32 expected) {
+        arrivals_[object.thread / LANES].push_back({&event, object.offset, {object.thread, count, expected}});
         return false;
     }
 

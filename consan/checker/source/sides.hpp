@@ -7,64 +7,73 @@
 
 namespace sides {
 
-inline bool writes(const Event &event) { return event.kind == BULK_STORE || event.kind == TENSOR_STORE; }
-inline bool reads(const Event &event) { return event.kind == COPY || event.kind == BULK_LOAD || event.kind == TENSOR_LOAD; }
+constexpr bool writes(i32 kind) { return kind == BULK_STORE || kind == TENSOR_STORE; }
+constexpr bool reads(i32 kind) { return kind == COPY_ISSUE || kind == BULK_LOAD || kind == TENSOR_LOAD; }
+// Whether a copy has a side in global memory.
+constexpr bool has_one(i32 kind) { return reads(kind) || writes(kind); }
 
-// The bytes of an element of a reduction.
-inline u32 element(const LaneLog &log) { return log.event().kind == TENSOR_STORE ? Tensor(log).element() : (u32)log.event().bytes; }
-
-// The bytes that a mask chooses of each chunk: f(address, bytes) for each run of them.
-template <typename F> void each_chosen(const LaneLog &log, F f) {
-    u64 mask = log.c() & ((1u << CHUNK) - 1);
-    auto chosen = [&](u32 at) { return at < log.a() && mask >> at % CHUNK & 1; };
-    for (u32 from = 0, to; from < log.a(); from = to + 1) {
-        for (to = from; chosen(to); ++to) {}
-        if (to > from) f(log.wide_value() + from, to - from);
-    }
-}
+using effects::BulkLoad;
+using effects::BulkStore;
+using effects::TensorLoad;
+using effects::TensorStore;
 
 // The rows of global memory that a copy touches: f(address, bytes). False if they are not known.
-template <typename F> bool each_row(const LaneLog &log, F f) {
-    const Event &event = log.event();
-    if (event.kind == COPY) return f(log.wide_value(), std::min(log.b(), (u32)event.bytes)), true;
-    if (event.kind == BULK_STORE && event.flags & MASKED) return each_chosen(log, f), true;
-    if (event.kind == BULK_STORE || event.kind == BULK_LOAD) return f(log.wide_value(), log.a()), true;
-    std::vector<Region> regions = Tensor(log).regions();
+template <typename F> bool each_row(const effects::CopyIssue &copy, F f) { return f(copy.source(), std::min(copy.reads(), copy.bytes())), true; }
+template <typename F> bool each_row(const BulkLoad &copy, F f) { return f(copy.source(), copy.size()), true; }
+
+// With a mask: for each run of the bytes that it chooses of each chunk.
+template <typename F> bool each_row(const BulkStore &copy, F f) {
+    if (!copy.masked()) return f(copy.target(), copy.size()), true;
+    auto chosen = [&](u32 at) { return at < copy.size() && copy.chosen() >> at % CHUNK & 1; };
+    for (u32 from = 0, to; from < copy.size(); from = to + 1) {
+        for (to = from; chosen(to); ++to) {}
+        if (to > from) f(copy.target() + from, to - from);
+    }
+    return true;
+}
+
+template <typename F> bool each_row(const Tensor &tensor, F f) {
+    std::vector<Region> regions = tensor.regions();
     for (const Region &region : regions) region.any_row([&](u64 low, u64 high) { return f(low, (u32)(high - low)), false; });
     return !regions.empty();
 }
+template <typename F> bool each_row(const TensorLoad &copy, F f) { return each_row(Tensor(copy), f); }
+template <typename F> bool each_row(const TensorStore &copy, F f) { return each_row(Tensor(copy), f); }
 
 // The tensor map of a copy, if it may be in global memory; else 0.
-inline u64 map_of(const LaneLog &log) {
-    bool tensor = log.event().kind == TENSOR_LOAD || log.event().kind == TENSOR_STORE;
-    return tensor ? Tensor(log).map() : 0;
-}
+inline u64 map_of(const effects::Effect &) { return 0; }
+inline u64 map_of(const TensorLoad &copy) { return Tensor(copy).map(); }
+inline u64 map_of(const TensorStore &copy) { return Tensor(copy).map(); }
 
-inline OuterAccess access_of(u32 unit, u32 thread, const LaneLog &log) {
+// The bytes of an element of a reduction; 0 of what is none.
+inline u32 reduced(const effects::Effect &) { return 0; }
+inline u32 reduced(const BulkStore &copy) { return copy.adds() ? copy.element() : 0; }
+inline u32 reduced(const TensorStore &copy) { return copy.adds() ? Tensor(copy).element() : 0; }
+
+inline OuterAccess access_of(u32 unit, u32 thread, const effects::Effect &copy) {
     OuterAccess made{};
-    made.unit = unit, made.thread = thread, made.site = (u32)log.event().site, made.flag = -1;
+    made.unit = unit, made.thread = thread, made.site = copy.site(), made.flag = -1;
     return made;
 }
 
 // A tensor copy reads its map, through a proxy of its own (R-B7).
-inline void add_map(Outer &outer, u32 unit, u32 thread, const LaneLog &log, const Completion &end) {
-    OuterAccess made = access_of(unit, thread, log);
-    made.address = map_of(log), made.bytes = MAP_BYTES, made.proxy = TENSORMAP_PROXY, made.reads = true;
+template <typename Copy> void add_map(Outer &outer, u32 unit, u32 thread, const Copy &copy, const Completion &end) {
+    OuterAccess made = access_of(unit, thread, copy);
+    made.address = map_of(copy), made.bytes = MAP_BYTES, made.proxy = TENSORMAP_PROXY, made.reads = true;
     made.operation = outer.issue(end);
     outer.add(made);
 }
 
 // Compare a copy, part by part: those of a multicast are over one by one.
-inline void add(Outer &outer, u32 unit, u32 thread, const LaneLog &log, const std::vector<Completion> &parts) {
-    const Event &event = log.event();
-    OuterAccess made = access_of(unit, thread, log);
-    made.writes = writes(event), made.reduces = made.strong = made.writes && event.flags & ADDS;
+template <typename Copy> void add(Outer &outer, u32 unit, u32 thread, const Copy &copy, const std::vector<Completion> &parts) {
+    OuterAccess made = access_of(unit, thread, copy);
+    made.writes = writes(Copy::kind), made.reduces = made.strong = made.writes && copy.event().flags & ADDS;
     made.reads = !made.writes || made.reduces;
-    made.proxy = event.kind == COPY ? GENERIC_PROXY : ASYNC_PROXY;
-    if (made.reduces) made.element = (u8)element(log), made.scope = GPU_SCOPE;
+    made.proxy = Copy::kind == COPY_ISSUE ? GENERIC_PROXY : ASYNC_PROXY;
+    if (made.reduces) made.element = (u8)reduced(copy), made.scope = GPU_SCOPE;
     for (const Completion &part : parts) {
         made.operation = outer.issue(part);
-        bool known = each_row(log, [&](u64 address, u32 bytes) {
+        bool known = each_row(copy, [&](u64 address, u32 bytes) {
             made.address = address, made.bytes = bytes;
             outer.add(made);
         });

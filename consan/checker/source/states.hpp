@@ -31,7 +31,7 @@ class States {
     }
 
     Barriers &barriers(u32 thread) { return barriers_[shape_.home(thread)]; }
-    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+    template <typename E> u32 place(u32 thread, const E &effect) const { return shape_.place(effect.at(), thread, effect.ranked()); }
 
     void misuse(u32 thread, u32 site, Reason reason, u32 barrier = 0) {
         Record found{};
@@ -43,23 +43,30 @@ class States {
         findings_.add(found);
     }
 
-    Access access_of(u32 thread, const LaneLog &log) const {
-        const Event &event = log.event();
+    Access access_of(u32 thread, const effects::SharedAccess &given, bool reads, bool writes) const {
         Access access{};
         access.thread = thread;
-        access.site = (u32)event.site;
-        access.offset = place(thread, log);
-        access.bytes = event.kind == FILL ? log.b() : (u32)event.bytes;
-        access.element = (u8)event.a;
-        access.reads = event.kind != WRITE && event.kind != FILL;
-        access.writes = event.kind != READ;
-        access.row = event.kind == READ || event.kind == WRITE ? (u8)event.c : 0;
-        access.strong = event.flags & STRONG;
-        access.narrow = event.flags & NARROW;
-        access.has_value = log.has_value();
-        access.constant = event.flags & CONSTANT;
-        access.value = access.has_value ? log.value() : 0;
-        access.data = access.strong && event.flags & DATA, access.again = access.data && event.flags & AGAIN;
+        access.site = given.site();
+        access.offset = place(thread, given);
+        access.bytes = given.bytes(), access.element = (u8)given.element();
+        access.reads = reads, access.writes = writes;
+        access.row = (u8)given.row();
+        access.strong = given.strong();
+        access.narrow = given.narrow();
+        access.has_value = given.has_value();
+        access.constant = given.constant();
+        access.value = access.has_value ? given.value() : 0;
+        access.data = access.strong && given.data(), access.again = access.data && given.again();
+        return access;
+    }
+    Access access_of(u32 thread, const effects::Fill &fill) const {
+        Access access{};
+        access.thread = thread;
+        access.site = fill.site();
+        access.offset = place(thread, fill);
+        access.bytes = fill.size();
+        access.writes = true;
+        access.narrow = fill.narrow();
         return access;
     }
 
@@ -115,9 +122,7 @@ class States {
 
     // Whether some thread may keep others from going on, or releases what others have done: an mbarrier, a strong access, a fence.
     bool needs_places() const {
-        static constexpr EventKind kinds[] = {OBSERVE, PUBLISH, FENCE, MBARRIER_ARRIVE, MBARRIER_WAIT, MBARRIER_COPIES};
-        auto is_one = [](const Event &event) { return std::find(std::begin(kinds), std::end(kinds), event.kind) != std::end(kinds); };
-        return asynchronous_events_ || any_event(is_one);
+        return asynchronous_events_ || any_event([](const Event &event) { return effects::has(event, effects::Trait::places); });
     }
 
   private:

@@ -19,14 +19,14 @@ class Collectors {
 
     Collectors(const Shape &shape, Findings &findings) : shape_(shape), findings_(findings), held_(shape.ctas()) {}
 
-    // A product. `c` of its event: the number of the buffer (A, then B 0 to 3), and what happens to it.
-    void use(u32 thread, const Event &event, const Matrix &matrix) {
-        u32 cta = event.flags & PAIR ? shape_.home(thread) & ~1u : shape_.home(thread), usage = (u32)event.c & 3;
-        Held &held = held_[cta][(u32)event.c >> 2];
-        if (usage >= USE && !held.valid) misuse(held.site ? COLLECTOR_DISCARDED : COLLECTOR_EMPTY, thread, (u32)event.site, held);
-        else if (usage >= USE && !(held.matrix == matrix)) misuse(COLLECTOR_OTHER, thread, (u32)event.site, held);
+    // A product. Its collector: the number of the buffer (A, then B 0 to 3), and what happens to it.
+    void use(u32 thread, const effects::TensorMma &product, const Matrix &matrix) {
+        u32 cta = product.pair() ? shape_.home(thread) & ~1u : shape_.home(thread), usage = product.collector() & 3;
+        Held &held = held_[cta][product.collector() >> 2];
+        if (usage >= USE && !held.valid) misuse(held.site ? COLLECTOR_DISCARDED : COLLECTOR_EMPTY, thread, product.site(), held);
+        else if (usage >= USE && !(held.matrix == matrix)) misuse(COLLECTOR_OTHER, thread, product.site(), held);
         if (usage == USE) return;
-        held = {usage == FILL_IT, matrix, (u32)event.site, thread};
+        held = {usage == FILL_IT, matrix, product.site(), thread};
     }
 
   private:

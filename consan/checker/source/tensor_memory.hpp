@@ -24,49 +24,22 @@ class TensorMemory {
         for (u32 cta = 0; cta < shape.ctas(); ++cta) memories_.push_back(std::make_unique<TensorAllocations>(clocks, issuers, findings, isa));
     }
 
-    static bool takes(const Event &event) { return event.kind >= TENSOR_ALLOC_REQUEST && event.kind <= TENSOR_FENCE; }
-
-    void handle(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        const Event &event = log.event();
-        u32 site = (u32)event.site;
-        if (event.flags & (PAIR | SINGLE)) memory(thread).group(thread, site, event.flags & PAIR ? 2 : 1);
-        switch (event.kind) {
-        case TENSOR_COMMIT: commit(thread, log, released); return;
-        case TENSOR_WAIT:
-            if (event.a == 3) issuers_.consume(thread, (u32)event.b);
-            else issuers_.wait(thread, event.a == 1 ? BY_WAIT_LD : BY_WAIT_ST);
-            return;
-        case TENSOR_MMA: product(thread, log); return;
-        case TENSOR_CP: copy(thread, log); return;
-        case TENSOR_SHIFT: shift(thread, log); return;
-        case TENSOR_FENCE:
-            if (event.a) issuers_.fence_after(thread);
-            else issuers_.fence_before(thread);
-            return;
-        default: break;
-        }
-        if (!first_of_warp(thread, log)) return;
-        switch (event.kind) {
-        case TENSOR_ALLOC_REQUEST:
-            if (event.flags & PAIR) lifetimes_.start(thread, site, shape_.home(thread) ^ 1);
-            memory(thread).request(thread, site, log.a());
-            if (in_pair(thread, event)) ++asked_[shape_.home(thread)];
-            break;
-        case TENSOR_ALLOC: allocate(thread, log); break;
-        case TENSOR_DEALLOC:
-            if (isa_ && event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas())
-                memories_[shape_.home(thread) ^ 1]->freed_by_peer(thread, site, log.b(), log.a(), memory(thread).number(log.b()));
-            memory(thread).free(thread, site, log.b(), log.a());
-            break;
-        case TENSOR_RELINQUISH: memory(thread).relinquish(thread, site); break;
-        default: move(thread, log); break;
-        }
+    void handle(u32 thread, const effects::TensorCommit &commit, std::vector<u32> &released) {
+        group(thread, commit);
+        this->commit(thread, commit, released);
+    }
+    template <typename E> void handle(u32 thread, const E &effect, std::vector<u32> &) {
+        group(thread, effect);
+        handle(thread, effect);
     }
 
-    // Whether an allocation can have been served: the other CTA of its pair must have asked too.
-    bool ready(u32 thread, const Event &event) {
-        if (event.kind != TENSOR_ALLOC || !in_pair(thread, event)) return true;
-        const Team &team = teams_[{&event, thread / LANES}];
+    // Whether an operation can have been executed: the mbarrier of a commit has been initialised, and the other CTA of a pair has asked for an
+    // allocation too.
+    bool ready(u32 thread, const effects::TensorMemoryEffect &) const { return (void)thread, true; }
+    bool ready(u32 thread, const effects::TensorCommit &commit) const { return mbarriers_.exists(place(thread, commit)); }
+    bool ready(u32 thread, const effects::TensorAlloc &alloc) {
+        if (!in_pair(thread, alloc)) return true;
+        const Team &team = teams_[{&alloc.event(), thread / LANES}];
         if (team.counts[thread % LANES] < team.done) return true;  // another lane has come through
         return asked_[shape_.home(thread) ^ 1] > words_[shape_.home(thread)].size();
     }
@@ -82,33 +55,73 @@ class TensorMemory {
         Joined published{};
     };
 
-    // Whether a lane is the first of its warp to execute an instruction this time. All lanes must have the same operands.
-    bool first_of_warp(u32 thread, const LaneLog &log) {
-        Team &team = teams_[{&log.event(), thread / LANES}];
-        u32 words[3] = {log.event().kind == TENSOR_ALLOC ? 0 : log.address(), log.a(), log.b()};
+    // The operands that all lanes of a warp must have alike.
+    struct Operands {
+        u32 words[3];
+    };
+    static Operands operands_of(const effects::TensorAllocRequest &request) { return {{0, request.columns(), 0}}; }
+    static Operands operands_of(const effects::TensorAlloc &alloc) { return {{0, alloc.columns(), alloc.cells()}}; }
+    static Operands operands_of(const effects::TensorDealloc &dealloc) { return {{0, dealloc.columns(), dealloc.cells()}}; }
+    static Operands operands_of(const effects::TensorRelinquish &) { return {}; }
+    static Operands operands_of(const effects::TensorMove &move) { return {{move.at(), 0, 0}}; }
+
+    // Whether a lane is the first of its warp to execute an instruction this time.
+    template <typename E> bool first_of_warp(u32 thread, const E &effect) {
+        Team &team = teams_[{&effect.event(), thread / LANES}];
+        Operands given = operands_of(effect);
         if (++team.counts[thread % LANES] > team.done) {
             team.done = team.counts[thread % LANES];
-            std::copy(words, words + 3, team.words);
+            std::copy(given.words, given.words + 3, team.words);
             team.leader = thread;
             return true;
         }
-        if (log.event().kind == TENSOR_ALLOC) clocks_.take(thread, team.published.seen), clocks_.take_executed(thread, team.published.executed);
-        else if (!std::equal(words, words + 3, team.words)) memory(thread).misuse(NOT_UNIFORM, thread, (u32)log.event().site, 0, 0, team.leader);
+        if (E::kind == TENSOR_ALLOC) clocks_.take(thread, team.published.seen), clocks_.take_executed(thread, team.published.executed);
+        else if (!std::equal(given.words, given.words + 3, team.words)) memory(thread).misuse(NOT_UNIFORM, thread, effect.site(), 0, 0, team.leader);
         return false;
     }
 
+    void group(u32 thread, const effects::TensorMemoryEffect &effect) {
+        if (effect.pair() || effect.single()) memory(thread).group(thread, effect.site(), effect.pair() ? 2 : 1);
+    }
+
+    void handle(u32 thread, const effects::TensorWait &wait) {
+        if (wait.what() == 3) issuers_.consume(thread, wait.load());
+        else issuers_.wait(thread, wait.what() == 1 ? BY_WAIT_LD : BY_WAIT_ST);
+    }
+    void handle(u32 thread, const effects::TensorFence &fence) {
+        if (fence.after()) issuers_.fence_after(thread);
+        else issuers_.fence_before(thread);
+    }
+    void handle(u32 thread, const effects::TensorAllocRequest &request) {
+        if (!first_of_warp(thread, request)) return;
+        if (request.pair()) lifetimes_.start(thread, request.site(), shape_.home(thread) ^ 1);
+        memory(thread).request(thread, request.site(), request.columns());
+        if (in_pair(thread, request)) ++asked_[shape_.home(thread)];
+    }
+    void handle(u32 thread, const effects::TensorDealloc &dealloc) {
+        if (!first_of_warp(thread, dealloc)) return;
+        u32 cells = dealloc.cells(), columns = dealloc.columns(), peer = shape_.home(thread) ^ 1;
+        if (isa_ && dealloc.pair() && peer < shape_.ctas())
+            memories_[peer]->freed_by_peer(thread, dealloc.site(), cells, columns, memory(thread).number(cells));
+        memory(thread).free(thread, dealloc.site(), cells, columns);
+    }
+    void handle(u32 thread, const effects::TensorRelinquish &relinquish) {
+        if (first_of_warp(thread, relinquish)) memory(thread).relinquish(thread, relinquish.site());
+    }
+
     // The word with the address is a weak generic store. Its warp has it without more (ISA: "same-address ordering").
-    void allocate(u32 thread, const LaneLog &log) {
+    void handle(u32 thread, const effects::TensorAlloc &alloc) {
+        if (!first_of_warp(thread, alloc)) return;
         Access word{};
         word.thread = thread;
-        word.site = (u32)log.event().site;
-        word.offset = place(thread, log);
+        word.site = alloc.site();
+        word.offset = place(thread, alloc);
         word.bytes = word.element = 4;
         word.writes = word.allocation = true;
         store_(word);
-        if (in_pair(thread, log.event())) allocate_pair(thread, word, log.b(), log.a());
-        else memory(thread).allocate(thread, word.site, log.b(), log.a());
-        teams_[{&log.event(), thread / LANES}].published = clocks_.join({clocks_.release(thread)});
+        if (in_pair(thread, alloc)) allocate_pair(thread, word, alloc.cells(), alloc.columns());
+        else memory(thread).allocate(thread, word.site, alloc.cells(), alloc.columns());
+        teams_[{&alloc.event(), thread / LANES}].published = clocks_.join({clocks_.release(thread)});
     }
 
     // An allocation for a pair is one for both CTAs, made when the first of them has it; it has asked the other for that. T22: the two should have
@@ -124,60 +137,61 @@ class TensorMemory {
         if (second && words_[peer][number] != words_[own][number]) memory(thread).misuse(WORDS_APART, thread, word.site, words_[own][number]);
     }
 
-    bool in_pair(u32 thread, const Event &event) const { return event.flags & PAIR && (shape_.home(thread) ^ 1) < shape_.ctas(); }
+    bool in_pair(u32 thread, const effects::TensorMemoryEffect &effect) const { return effect.pair() && (shape_.home(thread) ^ 1) < shape_.ctas(); }
 
-    TensorAccess access_of(u32 kind, u32 thread, const LaneLog &log, bool reads, bool writes) {
-        TensorAccess made{kind, (u32)log.event().site, thread, reads, writes};
+    TensorAccess access_of(u32 kind, u32 thread, u32 site, bool reads, bool writes) {
+        TensorAccess made{kind, site, thread, reads, writes};
         made.ticket = issuers_.issue(thread, kind == TCGEN05_LD_OPERATION ? BY_WAIT_LD : kind == TCGEN05_ST_OPERATION ? BY_WAIT_ST : BY_COMMIT);
         return made;
     }
 
-    // ld and st: `bytes` columns of `a` lanes; behind the lower bits of `b`, less 1, as many again (16x32bx2). A lane below 32 is one of the
-    // warp's quarter (T4).
-    void move(u32 thread, const LaneLog &log) {
-        const Event &event = log.event();
-        u32 lane = lane_of(log.address()), quarter = thread / LANES % 4 * QUARTER, rows = (u32)event.a, begin = column_of(log.address()),
-            wide = (u32)event.bytes;
-        if (lane >= QUARTER && (lane < quarter || lane + rows > quarter + QUARTER)) return memory(thread).misuse(OTHER_QUARTER, thread, (u32)event.site, lane);
-        if (isa_ && lane < QUARTER && quarter) memory(thread).misuse(LANE_OF_THE_WARP, thread, (u32)event.site, lane);
+    void handle(u32 thread, const effects::TensorLd &load) {
+        if (first_of_warp(thread, load)) move(thread, load, true);
+    }
+    void handle(u32 thread, const effects::TensorSt &store) {
+        if (first_of_warp(thread, store)) move(thread, store, false);
+    }
+
+    // A lane below 32 is one of the warp's quarter (T4).
+    void move(u32 thread, const effects::TensorMove &move, bool loads) {
+        u32 lane = lane_of(move.at()), quarter = thread / LANES % 4 * QUARTER, rows = move.lanes(), begin = column_of(move.at()), wide = move.columns();
+        if (lane >= QUARTER && (lane < quarter || lane + rows > quarter + QUARTER)) return memory(thread).misuse(OTHER_QUARTER, thread, move.site(), lane);
+        if (isa_ && lane < QUARTER && quarter) memory(thread).misuse(LANE_OF_THE_WARP, thread, move.site(), lane);
         LaneSet lanes = LaneSet::range(lane < QUARTER ? quarter + lane : lane, rows);
         Pieces pieces{{lanes, begin, begin + wide}};
-        u32 apart = (u32)event.b & 1023;
+        u32 apart = move.apart();
         if (apart) pieces.push_back({lanes, begin + apart - 1, begin + apart - 1 + wide});
-        bool loads = event.kind == TENSOR_LD;
-        TensorAccess made = access_of(loads ? TCGEN05_LD_OPERATION : TCGEN05_ST_OPERATION, thread, log, loads, !loads);
-        if (loads) issuers_.name(made.ticket, (u32)event.b >> 10);
+        TensorAccess made = access_of(loads ? TCGEN05_LD_OPERATION : TCGEN05_ST_OPERATION, thread, move.site(), loads, !loads);
+        if (loads) issuers_.name(made.ticket, move.load());
         memory(thread).use(made, pieces);
     }
 
-    // The words behind the value: instruction descriptor, enable-input-d, A and B, the addresses of scale factors and metadata, disabled lanes.
-    void product(u32 thread, const LaneLog &log) {
-        const Event &event = log.event();
-        u32 form = (u32)event.a, at = 6;
-        if (event.flags & PAIR) form |= PAIRED;
-        TensorProduct product((u32)event.bytes, form, log.value_at(0));
-        TensorAccess d = access_of(TCGEN05_MMA_OPERATION, thread, log, log.value_at(1) != 0, true), operand = d;
-        d.accumulator = log.address(), d.shape = log.value_at(0) >> 17;
+    // Its operands: instruction descriptor, enable-input-d, A and B, the addresses of scale factors and metadata, disabled lanes.
+    void handle(u32 thread, const effects::TensorMma &mma) {
+        u32 form = mma.form(), at = 6;
+        if (mma.pair()) form |= PAIRED;
+        TensorProduct product(mma.factors(), form, mma.operands(0));
+        TensorAccess d = access_of(TCGEN05_MMA_OPERATION, thread, mma.site(), mma.operands(1) != 0, true), operand = d;
+        d.accumulator = mma.at(), d.shape = mma.operands(0) >> 17;
         operand.reads = true, operand.writes = false, operand.layout = PACKED;
         TensorAccess left = operand;
-        left.layout = product.left_layout(log.value_at(2));
-        d.layout = product.layout(log.address());
-        collectors_.use(
-            thread, event,
-            {form & WEIGHT_STATIONARY ? wide(log, 4) : wide(log, 2), product.stationary(), (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | (u32)event.bytes});
+        left.layout = product.left_layout(mma.operands(2));
+        d.layout = product.layout(mma.at());
+        u32 how = (form & (A_IN_TENSOR_MEMORY | PAIRED)) << 3 | mma.factors();
+        collectors_.use(thread, mma, {form & WEIGHT_STATIONARY ? wide(mma, 4) : wide(mma, 2), product.stationary(), how});
         Pieces read, of_left;
-        std::vector<u32> chunks = product.right_chunks(wide(log, 4));
-        if (form & A_IN_TENSOR_MEMORY) of_left.push_back(product.left(log.value_at(2)));
+        std::vector<u32> chunks = product.right_chunks(wide(mma, 4));
+        if (form & A_IN_TENSOR_MEMORY) of_left.push_back(product.left(mma.operands(2)));
         else
-            for (u32 chunk : product.left_chunks(wide(log, 2))) chunks.push_back(chunk);
+            for (u32 chunk : product.left_chunks(wide(mma, 2))) chunks.push_back(chunk);
         if (form & SCALED) {
-            for (const Piece &piece : product.left_factors(log.value_at(at++))) read.push_back(piece);
-            for (const Piece &piece : product.right_factors(log.value_at(at++))) read.push_back(piece);
+            for (const Piece &piece : product.left_factors(mma.operands(at++))) read.push_back(piece);
+            for (const Piece &piece : product.right_factors(mma.operands(at++))) read.push_back(piece);
         }
-        if (form & SPARSE) read.push_back(product.metadata(log.value_at(at++)));
-        for (u32 cta : taking_part(thread, event)) {
-            Piece written = product.accumulator(log.address());
-            if (event.b) written.lanes = written.lanes.without(masked(log, at + (event.b == 8 && cta & 1 ? 4 : 0)));
+        if (form & SPARSE) read.push_back(product.metadata(mma.operands(at++)));
+        for (u32 cta : taking_part(thread, mma)) {
+            Piece written = product.accumulator(mma.at());
+            if (mma.disabled()) written.lanes = written.lanes.without(masked(mma, at + (mma.disabled() == 8 && cta & 1 ? 4 : 0)));
             operands(TCGEN05_MMA_OPERATION, d, cta, chunks);
             if (!of_left.empty()) memories_[cta]->use(left, of_left);
             if (!read.empty()) memories_[cta]->use(operand, read);
@@ -186,38 +200,36 @@ class TensorMemory {
     }
 
     // The CTAs whose memories an operation touches: the own one, or both of the pair.
-    std::vector<u32> taking_part(u32 thread, const Event &event) const {
+    std::vector<u32> taking_part(u32 thread, const effects::TensorMemoryEffect &effect) const {
         u32 own = shape_.home(thread);
-        if (event.flags & PAIR && (own ^ 1) < shape_.ctas()) return {own, own ^ 1};
+        if (in_pair(thread, effect)) return {own, own ^ 1};
         return {own};
     }
 
-    static LaneSet masked(const LaneLog &log, u32 at) {
-        return {{(u64)log.value_at(at + 1) << 32 | log.value_at(at), (u64)log.value_at(at + 3) << 32 | log.value_at(at + 2)}};
-    }
+    static LaneSet masked(const effects::TensorMma &mma, u32 at) { return {{wide(mma, at), wide(mma, at + 2)}}; }
 
-    u32 place(u32 thread, const LaneLog &log) const { return shape_.place(log.address(), thread, log.event().flags & RANKED); }
+    template <typename E> u32 place(u32 thread, const E &effect) const { return shape_.place(effect.at(), thread, is_ranked(effect)); }
+    static bool is_ranked(const effects::TensorAlloc &) { return false; }
+    static bool is_ranked(const effects::TensorCommit &commit) { return commit.ranked(); }
 
-    static u64 wide(const LaneLog &log, u32 at) { return (u64)log.value_at(at + 1) << 32 | log.value_at(at); }
+    template <typename E> static u64 wide(const E &effect, u32 at) { return (u64)effect.operands(at + 1) << 32 | effect.operands(at); }
 
-    // cp: `a` rows of `b` bytes, to `bytes` columns.
-    void copy(u32 thread, const LaneLog &log) {
-        const Event &event = log.event();
-        TensorAccess made = access_of(TCGEN05_CP_OPERATION, thread, log, false, true);
-        made.rows_of_4 = event.a == 4;
-        std::vector<u32> chunks = Descriptor::of_tcgen05(wide(log, 0)).chunks((u32)event.a, (u32)event.b / CHUNK, false);
-        LaneSet lanes = made.rows_of_4 ? LaneSet::quarters(1u << lane_of(log.address()) % QUARTER) : LaneSet::range(0, TENSOR_LANES);
-        u32 begin = column_of(log.address());
-        for (u32 cta : taking_part(thread, event)) {
+    void handle(u32 thread, const effects::TensorCp &copy) {
+        TensorAccess made = access_of(TCGEN05_CP_OPERATION, thread, copy.site(), false, true);
+        made.rows_of_4 = copy.rows() == 4;
+        std::vector<u32> chunks = Descriptor::of_tcgen05(wide(copy, 0)).chunks(copy.rows(), copy.row_bytes() / CHUNK, false);
+        LaneSet lanes = made.rows_of_4 ? LaneSet::quarters(1u << lane_of(copy.at()) % QUARTER) : LaneSet::range(0, TENSOR_LANES);
+        u32 begin = column_of(copy.at());
+        for (u32 cta : taking_part(thread, copy)) {
             operands(TCGEN05_CP_OPERATION, made, cta, chunks);
-            memories_[cta]->use(made, {{lanes, begin, begin + (u32)event.bytes}});
+            memories_[cta]->use(made, {{lanes, begin, begin + copy.columns()}});
         }
     }
 
-    void shift(u32 thread, const LaneLog &log) {
-        u32 begin = column_of(log.address());
-        TensorAccess made = access_of(TCGEN05_SHIFT_OPERATION, thread, log, true, true);
-        for (u32 cta : taking_part(thread, log.event())) memories_[cta]->use(made, {{LaneSet::range(lane_of(log.address()), QUARTER), begin, begin + 8}});
+    void handle(u32 thread, const effects::TensorShift &shift) {
+        u32 begin = column_of(shift.at());
+        TensorAccess made = access_of(TCGEN05_SHIFT_OPERATION, thread, shift.site(), true, true);
+        for (u32 cta : taking_part(thread, shift)) memories_[cta]->use(made, {{LaneSet::range(lane_of(shift.at()), QUARTER), begin, begin + 8}});
     }
 
     // Chunks of shared memory of a CTA that an operation reads. The descriptor has the lower 18 bits of their addresses.
@@ -232,13 +244,13 @@ class TensorMemory {
         asynchronous_.operations().issue(made, access.thread, chunks);
     }
 
-    void commit(u32 thread, const LaneLog &log, std::vector<u32> &released) {
-        u32 at = place(thread, log), site = (u32)log.event().site;
+    void commit(u32 thread, const effects::TensorCommit &commit, std::vector<u32> &released) {
+        u32 at = place(thread, commit), site = commit.site();
         if (!bounds_.holds(thread, site, at, 8)) return;
         auto told = issuers_.commit(thread, at);
-        if (!(log.event().flags & MULTICAST)) return signal(thread, site, at, told, released);
+        if (!commit.multicast()) return signal(thread, site, at, told, released);
         for (u32 cta = 0; cta < 16; ++cta) {
-            if (!(log.a() >> cta & 1)) continue;
+            if (!(commit.ctas() >> cta & 1)) continue;
             if (cta < shape_.ctas()) signal(thread, site, shape_.at(cta, at), told, released);
             else memory(thread).misuse(MASK_OUTSIDE, thread, site, cta);
         }

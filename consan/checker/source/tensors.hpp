@@ -4,22 +4,22 @@
 
 #include <vector>
 
-#include "log.hpp"
+#include "effects.hpp"
 #include "regions.hpp"
 #include "shape.hpp"
 
 class Tensor {
   public:
-    // Of the copy that a log is at. Its words: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
+    // Of a tensor copy. Its words: the global address, then WORDS of the map, strides, extents, coordinates, with MAP its address.
     // In im2col mode the fourth of them tells the pixels, in place of the box.
-    explicit Tensor(const LaneLog &log)
-        : four_(log.event().flags & FOUR_ROWS), rank_(four_ ? 2 : std::min(std::max(log.event().bytes, 1), 5)), address_(log.wide_value()) {
+    template <typename Copy> explicit Tensor(const Copy &copy)
+        : four_(copy.four_rows()), rank_(four_ ? 2 : std::min(std::max(copy.rank(), 1u), 5u)), address_((u64)copy.tensor(1) << 32 | copy.tensor(0)) {
         u32 at = 2;
-        head_ = log.value_at(at++), upper_ = log.value_at(at++), steps_ = log.value_at(at++), outer_ = log.value_at(at++), size_ = log.value_at(at++);
-        for (u32 d = 1; d < rank_; ++d) strides_[d] = log.value_at(at++);
-        for (u32 d = 0; d < rank_; ++d) extents_[d] = log.value_at(at++);
-        for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)log.value_at(at++);
-        if (log.event().flags & MAP) map_ = (u64)log.value_at(at + 1) << 32 | log.value_at(at);
+        head_ = copy.tensor(at++), upper_ = copy.tensor(at++), steps_ = copy.tensor(at++), outer_ = copy.tensor(at++), size_ = copy.tensor(at++);
+        for (u32 d = 1; d < rank_; ++d) strides_[d] = copy.tensor(at++);
+        for (u32 d = 0; d < rank_; ++d) extents_[d] = copy.tensor(at++);
+        for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)copy.tensor(at++);
+        if (copy.map()) map_ = (u64)copy.tensor(at + 1) << 32 | copy.tensor(at);
         counts_[0] = (steps_ >> 24) + 1;
         if (im2col()) counts_[1] = (outer_ & 1023) + 1;
         else

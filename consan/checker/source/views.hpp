@@ -37,7 +37,7 @@ class Views {
 
     // `wide`: every scope counts as .sys.
     void resize(u32 units, u32 cta_threads, bool wide) { units_.resize(units), cta_threads_ = cta_threads, wide_ = wide, pool_.resize(units); }
-    Scope scope(const Event &event) const { return wide_ ? SYS_SCOPE : scope_of(event); }
+    Scope scope(u32 order) const { return wide_ ? SYS_SCOPE : scope_of(order); }
     void set(u32 unit, Clocks *clocks) { units_[unit].clocks = clocks; }
     Clocks &clocks(u32 unit) { return *units_[unit].clocks; }
     // Whether threads are of one CTA, and whether a scope of the one includes the other.

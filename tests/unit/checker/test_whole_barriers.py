@@ -7,12 +7,14 @@ import pytest
 
 from consan.checker.changes import EventPlaces
 from consan.checker.forms import Repair, RepairStep
-from consan.checker.pieces import ALL_THREADS, BARRIER, words_of
+from consan.checker.pieces import BARRIER, words_of
 from consan.checker.whole_barriers import for_some_warps
-from consan.instrument.record.templates import Event, Template, TemplateEvent
+from consan.instrument import effects
+from consan.instrument.effects import WordValue
+from consan.instrument.record.templates import Template
 
-WRITE = TemplateEvent(Event.WRITE, site=1)
-OWN = TemplateEvent(Event.BARRIER, BARRIER[0].flags, site=2, a=1, b=64)
+WRITE = effects.Write(site=1)
+OWN = effects.CtaBarrier(site=2, id=WordValue(1), threads=WordValue(64), waits=True)
 PLACES = EventPlaces([Template(1, 1, [WRITE]), Template(2, 1, [OWN])], [])
 STEP = RepairStep("add", "bar.sync 0", "after", 1)
 REPAIR = Repair((STEP,), {(1, 0): (WRITE, *BARRIER)})
@@ -34,9 +36,9 @@ def test_a_barrier_counts_the_warps_that_pass_and_has_a_free_number() -> None:
     assert found.steps[0].instruction == "bar.sync 2, 64"
     (events,) = found.change.values()
     assert events[0] == WRITE
-    assert (events[1].a, events[1].b) == (2, 64)
+    assert (events[1].id, events[1].threads) == (WordValue(2), WordValue(64))
     assert words_of(BARRIER[0]) == "bar.sync 0"
-    assert BARRIER[0].b == ALL_THREADS
+    assert BARRIER[0].threads == effects.ALL_THREADS
 
 
 @pytest.mark.parametrize("passes", PARTS.values(), ids=PARTS)
@@ -46,5 +48,5 @@ def test_there_is_none_for(passes: np.ndarray) -> None:
 
 def test_there_is_none_at_two_places_or_beside_barriers_whose_number_is_computed() -> None:
     assert for_some_warps(Repair((STEP, STEP), REPAIR.change), PLACES, [{1: WARPS}]) is None
-    computed = EventPlaces([Template(2, 1, [TemplateEvent(Event.BARRIER, site=2, a_word=1)])], [])
+    computed = EventPlaces([Template(2, 1, [effects.CtaBarrier(site=2, id=WordValue(0, 1))])], [])
     assert for_some_warps(REPAIR, computed, [{1: WARPS}]) is None

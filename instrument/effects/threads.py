@@ -1,0 +1,208 @@
+"""What threads do: accesses to shared and global memory, barriers, fences."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from consan.instrument.effects.flags import MatrixRow
+from consan.instrument.effects.model import ALL_THREADS, LANES, NO_WORD, ZERO, Access, Digest, Effect, InFlight, Loose, Number, Place, Wide
+
+
+@dataclass(frozen=True, kw_only=True)
+class SharedAccess(Effect):
+    """An access to shared memory: so many bytes, in elements of that size, by the first lanes of the warp. `row`: a MatrixRow."""
+
+    repeats = True
+    at: Place = ZERO
+    bytes: int = 0
+    element: int = 0
+    lanes: int = LANES
+    row: int = MatrixRow.NOBODY
+    value: Digest = NO_WORD
+    ranked: bool = False
+    narrow: bool = False
+    strong: bool = False
+    unused: bool = False
+    constant: bool = False
+    data: bool = False
+    again: bool = False
+
+
+class Read(SharedAccess):
+    """A load."""
+
+
+class Write(SharedAccess):
+    """A store."""
+
+
+class Atomic(SharedAccess):
+    """A read-modify-write."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fill(Effect):
+    """`st.bulk`: a weak store of any size."""
+
+    repeats = True
+    at: Place = ZERO
+    size: Number = ZERO
+    ranked: bool = False
+    narrow: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class GlobalAccess(Effect):
+    """An access to global memory. `stores`: a bit for each weak store, of a load: those that its value goes into (record/uses.py)."""
+
+    repeats = True
+    address: Wide = NO_WORD
+    bytes: int = 0
+    element: int = 0
+    order: int = 0
+    value: Loose = ZERO
+    stores: int = 0
+    strong: bool = False
+    adds: bool = False
+    nc: bool = False
+    unused: bool = False
+    data: bool = False
+    again: bool = False
+    releases: bool = False
+
+
+class GlobalRead(GlobalAccess):
+    """A load, where copies to global memory may meet it, or global memory is checked."""
+
+
+class GlobalWrite(GlobalAccess):
+    """A store or a read-modify-write, where copies from global memory may meet it, or global memory is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StrongAccess(Effect):
+    """A strong access, where threads may synchronise through memory: its words, what it does to the value, and what it orders.
+
+    `operation`: a number of record/global_memory.py; `order`: one of record/orders.py.
+    """
+
+    places = True
+    words: Access = NO_WORD
+    bytes: int = 0
+    element: int = 0
+    operation: int = 0
+    order: int = 0
+    reads: bool = False
+    writes: bool = False
+    adds: bool = False
+    unused: bool = False
+    data: bool = False
+    again: bool = False
+
+
+class Observe(StrongAccess):
+    """Before the access itself."""
+
+
+
+class Publish(StrongAccess):
+    """After it."""
+
+
+class GridWait(Effect):
+    """`griddepcontrol.wait`, where global memory is checked."""
+
+
+class Unseen(Effect):
+    """A strong access to memory that the log does not name, where global memory is checked."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class CtaBarrier(Effect):
+    """A barrier of the CTA. `threads`: ALL_THREADS without a count; `call`: the number of a `__syncthreads()` of the source, or 0."""
+
+    repeats = True
+    id: Number = ZERO
+    threads: Number = ALL_THREADS
+    call: int = 0
+    waits: bool = False
+    seal: bool = False
+    warpgroup: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class WarpSync(Effect):
+    """`bar.warp.sync`, of the lanes of a mask."""
+
+    repeats = True
+    mask: Number = ZERO
+
+
+@dataclass(frozen=True, kw_only=True)
+class PointReached(Effect):
+    """An instruction that lanes must reach together (passes/points.py). `key`: points with one mask and one key meet."""
+
+    repeats = True
+    members: Number = ZERO
+    key: int = 0
+    join: int = 0
+    aligned: bool = False
+    whole: bool = False
+    masked: bool = False
+    waits: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class JoinPassed(Effect):
+    """A place past some points: a bit for each; of a call, its function's number."""
+
+    repeats = True
+    passes: int = 0
+    called: int = 0
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBarrierArrive(Effect):
+    """`barrier.cluster.arrive`."""
+
+    relaxed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class ClusterBarrierWait(Effect):
+    """`barrier.cluster.wait`."""
+
+    relaxed: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class Fence(Effect):
+    """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory."""
+
+    places = True
+    order: int = 0
+    acquires: bool = False
+    releases: bool = False
+    narrow: bool = False
+
+
+class InitsFence(Effect):
+    """`fence.mbarrier_init`."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class ProxyFence(InFlight):
+    """A fence of the async proxy: bit 0 for shared, bit 1 for global memory; `narrow`: for shared memory of the own CTA."""
+
+    repeats = True
+    memories: int = 3
+    narrow: bool = False
+
+
+@dataclass(frozen=True, kw_only=True)
+class MapFence(Effect):
+    """`fence.proxy.tensormap`: a release, or an acquire for the map at an address."""
+
+    map: Wide = NO_WORD
+    acquires: bool = False
+    releases: bool = False

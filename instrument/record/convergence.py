@@ -1,0 +1,32 @@
+"""The recording of instructions that lanes must reach together, and of the places past them (passes/points.py)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from consan.instrument.effects import JoinPassed, PointReached, WordValue
+from consan.instrument.isa import family_of
+from consan.instrument.passes.points import Join, Point
+
+if TYPE_CHECKING:
+    from consan.instrument.record.rewrite import KernelRewrite
+
+_ALL_LANES = WordValue(0xFFFFFFFF)
+
+
+def add_point(kernel: KernelRewrite, point: Point) -> None:
+    """A lane comes to such an instruction."""
+    instruction, block = point.instruction, kernel.open_block()
+    guard = kernel.guard(block, instruction)
+    site, members = kernel.site_of(instruction), point.members
+    if members.mask is None:
+        how: dict[str, Any] = {"whole" if members.whole else "aligned": True, "key": site, "members": _ALL_LANES}
+    else:
+        how = {"masked": True, "waits": family_of(instruction) == "warp-barrier", "members": kernel.number_of(instruction, members.mask)}
+        how["key"] = kernel.keys.setdefault((instruction.opcode, 0), len(kernel.keys))
+    block.add(PointReached(site=site, guard=guard, join=point.join, **how))
+
+
+def add_join(kernel: KernelRewrite, join: Join) -> None:
+    """A lane passes a join."""
+    kernel.open_block().add(JoinPassed(site=kernel.site_of(join.shown), called=join.called, passes=join.passes))
