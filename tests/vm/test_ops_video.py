@@ -41,3 +41,68 @@ def test_simd(name: str, count: int, dest: str, first: str, second: str) -> None
     clamped = [packed([clamp(value, bits, dest == "s32") for value in lane]) for lane in lanes]
     assert as_words(run(op_of(opcode + ".sat"), a, b, c)[0]) == clamped
     assert as_words(run(op_of(opcode + ".add"), a, b, c)[0]) == [(sum(lane) + int(z)) % 2**32 for lane, z in zip(lanes, c, strict=True)]
+
+
+COMPARE: dict[str, Callable[[int, int], bool]] = {
+    "eq": lambda a, b: a == b,
+    "ne": lambda a, b: a != b,
+    "lt": lambda a, b: a < b,
+    "le": lambda a, b: a <= b,
+    "gt": lambda a, b: a > b,
+    "ge": lambda a, b: a >= b,
+}
+SECOND: dict[str, Callable[[int, int], int]] = {"add": lambda a, b: a + b, "min": min, "max": max}
+
+
+def typed(values: np.ndarray, word: str) -> list[int]:
+    return [wrap(int(value), 32, word == "s32") for value in values]
+
+
+def given(word: str, values: np.ndarray) -> np.ndarray:
+    return values.view(np.int32 if word == "s32" else np.uint32)
+
+
+@pytest.mark.parametrize("compare", COMPARE)
+@pytest.mark.parametrize("count", [2, 4])
+@pytest.mark.parametrize(("first", "second"), [("u32", "u32"), ("s32", "s32"), ("u32", "s32")])
+def test_comparisons_of_lanes(compare: str, count: int, first: str, second: str) -> None:
+    bits, rng = 32 // count, np.random.default_rng(2)
+    a, c = (integers("u32", rng, 200) for _ in range(2))
+    b = np.where(rng.random(200) < 0.3, a, integers("u32", rng, 200)).astype(np.uint32)
+    lanes = [
+        [COMPARE[compare](x, y) for x, y in zip(fields(int(p), bits, first), fields(int(q), bits, second), strict=True)]
+        for p, q in zip(a, b, strict=True)
+    ]
+    opcode = f"vset{count}.{first}.{second}.{compare}"
+    assert as_words(run(op_of(opcode), a, b, c)[0]) == [sum(value << bits * i for i, value in enumerate(lane)) for lane in lanes]
+    assert as_words(run(op_of(opcode + ".add"), a, b, c)[0]) == [(sum(lane) + int(z)) % 2**32 for lane, z in zip(lanes, c, strict=True)]
+
+
+@pytest.mark.parametrize("name", ["vadd", "vsub", "vabsdiff", "vmin", "vmax"])
+@pytest.mark.parametrize("sat", ["", ".sat"])
+@pytest.mark.parametrize(
+    ("dest", "first", "second"), [("u32", "u32", "u32"), ("s32", "s32", "s32"), ("u32", "s32", "u32"), ("s32", "u32", "s32")]
+)
+def test_scalars(name: str, sat: str, dest: str, first: str, second: str) -> None:
+    rng = np.random.default_rng(3)
+    a, b, c = (integers("u32", rng, 200) for _ in range(3))
+    results = [COMPUTE[name](x, y) for x, y in zip(typed(a, first), typed(b, second), strict=True)]
+    results = [clamp(value, 32, dest == "s32") % 2**32 if sat else value for value in results]
+    results = [wrap(value, 32, dest == "s32") if sat else value for value in results]
+    opcode, operands = f"{name}.{dest}.{first}.{second}{sat}", (given(first, a), given(second, b))
+    assert as_words(run(op_of(opcode), *operands)[0]) == [value % 2**32 for value in results]
+    for then, function in SECOND.items():
+        found = as_words(run(op_of(f"{opcode}.{then}"), *operands, given(dest, c))[0])
+        assert found == [function(value, z) % 2**32 for value, z in zip(results, typed(c, dest), strict=True)]
+
+
+@pytest.mark.parametrize("compare", COMPARE)
+@pytest.mark.parametrize(("first", "second"), [("u32", "u32"), ("s32", "u32")])
+def test_comparisons_of_scalars(compare: str, first: str, second: str) -> None:
+    rng = np.random.default_rng(4)
+    a, c = (integers("u32", rng, 200) for _ in range(2))
+    b = np.where(rng.random(200) < 0.3, a, integers("u32", rng, 200)).astype(np.uint32)
+    results = [int(COMPARE[compare](x, y)) for x, y in zip(typed(a, first), typed(b, second), strict=True)]
+    opcode, operands = f"vset.{first}.{second}.{compare}", (given(first, a), given(second, b))
+    assert as_words(run(op_of(opcode), *operands)[0]) == results
+    assert as_words(run(op_of(f"{opcode}.add"), *operands, c)[0]) == [(value + int(z)) % 2**32 for value, z in zip(results, c, strict=True)]

@@ -1,7 +1,8 @@
-"""SIMD video instructions on packed bytes and half words: PTX ISA "SIMD Video Instructions".
+"""Video instructions: PTX ISA "Scalar Video Instructions", "SIMD Video Instructions" (packed bytes and half words).
 
-vadd, vsub, vavrg, vabsdiff, vmin, vmax, each with 2 or 4 lanes, with .sat or .add; CUDA's __vabsdiffu4 is one of them. Does not handle
-the optional lane masks and selectors (operand suffixes such as .h10, .b3210), vset2/vset4 and the scalar forms (vadd, vmad ...).
+vadd, vsub, vavrg, vabsdiff, vmin, vmax, each with 2 or 4 lanes, with .sat or .add (CUDA's __vabsdiffu4 is one of them), or scalar with .sat
+and a second operation; vset of all three kinds. Does not handle the optional lane masks and selectors (operand suffixes such as .h10,
+.b3210), vshl, vshr and vmad.
 """
 
 from __future__ import annotations
@@ -54,9 +55,47 @@ def _simd(name: str, count: str, mode: str, dest: str, first: str, second: str, 
     return lane("b32 b32 b32", "b32", fn)
 
 
+COMPARE: dict[str, Callable[[Array, Array], Array]] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+SECOND: dict[str, Callable[[Array, Array], Array]] = {"add": np.add, "min": np.minimum, "max": np.maximum}
+
+
+def _set(count: str, first: str, second: str, compare: str, add: str) -> Op:
+    """vset2 and vset4: 1 in each lane of which the comparison is true, or how many there are and the third operand."""
+    a_lanes, b_lanes, out = LANE_DTYPES[count, first], LANE_DTYPES[count, second], LANE_DTYPES[count, "u32"]
+
+    def fn(a: Array, b: Array, c: Array) -> Array:
+        found = COMPARE[compare](split(a, a_lanes).astype(I64), split(b, b_lanes).astype(I64))
+        if add:
+            return np.asarray((found.sum(axis=-1) + c).astype(U32))
+        return np.ascontiguousarray(found.astype(out)).view(U32)[..., 0]
+
+    return lane("b32 b32 b32", "b32", fn)
+
+
+def _scalar(compute: Callable[[Array, Array], Array], dest: str, first: str, second: str, sat: str, then: str) -> Op:
+    limits = np.iinfo(np.uint32 if dest == "u32" else np.int32)
+
+    def fn(a: Array, b: Array, *third: Array) -> Array:
+        result = compute(np.asarray(a).astype(I64), np.asarray(b).astype(I64)).astype(I64)
+        result = np.clip(result, limits.min, limits.max) if sat else result
+        result = SECOND[then](result, np.asarray(third[0]).astype(I64)) if then else result
+        return np.asarray(result.astype(U32))
+
+    return lane((first, second, dest) if then else (first, second), "b32", fn)
+
+
+def _scalar_set(first: str, second: str, compare: str, then: str) -> Op:
+    return _scalar(COMPARE[compare], "u32", first, second, "", then)
+
+
 OPERATIONS: Operations = {
     f"{name}{count}.type.type.type{form}": partial(_simd, name, count, mode)
     for name in COMPUTE
     for count in ("2", "4")
     for form, mode in (("{.sat}", ""), (".add", "add"))
 }
+OPERATIONS |= {f"vset{count}.type.type.cmp{{.add}}": partial(_set, count) for count in ("2", "4")}
+OPERATIONS |= {f"{name}.type.type.type{{.sat}}{{.op2}}": partial(_scalar, COMPUTE[name]) for name in COMPUTE if name != "vavrg"}
+OPERATIONS["vset.type.type.cmp{.op2}"] = _scalar_set
