@@ -19,7 +19,7 @@ from consan.reports.found import (
     range_of,
 )
 from consan.reports.global_races import NO_SIDE
-from consan.reports.kinds import place, place_of
+from consan.reports.kinds import called_at, place, place_of
 from consan.reports.model import Access
 from consan.reports.numbering import inside
 from consan.reports.ordering import Pair
@@ -58,7 +58,7 @@ def facts_of(found: FindingRecord, module: ModuleSites) -> dict[str, Any]:
     by_flag = FindingFlags.GRID in found.flags or of_flags
     if by_flag and found.kind is not Kind.MISSING_WAIT and found.flag is not None:
         sites = {"flag_write_at": found.flag.write, "flag_read_at": found.flag.read, "fence_at": found.flag.fence}
-        facts |= {name: place_of(site) if (site := module.site(number)) is not None else None for name, number in sites.items()}
+        facts |= {name: called_at(site) if (site := module.site(number)) is not None else None for name, number in sites.items()}
     return facts | {"shared_bytes": found.geometry.shared_bytes, "dynamic": layout_of(found, module).dynamic is not None}
 
 

@@ -200,6 +200,11 @@ def place_of(at: Place | Site) -> str:
     return place(Access("", "", **located(at)))
 
 
+def called_at(at: Place | Site) -> str:
+    """The same of the call in the kernel, if the instruction was inlined."""
+    return _short(Access("", "", file=at.inlined[-1].file, line=at.inlined[-1].line)) if at.inlined else place_of(at)
+
+
 def place_of_waiter(waiter: Mapping[str, Any]) -> str:
     """The same for a thread that waits."""
     return place(Access("", "", **{name: waiter[name] for name in ("file", "line", "ptx_line") if waiter.get(name)}))

@@ -12,6 +12,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Final
 
+from consan.reports.calls import COMMENT, calls_of
 from consan.reports.model import FixStep, VerifiedFix
 from consan.reports.names import variable_name
 
@@ -29,7 +30,7 @@ _AT_MBARRIER: Final = {
 _QUIET: Final = re.compile(r'"(?:\\.|[^"\\\n])*"|//[^\n]*')  # where braces are no code
 _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
 _CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence|threadfence_block)\(\)$")
-_COMMENT: Final = re.compile(r"/\*.*?\*/|//.*$")
+SOURCE_CALL: Final = "mbarrier.try_wait"  # of a step whose spelling is the call
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
 _IF: Final = re.compile(r"(\s*)if\s*\(")
 _ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
@@ -98,12 +99,24 @@ def patched(source: str, fixes: Iterable[VerifiedFix], file: str) -> str:
     return "\n".join(lines) + "\n"
 
 
+def block_of(source: str, line: int) -> int:
+    """The first line of the block that a line is in."""
+    depths = _depths(source)
+    inside = min(depths[line - 2 : line], default=0)
+    return next((above + 1 for above in range(line - 1, 0, -1) if ([0, *depths])[above - 1] < inside), line)
+
+
+def _depths(source: str) -> list[int]:
+    """How many braces are open behind each line."""
+    return list(itertools.accumulate(line.count("{") - line.count("}") for line in _QUIET.sub("", source).splitlines()))
+
+
 def between(source: str, accesses: Iterable[int]) -> list[int]:
     """The lines behind which synchronisation of two lines may belong: between them, also outside of nested blocks; then around them."""
     own = sorted(accesses)
     if not own or not own[0]:
         return []
-    depths = list(itertools.accumulate(line.count("{") - line.count("}") for line in _QUIET.sub("", source).splitlines()))
+    depths = _depths(source)
     first, last = own[0], min(own[-1], len(depths))
     inside = sorted(range(first, last), key=lambda line: depths[line - 1])[:1]
     return list(dict.fromkeys((*([first] if first < last else []), *inside, *([last - 1] if first < last else []), first - 1, last)))
@@ -136,7 +149,7 @@ def _cleared(lines: list[str], symbol: str) -> tuple[LineEdit, ...]:
 
 def statement(step: FixStep) -> str:
     """The instruction as a statement of CUDA C++; empty if that would need operands that only the PTX has."""
-    if _CALL.match(step.spelling):
+    if _CALL.match(step.spelling) or step.instruction == SOURCE_CALL:
         return f"{step.spelling};"
     if found := _MBARRIER.match(step.instruction):
         name = found[4] + (f"[{found[5][1:].partition('.')[0]}]" if found[5] else "")
@@ -163,7 +176,7 @@ def _left_out(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
     if step.instruction == "condition":
         return _unconditional(lines, step.own_line - 1)
     own = step.own_line - 1
-    is_lone = own >= 0 and _LONE.fullmatch(_STRING.sub('""', _COMMENT.sub("", lines[own])).strip()) is not None and _begins(lines, own)
+    is_lone = own >= 0 and _LONE.fullmatch(_STRING.sub('""', COMMENT.sub("", lines[own])).strip()) is not None and _begins(lines, own)
     return ((own, own + 1, ()),) if is_lone else ()
 
 
@@ -172,7 +185,7 @@ def _unconditional(lines: list[str], own: int) -> tuple[LineEdit, ...]:
     found = _IF.match(lines[own]) if own >= 0 else None
     end = _closing(lines[own], found.end() - 1) if found else 0
     rest = lines[own][end:].strip()
-    return ((own, own + 1, (f"{found[1]}{rest}",) if _COMMENT.sub("", rest).strip() else ()),) if found and end else ()
+    return ((own, own + 1, (f"{found[1]}{rest}",) if COMMENT.sub("", rest).strip() else ()),) if found and end else ()
 
 
 def _closing(code: str, opening: int) -> int:
@@ -187,46 +200,42 @@ def _altered(lines: list[str], step: FixStep) -> tuple[LineEdit, ...]:
     """
     line = lines[step.own_line - 1] if step.own_line else ""
     forms = (_with_number, _with_word, _with_argument)
-    text = next(filter(None, (form(line, step.instruction) for form in forms)), "") or _as_statement(lines, step) or _by_one(lines, step)
+    text = _with_call(line, step) or next(filter(None, (form(line, step.instruction) for form in forms)), "")
+    text = text or _as_statement(lines, step) or _by_one(lines, step)
     return ((step.own_line - 1, step.own_line, (text,)),) if text else ()
 
 
 def _with_argument(line: str, instruction: str) -> str:
     """The line with another last argument of its one call that does what the step alters."""
-    code = _COMMENT.sub(lambda found: " " * len(found[0]), line)
     for wanted, name, text in _ARGUMENTS:
         step = re.search(wanted, instruction)
-        calls = list(re.finditer(rf"\b\w*(?:{name})\w*\s*(?=\()", code, re.IGNORECASE)) if step else []
-        place = _last_argument(code, calls[0].end()) if len(calls) == 1 else None
-        if step and place:
-            start, end = place
+        calls = list(calls_of(line, name)) if step else []
+        if step and len(calls) == 1 and len(calls[0].places) > 1:
+            start, end = calls[0].places[-1]
             return line[:start] + re.sub(r".+", step.expand(text), line[start:end]) + line[end:]
     return ""
 
 
-def _last_argument(code: str, opening: int) -> tuple[int, int] | None:
-    """The place of the last argument of a call; None if it has fewer than two, or goes on in the next line."""
-    depth, start = 0, 0
-    for at in range(opening, len(code)):
-        depth += (code[at] in "([{") - (code[at] in ")]}")
-        if depth == 1 and code[at] == ",":
-            start = at + 1
-        if depth == 0:
-            return (start + len(code[start:at]) - len(code[start:at].lstrip()), at) if start else None
-    return None
+def _with_call(line: str, step: FixStep) -> str:
+    """The line with the call that a step spells in place of its one call of that name."""
+    calls = list(calls_of(line, re.escape(step.spelling.partition("(")[0]))) if step.instruction == SOURCE_CALL else []
+    if len(calls) != 1:
+        return ""
+    start, end = calls[0].places[0][0], calls[0].places[-1][1]
+    return line[:start] + step.spelling.partition("(")[2].removesuffix(")") + line[end:]
 
 
 def _as_statement(lines: list[str], step: FixStep) -> str:
     """Another instruction in place of a line that is one statement."""
     own = lines[step.own_line - 1] if step.own_line else ""
-    comment = _COMMENT.search(own)
+    comment = COMMENT.search(own)
     indent = own[: len(own) - len(own.lstrip())]
     text = statement(step) if _BARE.match(step.instruction) and _left_out(lines, step) else ""
     return f"{indent}{text}{f'  {comment[0]}' if comment else ''}" if text else ""
 
 
 def _with_number(line: str, instruction: str) -> str:
-    code, replaced = _COMMENT.sub(lambda found: " " * len(found[0]), line), _REPLACED.search(instruction)
+    code, replaced = COMMENT.sub(lambda found: " " * len(found[0]), line), _REPLACED.search(instruction)
     there = [each for each in _NUMBER.finditer(code) if replaced is None or each[0] == replaced[1]]
     old = there[0] if len(there) == 1 else None
     wanted = next((new(int(old[0]), found) for pattern, new in _WANTED if old and (found := pattern.search(instruction))), -1)
@@ -235,7 +244,7 @@ def _with_number(line: str, instruction: str) -> str:
 
 def _with_word(line: str, instruction: str) -> str:
     """The line with the first word of the table that it has once, outside of comments; empty if it has none."""
-    code = _COMMENT.sub("", line)
+    code = COMMENT.sub("", line)
     for wanted, there, word in _WORDS:
         found = re.search(wanted, instruction)
         if found and len(re.findall(there, code)) == 1:
@@ -253,7 +262,7 @@ def _by_one(lines: list[str], step: FixStep) -> str:
 
 def _begins(lines: list[str], at: int) -> bool:
     """Whether a statement may begin with a line: none goes on from above."""
-    above = (code for line in reversed(lines[:at]) if (code := _COMMENT.sub("", line).strip()))
+    above = (code for line in reversed(lines[:at]) if (code := COMMENT.sub("", line).strip()))
     return _ENDS.search(next(above, "")) is not None
 
 

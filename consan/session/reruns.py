@@ -38,7 +38,8 @@ from consan.reports.global_races import NO_SIDE
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.places import stands
-from consan.reports.source_patches import between, patched
+from consan.reports.source_candidates import moves, waits
+from consan.reports.source_patches import between, block_of, patched
 from consan.reports.verified import is_beside, names, own_words, turn_of, with_fix
 from consan.session.repairs import told
 
@@ -58,6 +59,7 @@ _REGISTERS: Final = "register-hazard"
 _KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
 _OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
 
+_PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
 _OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
 
 _Name = tuple[Any, ...]
@@ -161,13 +163,24 @@ class Reruns:
         listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
         turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
         named = [fix for turn in (0, 1) for fix, own in zip(listed, turns, strict=True) if own == turn]
-        lines = self._lines(finding, listed) if self.source and not base.steps else ()
+        lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
         for fix in itertools.chain(whole, named, lines, replayed, listed):
             if (key := fix.edits or fix.steps) not in seen and _are_apart(base.edits, fix.edits):
                 seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
+
+    def _spelled(self, text: TextPlaces, finding: Finding) -> Iterator[VerifiedFix]:
+        """Lines that the finding's fix moves, and waits at mbarriers as the source spells them."""
+        source = self.source
+        assert source is not None
+        own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
+        active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
+        steps = [*moves(source.text, own_words(finding), source.file)]
+        lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
+        steps += waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ()
+        yield from (VerifiedFix((step,)) for step in steps)
 
     def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
         """New lines of the source with what the finding's fix names: an optimiser may have merged the branches between which it belongs."""
@@ -265,6 +278,11 @@ def _of_ptx(fix: VerifiedFix) -> VerifiedFix:
 
 def _is_named(step: FixStep, finding: Finding) -> bool:
     return step.action == "add" and any(word and word in own_words(finding) for word in (step.instruction, step.spelling))
+
+
+def _is_of_phases(finding: Finding) -> bool:
+    """Whether a wait for an mbarrier may be what a finding lacks."""
+    return finding.barrier is not None or _PHASES.search(own_words(finding)) is not None
 
 
 def _is_barrier(step: FixStep) -> bool:

@@ -185,6 +185,11 @@ LINES = {
     "bulk_result_read_wait": 'asm volatile("cp.async.bulk.wait_group 0;"',
     "cluster_atomics_cta_scope": 'ADD_AS("cluster", peer(&sum, 0), 1);',
     "bulk_store_never_written": "__syncthreads();",  # behind zeros
+    "bulk_load_producer_phase": "WAIT(&empty[k & 1], (k >> 1 & 1) ^ 1);",
+    "mbarrier_empty_not_waited": "WAIT(&empty, (k & 1) ^ 1);",
+    "acknowledged_before_read": "if (lane == 0) set(&read, k);",  # moved
+    "deadlock_flag_set_too_late": "if (t == 0) atomicExch(&ready, 1);",
+    "wgmma_flush_flag": "wgmma_wait<0>();",
 }
 
 
