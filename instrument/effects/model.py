@@ -69,7 +69,7 @@ _EMPTY: Final = {name: NO_WORD if name.endswith("_word") else 0 for name in ROW}
 
 
 class EffectField(NamedTuple):
-    """A field of an effect: its role, `int` of a number that the text says or `bool`; and its slot: a column of the row, or a flag."""
+    """A field of an effect: its role, `int` of a number that the text says or `bool`; and its slot: a column of the row (of a place the first of two), or a flag."""
 
     name: str
     means: Role | type
@@ -134,7 +134,8 @@ def _leaves(effect: type[Effect]) -> tuple[EffectField, ...]:
     slots = dict(zip(values, "abc", strict=False))
     free = ["bytes", *(["offset"] if Role.PLACE not in means.values() else []), *(each for each in "cba" if each not in slots.values())]
     slots |= dict(zip((name for name, each in means.items() if each is int), free, strict=False))
-    slots |= {name: name.upper() if each is bool else "value_word" for name, each in means.items() if name not in slots}
+    others = {bool: str.upper, Role.PLACE: lambda name: "offset"}
+    slots |= {name: others.get(each, lambda name: "value_word")(name) for name, each in means.items() if name not in slots}
     return tuple(EffectField(name, each, slots[name]) for name, each in means.items())
 
 
