@@ -69,7 +69,7 @@ _EMPTY: Final = {name: NO_WORD if name.endswith("_word") else 0 for name in ROW}
 
 
 class EffectField(NamedTuple):
-    """A field of an effect: its role, `int` of a number that the text says or `bool`; and its slot: a column of the row (of a place the first of two), or a flag."""
+    """A field of an effect: its role, `int` of a number that the text says or `bool`; its slot: a column of the row, or a flag."""
 
     name: str
     means: Role | type

@@ -148,7 +148,7 @@ class Words:
 
     def _within(self, snippet: Snippet, words: list[tuple[int, str]], keys: frozenset[Key] | None, *, hashed: bool) -> str:
         """The text of a snippet, with that of words in its registers if they have to be computed."""
-        computes, code = self._kept_words(words, keys, hashed=hashed)
+        computes, code = self.kept_words(words, keys, hashed=hashed)
         if not computes:
             return code
         snippet.add(code.strip())
@@ -164,10 +164,10 @@ class Words:
         store: Callable[[int, str], str] = text.store,
     ) -> str:
         """The text that computes words, if that has to be done, and the text that stores and hashes them."""
-        computes, code = self._kept_words(words, keys, hashed=hashed, store=store)
+        computes, code = self.kept_words(words, keys, hashed=hashed, store=store)
         return load + code if computes else code
 
-    def _kept_words(
+    def kept_words(
         self, words: list[tuple[int, str]], keys: frozenset[Key] | None, *, hashed: bool, store: Callable[[int, str], str] = text.store
     ) -> tuple[bool, str]:
         """Whether words have to be computed, and the text that stores and hashes them then."""

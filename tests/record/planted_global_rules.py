@@ -452,7 +452,13 @@ RULES = {
     ),
     "R-MO1, shared: data": ("races.hpp", "asked = load.data && ", "asked = ", "volatile_bound_in_shared", False),
     "R-MO1, shared: values that change": ("races.hpp", " && store.changes;", ";", "volatile_equal_values_in_shared", False),
-    "R-MO1, shared: statistics": ("races.hpp", "(store.data && !writes(cells_[cell], load.thread))", "false", "statistics_in_shared", False),
+    "R-MO1, shared: statistics": (
+        "races.hpp",
+        "(store.data && !writes(cells_[cell], load.thread))",
+        "false",
+        "statistics_in_shared",
+        False,
+    ),
     "R-MO2: the finding": (
         "flags.hpp",
         "return misses((u32)read.from",

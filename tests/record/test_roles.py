@@ -20,12 +20,12 @@ HASHED, LOOSE = {Role.PLACE, Role.NUMBER}, {Role.LOOSE, Role.WIDE, Role.DIGEST}
 # Twins that have all kinds of events between them, and whether global memory is recorded.
 TWINS = {
     "cp_async_zero_fill": True, "deadlock_no_drop": True, "mbarrier_copies_not_included": False, "bulk_load_producer_phase": True,
-    "bulk_store_source_overwritten": False, "tma_store_two_stages": False, "cluster_pair_multicast": False, "mbarrier_inval_in_flight": False,
-    "cluster_st_async_not_waited": False, "cluster_pushes_of_two_ctas": False, "st_bulk_no_barrier": False, "wgmma_one_wait_for_two": False,
-    "reduction_no_syncwarp": True, "named_barrier_counts_disagree": True, "cluster_init_no_fence": True, "tensormap_not_acquired": True,
-    "update_by_lanes": True, "wgmma_fence_missing": False, "launch_before_peer": False, "store_pending": False, "isa_pair_dealloc": False,
-    "two_issuers": False, "collector_not_filled": False, "annotated_handover": True, "acquired_by_other_lane": True,
-    "relaxed_poll_no_fence": True,
+    "bulk_store_source_overwritten": False, "tma_store_two_stages": False, "cluster_pair_multicast": False,
+    "mbarrier_inval_in_flight": False, "cluster_st_async_not_waited": False, "cluster_pushes_of_two_ctas": False,
+    "st_bulk_no_barrier": False, "wgmma_one_wait_for_two": False, "reduction_no_syncwarp": True, "named_barrier_counts_disagree": True,
+    "cluster_init_no_fence": True, "tensormap_not_acquired": True, "update_by_lanes": True, "wgmma_fence_missing": False,
+    "launch_before_peer": False, "store_pending": False, "isa_pair_dealloc": False, "two_issuers": False, "collector_not_filled": False,
+    "annotated_handover": True, "acquired_by_other_lane": True, "relaxed_poll_no_fence": True,
 }  # fmt: skip
 
 
@@ -54,13 +54,13 @@ def stored() -> Iterator[dict[tuple[int, int], bool]]:
     """By block of the latest module and position: whether a word is hashed."""
     found: dict[tuple[int, int], bool] = {}
     with pytest.MonkeyPatch.context() as patch:
-        old = Words._kept_words
+        old = Words.kept_words
 
         def noted(self: Words, words: Any, keys: Any, *, hashed: bool, **how: Any) -> Any:
             found.update({(self.number, word): hashed for word, _ in words})
             return old(self, words, keys, hashed=hashed, **how)
 
-        patch.setattr(Words, "_kept_words", noted)
+        patch.setattr(Words, "kept_words", noted)
         yield found
 
 
