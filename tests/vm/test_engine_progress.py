@@ -37,6 +37,10 @@ OPEN = {
     "clock": HEAD + "while (flag[0] == 0) if (clock64() == 1) return; out[t] = 1; }",
     "stores": HEAD + "while (flag[0] == 0) *(volatile int*)&out[t] = 1; }",
     "counts in memory": HEAD + "while (flag[0] == 0) atomicAdd(&out[t], 1); }",
+    "stores later": HEAD
+    + """while (flag[0] == 0) asm volatile("st.async.release.gpu.global.u32 [%0], %1;" :: "l"(out + t), "r"(1) : "memory"); }""",
+    "counts later": HEAD
+    + """while (flag[0] == 0) asm volatile("red.async.release.gpu.global.add.u32 [%0], %1;" :: "l"(out + t), "r"(1) : "memory"); }""",
 }
 FINE = {
     "flags between CTAs": HEAD

@@ -78,7 +78,7 @@ def effects_of(block: BoundBlock) -> Effects:
 
 
 def _changes(instruction: Instruction) -> bool:
-    """Whether others may see a change. Atomics report at run time, since many leave the value unchanged."""
+    """Whether others may see a change. Atomics but asynchronous ones report at run time, since many leave the value unchanged."""
     if is_of_hooks(instruction):
         return False
     row = lookup(instruction.parts)
@@ -87,10 +87,10 @@ def _changes(instruction: Instruction) -> bool:
     if row.flow == "call":  # a function of the module has blocks of its own; a built-in one prints or allocates
         return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
     if row.family in _DIRECT:
-        return row.access in ("write", "rmw") and row.status == "checked"  # neutral: private memory
+        return row.access in ("write", "rmw") and row.status != "neutral"  # that is private memory
     if row.family in _ATOMIC:
         modifiers = row.modifiers(instruction.parts)
-        return "vec" in modifiers or modifiers["type"] == "b128"
+        return "vec" in modifiers or modifiers["type"] == "b128" or row.name == "red.async"
     if row.family in BARRIERS:
         return row.action in ("arrive", "red") or row.family == "cluster-barrier"
     return row.family not in _STEADY
