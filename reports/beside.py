@@ -17,6 +17,7 @@ from consan.reports.names import function_name
 from consan.reports.numbering import unflatten
 from consan.reports.places import located
 from consan.reports.sides import action_of, role_of_site
+from consan.reports.verdict.tolerance import of_same_value
 
 NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
@@ -163,4 +164,4 @@ def beside(
     )  # fmt: skip
     names = {"first_kernel": first.what, "second_kernel": second.what, **asdict(edge)}
     described = describe(finding, situation, framework=second.framework if second.entry else first.framework, **names)
-    return replace(described, severity="warning") if same_value else described
+    return of_same_value(described) if same_value else described

@@ -4,69 +4,53 @@ Inputs are the records and the site tables of the modules, never PTX. (1) of a f
 conflicts with it. For a missing wait (1) is the operation in flight; for a stage refilled too early (2) is the refill, whichever was
 seen first.
 
-An uninitialised read that a later, unordered write explains is one defect: the engine reports the pair as a data
-race and counts the explained bytes. If all uninitialised reads of a site are explained, only the race is kept.
-
 Not known: the CTA of the second access in later occurrences of a merged finding (the first one is kept).
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.bits import STATE
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
-from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, MbarrierPhase, Reason, Waiting
+from consan.instrument.findings import KINDS, FindingRecord, Hazard, Kind, MbarrierPhase, Waiting
 from consan.reports.branches import where_all_pass
 from consan.reports.buffers import named_by_line
 from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase
 from consan.reports.divergence import divergence
 from consan.reports.facts import buffer_facts, facts_of, lacked_arrivals, loop_facts, outside_facts, situation_of
-from consan.reports.found import ModuleSites, barrier_name, barrier_state, entry_of, is_copy, is_global, kernel_of
+from consan.reports.found import ModuleSites, barrier_name, barrier_state, entry_of, is_global, kernel_of
 from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, in_cta, inside, rank_of
-from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, with_lost_updates
+from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order
 from consan.reports.places import apart, shown_at
 from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
 from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.unended import with_late_arrivals
-from consan.reports.verdict.tolerance import with_tolerance
+from consan.reports.verdict.records import is_exchanged, reported
+from consan.reports.verdict.tolerance import is_unused, with_lost_updates, with_tolerance
 from consan.reports.waiters import Waiter, deadlock_of
 
 
 def decode(records: Sequence[FindingRecord], modules: Mapping[int, ModuleSites]) -> list[Finding]:
     """The findings of all records."""
-    explained = _explained(records)
-    unwaited = {kernel_of(each) for each in records if each.kind is Kind.MISSING_WAIT and is_copy(each)}
     findings: list[Finding] = []
-    told: dict[tuple[Any, ...], Finding] = {}
-    for found in records:
+    described: dict[tuple[Any, ...], Finding] = {}
+    for found in reported(records, modules):
         module = modules[found.module]
-        if found.kind is Kind.WAITER:
-            continue  # reported with the deadlock of its CTA
         if found.kind is Kind.DEADLOCK:
             findings.append(_deadlock(found, records, module))
             continue
-        is_explained = found.kind is Kind.UNINITIALIZED_READ and found.count <= explained.get(_place(found), 0)
-        if found.kind is Kind.READ_EXPLAINED or is_explained:
-            continue
-        if found.kind is Kind.LIFETIME and found.reason is Reason.EXIT and is_copy(found) and kernel_of(found) in unwaited:
-            continue  # the missing wait is the same, and the conflicts before the exit say more
-        if not module.isa and _is_exchanged(found, module):
-            continue
         key = _words_key(found, module)
-        if key not in told:
-            told[key] = _finding(found, module)
-            findings.append(told[key])
-        else:
-            findings.append(_again(told[key], found, module))
+        known = described.get(key)
+        findings.append(described.setdefault(key, _finding(found, module)) if known is None else _again(known, found, module))
     return with_lost_updates(findings)
 
 
@@ -81,18 +65,6 @@ def _again(told: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
     """A finding in the words of an equal one. The words of the first one would remain when the two are merged."""
     buffer = buffer_of(found, found.low, found.high, module) if told.buffer else None
     return replace(told, count=found.count, ctas=found.ctas, buffer=buffer, verified=module.fixes.get(found.index))
-
-
-def _place(found: FindingRecord) -> tuple[int, int]:
-    return found.module, found.site
-
-
-def _explained(records: Iterable[FindingRecord]) -> dict[tuple[int, int], int]:
-    totals: dict[tuple[int, int], int] = {}
-    for found in records:
-        if found.kind is Kind.READ_EXPLAINED:
-            totals[_place(found)] = totals.get(_place(found), 0) + found.count
-    return totals
 
 
 def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
@@ -112,11 +84,10 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
     if found.split is not None:
         return divergence(finding, found.split, module.site(found.site), module.framework)
     pair = pair_of(found, finding.accesses, module)
-    situation = EXCHANGED if _is_exchanged(found, module) else situation_of(found)
+    situation = EXCHANGED if is_exchanged(found, module) else situation_of(found)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
-    unused = found.kind in _OF_VALUES and _is_unused(found, module)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
-    if unused and found.kind is Kind.UNINITIALIZED_READ:
+    if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):
         return describe(finding, "unused", framework=module.framework, **facts)
     facts |= {"position": shape, "recomputed": shape == UPDATE and _is_recomputed(pair, module)}
     facts |= (buffer_facts(found, finding.pair, low, high, module) | loop_facts(pair, module.relations)) if shape == NEXT_ITERATION else {}
@@ -124,33 +95,13 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
     described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
     described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
-    described = with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found)
-    return replace(described, severity="note", message=f"{described.message}; the loaded value is not used") if unused else described
+    return with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found, module)
 
 
 def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:
     """Whether no atomic operation does the update of a pair."""
     writes = [site for site in pair if site is not None and site.access == "write"]
     return module.relations is not None and not all(module.relations.combines(site) for site in writes)
-
-
-# Kinds that harm only the loaded value.
-_OF_VALUES = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)
-
-
-def _is_unused(found: FindingRecord, module: ModuleSites) -> bool:
-    sites = module.site(found.site), module.site(found.other_site)
-    return any(site is not None and site.unused for site in sites)
-
-
-def _is_exchanged(found: FindingRecord, module: ModuleSites) -> bool:
-    """Whether the write of a lane needs what the lanes of its warp have exchanged of the values that they read (R-W1)."""
-    of_lanes = found.kind in (Kind.DATA_RACE, Kind.MISSING_ORDER) and situation_of(found) == Reason.NO_WARP_SYNC.situation
-    if not of_lanes or module.relations is None:
-        return False
-    one, other = module.site(found.site), module.site(found.other_site)
-    within = FindingFlags.SAME_WARP in found.flags
-    return within and one is not None and other is not None and module.relations.exchanged(one, other)
 
 
 def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:

@@ -23,8 +23,6 @@ NEXT_ITERATION: Final = "next-iteration"
 STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
-_TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
-_SAME_VALUE: Final = f"replicated@{UPDATE}"
 _RACES: Final = ("data-race", "global-race", "missing-order")
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
 _EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", "released-before")  # one lane has the edge from (1) to (2)
@@ -89,13 +87,3 @@ def _barriers(first: Access, second: Access) -> str:
     if first.block != second.block:
         return "cluster"
     return "warp" if first.warp == second.warp else "cta"
-
-
-def with_lost_updates(findings: list[Finding]) -> list[Finding]:
-    """Threads that update the same bytes and store the same value lose updates, unless their loads are ordered before these stores."""
-    torn = {(each.kernel, each.pair[-1].site) for each in findings if each.hazard != "WAW" and each.situation in _TORN}
-    return [replace(each, severity="error") if _loses(each, torn) else each for each in findings]
-
-
-def _loses(finding: Finding, torn: set[tuple[str, tuple[str, int, int, str]]]) -> bool:
-    return finding.situation == _SAME_VALUE and (finding.kernel, finding.pair[-1].site) in torn

@@ -110,9 +110,7 @@ def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]
     return constants.get(key_of(instruction.scope, operand.text))
 
 
-def _described(
-    kind: type[effects.Effect], site: int, instruction: Instruction, row: Row, constants: dict[Key, int]
-) -> effects.Effect:
+def _described(kind: type[effects.Effect], site: int, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect:
     given = dict(zip(row.roles(instruction), instruction.operands, strict=True))
     roles = ((name, given[role]) for name, role in _ROLES.get(kind, {}).items() if role in given)
     fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in roles}

@@ -40,6 +40,7 @@ from consan.reports.patches import fixed
 from consan.reports.places import stands
 from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
+from consan.reports.verdict.merging import merge_key
 from consan.reports.verified import is_beside, names, own_words, turn_of, with_fix
 from consan.session.repairs import told
 
@@ -113,7 +114,7 @@ class Reruns:
         known = [finding.verified for finding in counting]
         if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
             return report  # nothing can be run
-        fix = self._fix_of(counting, frozenset(map(_name, report.findings)))
+        fix = self._fix_of(counting, frozenset(map(merge_key, report.findings)))
         chosen = {id(finding): fix for finding in counting}
         return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
 
@@ -121,9 +122,9 @@ class Reruns:
         """One repair of all findings."""
         begun = self.clock()
         whole: VerifiedFix | None = None
-        base, left, text = VerifiedFix((), rerun=True), frozenset(map(_name, findings)), TextPlaces(self.module)
+        base, left, text = VerifiedFix((), rerun=True), frozenset(map(merge_key, findings)), TextPlaces(self.module)
         for finding in findings if all(each.kind in _KINDS for each in findings) else ():
-            if _name(finding) not in left:
+            if merge_key(finding) not in left:
                 continue
             best, most = None, MOST_REPAIRS
             for fix in self._fixes(text, finding, base):
@@ -211,9 +212,9 @@ class Reruns:
             ran = self._ran(ptx, seed)
             if ran is None or ran.report.incomplete:
                 return None
-            left = frozenset(_name(each) for each in ran.report.findings if each.severity != "note")
+            left = frozenset(merge_key(each) for each in ran.report.findings if each.severity != "note")
             results.add(ran.results)
-            if _name(finding) in left or not left <= found or (left and (seed or not fix.edits)) or len(results) > 1:
+            if merge_key(finding) in left or not left <= found or (left and (seed or not fix.edits)) or len(results) > 1:
                 return None
             if left:
                 return left
@@ -292,10 +293,6 @@ def _is_barrier(step: FixStep) -> bool:
 def _are_apart(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
     """Whether no edit of the one replaces text that an edit of the other replaces."""
     return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
-
-
-def _name(finding: Finding) -> _Name:
-    return (finding.kind, finding.kernel, *sorted(map(str, (access.site for access in finding.pair))))
 
 
 def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:

@@ -104,7 +104,6 @@ class Observe(StrongAccess):
     """Before the access itself."""
 
 
-
 class Publish(StrongAccess):
     """After it."""
 

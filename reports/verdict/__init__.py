@@ -1,7 +1,9 @@
 """From what the engines have found and looked at to the verdict: data in, data out.
 
 - `raw`: findings of several replays of a recorded launch, one for each pair of accesses; `scopes`: those that a scope explains.
-- `tolerance`: findings that current hardware and shipped libraries go on with become warnings.
+- `records`: what both engines have found in a launch, without what others speak for, before it has words. `selection`: the findings of a
+  run, from hooks, records, ends of launches and texts.
+- `tolerance`: how much a finding counts, where that depends on more than its situation.
 - `merging`: one finding for each defect, in the order of the report.
 - `relations`: which finding speaks, and which belongs to another one, as data. `shared`: what the two share. `precedence` reads them.
 - `consequences`: findings in the order and words that their roots give; `causes`: findings with one cause, for display.

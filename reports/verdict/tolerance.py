@@ -1,39 +1,93 @@
-"""Findings that are a bug by the ISA only: current hardware and shipped libraries go on (SEMANTICS 8). They become warnings."""
+"""How much a finding counts, where that depends on more than its situation, which has a severity in the catalogue.
+
+Findings that are a bug by the ISA only are warnings: current hardware and shipped libraries go on (SEMANTICS 8).
+"""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Operation, Reason
+from consan.reports.found import ModuleSites
 from consan.reports.model import Finding
+from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
 
+_OF_VALUES: Final = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)  # kinds that harm only the loaded value
+_TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")
+_KEPT: Final = "current hardware keeps the memory until the store has read it"
+_SAME_VALUE: Final = f"replicated@{UPDATE}"
 
-def with_tolerance(finding: Finding, found: FindingRecord) -> Finding:
-    """The finding as a warning that says why, if it is one of those."""
-    why = _pipeline_ends(found) if found.kind is Kind.LIFETIME else _already_over(finding, found) if found.kind is Kind.SCOPE else ""
-    return replace(finding, severity="warning", message=f"{finding.message}; {why}") if why else finding
+
+@dataclass(frozen=True)
+class Tolerance:
+    """When a finding counts less, and the end of its message."""
+
+    severity: str
+    why: str
+    holds: Callable[[Finding, FindingRecord], bool]
 
 
-def _pipeline_ends(found: FindingRecord) -> str:
+def with_tolerance(finding: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
+    """The finding with its severity, and why it counts less, if it does."""
+    if is_unused(found, module):
+        return _less(finding, "note", "the loaded value is not used")
+    first = next((each for each in TOLERANCES if each.holds(finding, found)), None)
+    return finding if first is None else _less(finding, first.severity, first.why)
+
+
+def _less(finding: Finding, severity: str, why: str) -> Finding:
+    return replace(finding, severity=severity, message=f"{finding.message}; {why}")
+
+
+def of_same_value(finding: Finding) -> Finding:
+    """A race of launches that store the same value: the bytes have it whatever comes first."""
+    return replace(finding, severity="warning")
+
+
+def is_unused(found: FindingRecord, module: ModuleSites) -> bool:
+    """Whether a finding harms only a value that is not used."""
+    sites = module.site(found.site), module.site(found.other_site)
+    return found.kind in _OF_VALUES and any(site is not None and site.unused for site in sites)
+
+
+def _pipeline_ends(_: Finding, found: FindingRecord) -> bool:
     """R-CP5: the thread waits for its bulk stores as it goes, and leaves the last of them behind."""
-    done = found.completion
-    if (
-        done is None
-        or found.reason is not Reason.EXIT
-        or found.own_operation != Operation.BULK_STORE
-        or not 0 < done.retired < done.commits
-    ):
-        return ""
-    return "shipped pipelines end like this, and current hardware keeps the memory until the store has read it"
+    done, is_store = found.completion, found.own_operation == Operation.BULK_STORE
+    at_exit = found.kind is Kind.LIFETIME and found.reason is Reason.EXIT
+    return done is not None and at_exit and is_store and 0 < done.retired < done.commits
 
 
-def _already_over(finding: Finding, found: FindingRecord) -> str:
-    """R-SCOPE: what comes first has nothing to make visible to another CTA."""
-    if found.reason is not Reason.ARRIVE_SCOPE or len(finding.accesses) < 2 or in_tensor_memory(found):
-        return ""
-    first = finding.pair[0]
+def _has_release(finding: Finding, found: FindingRecord) -> bool:
+    """R-SCOPE: only the scope of a release is narrow."""
+    narrow = found.kind is Kind.SCOPE and found.reason is Reason.ARRIVE_SCOPE
+    return narrow and len(finding.accesses) > 1 and not in_tensor_memory(found)
+
+
+def _operation_over(finding: Finding, found: FindingRecord) -> bool:
+    return _has_release(finding, found) and finding.pair[0].asynchronous is not None
+
+
+def _read_over(finding: Finding, found: FindingRecord) -> bool:
     owner = found.offset // (found.geometry.cta_bytes or 1)
-    if first.asynchronous is not None:
-        return "the operation is over before the signal"
-    return "the read of its own CTA's memory is over before the signal" if finding.hazard == "WAR" and first.cluster_rank == owner else ""
+    return _has_release(finding, found) and finding.hazard == "WAR" and finding.pair[0].cluster_rank == owner
+
+
+TOLERANCES: Final = (
+    Tolerance("warning", f"shipped pipelines end like this, and {_KEPT}", _pipeline_ends),
+    # What comes first has nothing to make visible to another CTA.
+    Tolerance("warning", "the operation is over before the signal", _operation_over),
+    Tolerance("warning", "the read of its own CTA's memory is over before the signal", _read_over),
+)
+
+
+def with_lost_updates(findings: list[Finding]) -> list[Finding]:
+    """Threads that update the same bytes and store the same value lose updates, unless their loads are ordered before these stores."""
+    torn = {(each.kernel, each.pair[-1].site) for each in findings if each.hazard != "WAW" and each.situation in _TORN}
+    return [replace(each, severity="error") if _loses(each, torn) else each for each in findings]
+
+
+def _loses(finding: Finding, torn: set[tuple[str, tuple[str, int, int, str]]]) -> bool:
+    return finding.situation == _SAME_VALUE and (finding.kernel, finding.pair[-1].site) in torn
