@@ -6,9 +6,10 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from consan.reports.model import SEVERITIES, Buffer, Finding
+from consan.reports.model import Buffer, Finding
 from consan.reports.names import base_name
 from consan.reports.verdict.consequences import arranged
+from consan.reports.verdict.precedence import rank, select
 
 _MERGE_AFTER = 32  # findings, and then as many more as there are distinct ones
 
@@ -55,18 +56,15 @@ def merge_key(finding: Finding) -> tuple[Any, ...]:
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:
-    """Sort by severity, races of one warp last, then by count. Ties are broken by kernel, kind and place.
+    """Sort by rank (`precedence`), then by count. Ties are broken by kernel, kind and place.
 
-    A misused barrier comes before what may follow from it: races, reads of what was never written, deadlocks; an mbarrier that goes
-    on unwaited for comes behind the race that may cause it. A finding that certainly follows from another one comes right after it
-    (`consequences`).
+    A finding that certainly follows from another one comes right after it (`consequences`).
     """
-    return arranged(sorted(findings, key=_rank))
+    return arranged(sorted(findings, key=_position))
 
 
-def _rank(finding: Finding) -> tuple[Any, ...]:
-    follows = finding.kind != "barrier-misuse" or (2 if finding.situation == "phase-lapped" else 0)
-    return bool(finding.suppressed), _speaks(finding)[0], int(follows), _speaks(finding)[1], -finding.count, *map(str, merge_key(finding))
+def _position(finding: Finding) -> tuple[Any, ...]:
+    return bool(finding.suppressed), *rank(finding), -finding.count, *map(str, merge_key(finding))
 
 
 def _merge(group: list[Finding]) -> Finding:
@@ -75,7 +73,7 @@ def _merge(group: list[Finding]) -> Finding:
     `ctas` is exact if each record comes from another CTA or carries the total. Otherwise it is a lower
     bound, because records do not list their CTAs.
     """
-    first = min(group, key=_speaks)
+    first = select(group)
     blocks = {access.block for finding in group for access in finding.accesses[:1] if access.block is not None}
     return replace(
         first,
@@ -86,11 +84,6 @@ def _merge(group: list[Finding]) -> Finding:
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
         verified=next((finding.verified for finding in group if finding.verified), None),
     )
-
-
-def _speaks(finding: Finding) -> tuple[int, bool]:
-    """Which finding comes first: the worst; then that of several warps, since a barrier between warps orders lanes of a warp, too."""
-    return SEVERITIES.index(finding.severity), finding.situation.startswith("no-warp-sync")
 
 
 def _merge_buffers(buffers: list[Buffer]) -> Buffer | None:

@@ -1,4 +1,4 @@
-"""Reads the tables of `relations`: which findings belong to another one, of the same kernel.
+"""Reads the tables of `relations`: which finding speaks or comes first, and which findings belong to another one, of the same kernel.
 
 A finding follows from a root if the root's repair has to come first: a race through an mbarrier that is misused, a deadlock at
 a barrier that is misused, a copy in flight at the exit whose missing wait is reported. Two findings with one culprit and one repair have
@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from typing import Final, Generic, TypeVar
 
 from consan.reports.model import SEVERITIES, Finding
-from consan.reports.verdict.relations import BELONGS, Belongs
+from consan.reports.verdict.relations import BELONGS, MILDER, ORDER, Belongs
 
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 
@@ -44,6 +44,17 @@ def speaking(found: Iterable[F], table: Iterable[Silences[F]], others: Sequence[
                 known[shared] += rule.times(each)
         left = [each for each in left if not (rule.silent(each) and any(known[shared] >= rule.times(each) for shared in rule.share(each)))]
     return left
+
+
+def rank(finding: Finding) -> tuple[int, int, bool]:
+    """Where a finding comes in a report: the worst first."""
+    order = next((place for place, which in ORDER if which.has(finding)), 0)
+    return SEVERITIES.index(finding.severity), order, MILDER.has(finding)
+
+
+def select(group: Iterable[Finding]) -> Finding:
+    """The finding that speaks for findings of one kind at one pair of places: the worst."""
+    return min(group, key=lambda finding: (rank(finding)[0], MILDER.has(finding)))
 
 
 def roots(findings: Sequence[Finding]) -> dict[int, tuple[int, Belongs]]:
