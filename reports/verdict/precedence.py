@@ -42,6 +42,8 @@ def speaking(found: Iterable[F], table: Iterable[Silences[F]], others: Sequence[
         for each in filter(rule.speaks, left if others is None else others):
             for shared in rule.share(each):
                 known[shared] += rule.times(each)
+        if not known:
+            continue
         left = [each for each in left if not (rule.silent(each) and any(known[shared] >= rule.times(each) for shared in rule.share(each)))]
     return left
 

@@ -20,18 +20,20 @@ Order = Iterable[Any]  # the records of one replay
 _RACE, _WAIT, _FENCE = int(Kind.DATA_RACE), int(Kind.MISSING_WAIT), int(Kind.MISSING_PROXY_FENCE)
 _DEADLOCKS: Final = frozenset((int(Kind.DEADLOCK), int(Kind.WAITER)))
 _ANY: Final = frozenset(map(int, Reason))
+_ANY_KIND: Final = 0
 _NO_WAIT: Final = frozenset((int(Reason.NOT_COMMITTED), int(Reason.NOT_WAITED)))
 _WAITED: Final = frozenset((int(Reason.WAITED_NO_BARRIER),))
 _OF_WARP: Final = frozenset((int(Reason.NO_WARP_SYNC),))
 
 
 class _Raw(NamedTuple):
-    """A record, and the fields that decide. `in_text`: its first side comes first in the text: sites are numbered in its order.
+    """A record, its key, and the fields that decide. `in_text`: its first side comes first in the text: sites are numbered in its order.
 
     `ordered`: of a missing wait, whether the issue of the operation is ordered with the access; also where the text orders them.
     """
 
     record: Any
+    key: Key
     kind: int
     reason: int
     pair: tuple[int, int]
@@ -40,7 +42,7 @@ class _Raw(NamedTuple):
 
 
 class _Which(NamedTuple):
-    """Records of a kind. `in_text`, `ordered`: only those that are."""
+    """Records of a kind, or of any. `in_text`, `ordered`: only those that are."""
 
     kind: int
     reasons: frozenset[int] = _ANY
@@ -49,7 +51,12 @@ class _Which(NamedTuple):
 
     def has(self, raw: _Raw) -> bool:
         """Whether a record is one of them."""
-        return raw.kind == self.kind and raw.reason in self.reasons and raw.in_text >= self.in_text and raw.ordered >= self.ordered
+        return (
+            self.kind in (raw.kind, _ANY_KIND)
+            and raw.reason in self.reasons
+            and raw.in_text >= self.in_text
+            and raw.ordered >= self.ordered
+        )
 
 
 def _pair(raw: _Raw) -> tuple[tuple[int, int]]:
@@ -70,19 +77,19 @@ _OF_A_PAIR: Final = (
 )
 _WITHIN_AN_ORDER: Final = (_silences(_Which(_WAIT, _NO_WAIT), _Which(_WAIT, _WAITED)),)
 # A barrier is missing, not the wait: in some order the wait came before the access, whichever threads met.
-_OF_ORDERS: Final = (_silences(_Which(_WAIT, _WAITED), _Which(_WAIT, _NO_WAIT)),)
+_OF_ORDERS: Final = (_silences(_Which(_WAIT, _WAITED), _Which(_ANY_KIND, _NO_WAIT)),)
 
 
 def key(record: Any) -> Key:
     """The fields in which merged findings agree: kind, reason, whether they are of one warp and of equal values, and both sites."""
-    first, second = sorted((int(record["site"]), int(record["other_site"])))
-    return int(record["kind"]), int(record["flags"]) & 3, int(record["reason"]), first, second
+    return _raw(record).key
 
 
 def _raw(record: Any) -> _Raw:
-    kind, _, reason, *pair = key(record)
-    in_text = bool(record["other_site"] < record["site"])
-    return _Raw(record, kind, reason, (pair[0], pair[1]), in_text, in_text or not record["flags"] & UNORDERED)
+    kind, flags, reason = int(record["kind"]), int(record["flags"]), int(record["reason"])
+    site, other = int(record["site"]), int(record["other_site"])
+    pair, in_text = ((other, site), True) if other < site else ((site, other), False)
+    return _Raw(record, (kind, flags & 3, reason, *pair), kind, reason, pair, in_text, in_text or not flags & UNORDERED)
 
 
 def united(orders: Sequence[Order], *, undefined: bool = False) -> list[Any]:
@@ -91,22 +98,21 @@ def united(orders: Sequence[Order], *, undefined: bool = False) -> list[Any]:
     `undefined`: one came to a divergent `.aligned` instruction. After it the behaviour is undefined, and the order decides how much is
     replayed before it. Then only findings that both orders have are kept.
     """
-    by_name = [{key(record): record for record in order} for order in orders]
-    found = {name: record for order in reversed(by_name) for name, record in order.items()}
-    kept = [_raw(found[name]) for name in found if not undefined or all(name in order for order in by_name)]
-    waited = [raw for order in by_name for raw in speaking(map(_raw, order.values()), _WITHIN_AN_ORDER)]
+    by_name = [{raw.key: raw for raw in map(_raw, order)} for order in orders]
+    found = {name: raw for order in reversed(by_name) for name, raw in order.items()}
+    kept = [raw for name, raw in found.items() if not undefined or all(name in order for order in by_name)]
+    waited = [raw for order in by_name for raw in speaking(order.values(), _WITHIN_AN_ORDER)]
     return _selected(speaking(kept, _OF_ORDERS, waited))
 
 
 def united_records(orders: Sequence[Order]) -> list[Any]:
     """The findings of all orders. One that several have is taken from the first; a race, if it can be, as its sides come in the text."""
-    found: dict[Key, Any] = {}
-    for order in orders:
-        for record in order:
-            known = found.setdefault(name := key(record), record)
-            if name[0] == _RACE and _raw(record).in_text and not _raw(known).in_text:
-                found[name] = record
-    return list(found.values())
+    found: dict[Key, _Raw] = {}
+    for raw in (_raw(record) for order in orders for record in order):
+        known = found.setdefault(raw.key, raw)
+        if raw.kind == _RACE and raw.in_text and not known.in_text:
+            found[raw.key] = raw
+    return [raw.record for raw in found.values()]
 
 
 def forward(found: list[Any]) -> list[Any]:

@@ -88,7 +88,8 @@ def named_of_launch(
 
 def of_weaker_fences(exact: list[np.void], strict: list[np.void]) -> list[np.void]:
     """The races that only a strict replay has, which takes no weaker fence for a fence.sc (SEMANTICS D17)."""
-    found = [record.copy() for record in _gone(_unordered(strict), exact)]
+    known = set(map(_pair, exact))
+    found = [record.copy() for record in _unordered(strict) if _pair(record) not in known]
     for record in found:
         record["reason"] = Reason.WEAKER_FENCES
     return found
@@ -113,7 +114,7 @@ def _stay(records: Iterable[np.void], wide: Iterable[np.void]) -> npt.NDArray[np
 
 
 def _gone(races: list[np.void], wide: list[np.void]) -> list[np.void]:
-    """Those whose pair has no race in other records."""
+    """Those whose pair has no race if scopes are wide."""
     left = {_pair(record) for record in _unordered(wide)}
     return [record for record in races if _pair(record) not in left]
 

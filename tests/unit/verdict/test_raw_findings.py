@@ -55,6 +55,7 @@ def test_a_wait_that_came_in_some_order_lacks_a_barrier() -> None:
     same = WAIT | {"site": 2, "other_site": 1}
     assert names(united([[same], [WAITED]])) == names([WAITED])
     assert names(united([[same, WAITED], [same]])) == names([same, WAITED])
+    assert names(united([[same | {"kind": int(Kind.SCOPE)}], [WAITED]])) == names([WAITED]), "whatever kind it has"
 
 
 def test_after_undefined_behaviour_only_what_both_orders_have_is_kept() -> None:
@@ -92,3 +93,10 @@ def test_a_launch_without_a_narrow_scope_is_not_replayed_again() -> None:
 
     exact = scopes.OfLaunch(list(rows(raw(Kind.GLOBAL_RACE, Reason.NO_RELEASE))))
     assert scopes.named_of_launch(exact, never, never, narrow=False, clusters=False) == []
+
+
+def test_weaker_fences_are_named_for_pairs_without_another_finding() -> None:
+    """Whatever kind that has."""
+    race, other = raw(Kind.GLOBAL_RACE, Reason.NO_RELEASE), raw(Kind.GLOBAL_RACE, Reason.NO_RELEASE, 3, 4)
+    found = scopes.of_weaker_fences(list(rows(raw(Kind.MISSING_ORDER))), list(rows(race, other)))
+    assert [(each["site"], each["reason"]) for each in found] == [(4, Reason.WEAKER_FENCES)]
