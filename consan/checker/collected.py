@@ -30,7 +30,8 @@ from consan.instrument.findings import (
     bounds,
 )
 from consan.instrument.layouts.records import integers
-from consan.reports.verdict.raw import Key, key
+from consan.reports.verdict.raw import key
+from consan.reports.verdict.terms import Key
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ from consan.checker.replay import History
 from consan.checker.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
-from consan.reports.verdict.raw import Key
+from consan.reports.verdict.terms import Key
 
 
 class Remembered:

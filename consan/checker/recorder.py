@@ -35,7 +35,8 @@ from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 from consan.reports.verdict import scopes
-from consan.reports.verdict.raw import Key, forward, key, proven, selected, united, united_records
+from consan.reports.verdict.raw import forward, key, proven, selected, united, united_records
+from consan.reports.verdict.terms import Key
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
 HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds

@@ -40,7 +40,7 @@ from consan.reports.patches import fixed
 from consan.reports.places import stands
 from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
-from consan.reports.verdict.merging import merge_key
+from consan.reports.verdict.shared import merge_key
 from consan.reports.verified import is_beside, names, own_words, turn_of, with_fix
 from consan.session.repairs import told
 

@@ -102,7 +102,7 @@ class Outcome:
 
 
 def key_of(finding: Json) -> str:
-    """The key for equal findings of different runs: kind, kernel and pair of places (reports.verdict.merging.merge_key)."""
+    """The key for equal findings of different runs: kind, kernel and pair of places (reports.verdict.shared.merge_key)."""
     sites = sorted(_site(access) for access in finding["accesses"])
     return "|".join((finding["kernel"], finding["kind"], *sites))
 

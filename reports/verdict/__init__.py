@@ -5,7 +5,8 @@
   run, from hooks, records, ends of launches and texts.
 - `tolerance`: how much a finding counts, where that depends on more than its situation.
 - `merging`: one finding for each defect, in the order of the report.
-- `relations`: which finding speaks, and which belongs to another one, as data. `shared`: what the two share. `precedence` reads them.
+- `relations`: which finding speaks, and which belongs to another one, as data, in the terms of `terms`. `shared`: what the two share.
+  `precedence` reads the tables.
 - `consequences`: findings in the order and words that their roots give; `causes`: findings with one cause, for display.
 - `suppression`: findings that the user has reviewed and excluded.
 - `coverage`: for each kernel and area whether it was checked, and why not.

@@ -16,7 +16,7 @@ from consan.reports.kinds import place
 from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
 from consan.reports.verdict import precedence
-from consan.reports.verdict.merging import merge_key
+from consan.reports.verdict.shared import merge_key
 
 _SHOWN: Final = 8  # kernels and tests listed
 

@@ -10,6 +10,7 @@ from consan.reports.model import Buffer, Finding
 from consan.reports.names import base_name
 from consan.reports.verdict.consequences import arranged
 from consan.reports.verdict.precedence import rank, select
+from consan.reports.verdict.shared import merge_key
 
 _MERGE_AFTER = 32  # findings, and then as many more as there are distinct ones
 
@@ -48,11 +49,6 @@ class Accumulated(list[Finding]):
         """Forget all findings."""
         super().clear()
         self._merge_at = _MERGE_AFTER
-
-
-def merge_key(finding: Finding) -> tuple[Any, ...]:
-    """Unordered: a pair seen once as RAW and once as WAR is one defect; `hazard` stays as first observed."""
-    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
 
 
 def sort_findings(findings: Iterable[Finding]) -> tuple[Finding, ...]:

@@ -8,30 +8,14 @@ one cause.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Final, Generic, TypeVar
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from typing import Final
 
 from consan.reports.model import SEVERITIES, Finding
-from consan.reports.verdict.relations import BELONGS, MILDER, ORDER, Belongs
+from consan.reports.verdict.relations import BELONGS, MILDER, ORDER
+from consan.reports.verdict.terms import Belongs, F, Silences
 
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
-
-
-F = TypeVar("F")
-
-
-@dataclass(frozen=True)
-class Silences(Generic[F]):
-    """Where findings of two sorts share something, one speaks and the other is left out. `share`: what a finding has.
-
-    `times`: how often it occurs. What occurs more often than what speaks for it stays.
-    """
-
-    speaks: Callable[[F], bool]
-    silent: Callable[[F], bool]
-    share: Callable[[F], Iterable[Hashable]]
-    times: Callable[[F], int] = lambda finding: 1
 
 
 def speaking(found: Iterable[F], table: Iterable[Silences[F]], others: Sequence[F] | None = None) -> list[F]:

@@ -1,74 +1,64 @@
-"""Which of two findings speaks, and which belongs to the other one: relations between kinds and situations, as data.
+"""Which of two findings speaks, and which belongs to the other one: relations between kinds, reasons and situations, as data.
 
-A relation names the finding that leads (its root), the other one, and what the two share. `precedence` reads the tables.
+A relation names the finding that leads, the other one, and what the two share. `precedence` reads the tables.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
 from typing import Final
 
+from consan.instrument.findings import FindingRecord, Kind, Reason
+from consan.reports.found import kernel_of
 from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.model import Finding
 from consan.reports.verdict import shared
+from consan.reports.verdict.terms import Belongs, Raw, RootWords, Silences, Which, WhichRaw, WhichRecord, raws
 
-Share = Callable[[Finding, Finding], bool]
+# --- raw findings of one pair of accesses (SEMANTICS section 8) ------------------------------------------------------------
+
+
+def _of_pair(speaks: WhichRaw, silent: WhichRaw) -> Silences[Raw]:
+    return Silences(speaks.has, silent.has, lambda raw: (raw.pair,))
+
+
+_WAIT: Final = Kind.MISSING_WAIT
+_NO_WAIT: Final = (Reason.NOT_COMMITTED, Reason.NOT_WAITED)
+# An unordered copy and access are a race in one order, a missing wait in the other: the one whose sides come as in the text is reported.
+OF_A_PAIR: Final = (
+    _of_pair(raws(_WAIT, ordered=True), raws(Kind.DATA_RACE)),
+    _of_pair(raws(Kind.DATA_RACE, in_text=True), raws(_WAIT)),
+    _of_pair(raws(_WAIT), raws(Kind.DATA_RACE)),
+    _of_pair(raws(Kind.MISSING_PROXY_FENCE), raws(Kind.DATA_RACE, Reason.NO_WARP_SYNC)),
+)
+OF_AN_ORDER: Final = (_of_pair(raws(_WAIT, *_NO_WAIT), raws(_WAIT, Reason.WAITED_NO_BARRIER)),)
+# A barrier is missing, not the wait: in some order the wait came before the access, whichever threads met.
+OF_ORDERS: Final = (_of_pair(raws(_WAIT, Reason.WAITED_NO_BARRIER), raws(None, *_NO_WAIT)),)
+
+# --- records of a launch, and ends of launches -----------------------------------------------------------------------------
+
+OF_A_LAUNCH: Final[tuple[Silences[FindingRecord], ...]] = (
+    # An uninitialised read that a later, unordered write explains is one defect: the engine reports the pair as a data race, too.
+    Silences(
+        WhichRecord(Kind.READ_EXPLAINED).has,
+        WhichRecord(Kind.UNINITIALIZED_READ).has,
+        lambda record: ((record.module, record.site),),
+        lambda record: record.count,
+    ),
+    # The missing wait is the same, and the conflicts before the exit say more.
+    Silences(
+        WhichRecord(_WAIT, copies=True).has,
+        WhichRecord(Kind.LIFETIME, (Reason.EXIT,), copies=True).has,
+        lambda record: (kernel_of(record),),
+    ),
+)
+_OUTSIDE: Final = Which(("out-of-bounds",))
+# A hook or a record counts every thread, a fault only the first one. A barrier that is misused traps, too: the misuse is the cause.
+OF_ENDS: Final[tuple[Silences[Finding], ...]] = (
+    Silences(_OUTSIDE.has, _OUTSIDE.has, lambda finding: (shared.merge_key(finding),)),
+    Silences(Which(("tcgen05-misuse", "barrier-misuse")).has, Which(("tcgen05-misuse", "fault")).has, shared.lines),
+)
 
 # --- what belongs to another finding ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Which:
-    """Findings of these kinds and situations. None is named: any. `but`: situations that are left out. `known`: what is known of them.
-
-    `no-release*` is every situation that begins so, `*@update` every one that ends so.
-    """
-
-    kinds: tuple[str, ...] = ()
-    situations: tuple[str, ...] = ()
-    but: tuple[str, ...] = ()
-    known: str = ""  # "culprit" or "verified"
-
-    def has(self, finding: Finding) -> bool:
-        """Whether a finding is one of them."""
-        if (self.kinds and finding.kind not in self.kinds) or finding.situation in self.but:
-            return False
-        named = not self.situations or any(_matches(finding.situation, name) for name in self.situations)
-        return named and (not self.known or getattr(finding, self.known) is not None)
-
-
-def _matches(situation: str, name: str) -> bool:
-    if name.startswith("*"):
-        return situation.endswith(name[1:])
-    return situation.startswith(name[:-1]) if name.endswith("*") else situation == name
-
-
-@dataclass(frozen=True)
-class RootWords:
-    """How a finding names its root: the end of its message, and its fix."""
-
-    message: str
-    fix: str
-
-
-@dataclass(frozen=True)
-class Belongs:
-    """A finding belongs to a root of the same kernel: in one of the cases the two are of these kinds, and share this.
-
-    `mutual`: both have one cause, and the one that is shown first is the root. Otherwise the repair of the root is all that is missing.
-    `certain`: it belongs there in any case. The text shows the finding as a line of the root, and says where that is not certain.
-    """
-
-    cases: tuple[tuple[Which, Which, Share], ...]  # root, finding
-    words: RootWords
-    mutual: bool = False
-    certain: bool = True
-
-    def holds(self, root: Finding, finding: Finding) -> bool:
-        """Whether it belongs to this root."""
-        return any(one.has(root) and other.has(finding) and share(root, finding) for one, other, share in self.cases)
-
 
 SAME: Final = RootWords("Its cause is that of {root}", "one repair for {root} and this one: {fix}")
 MAY_FOLLOW: Final = RootWords("It may follow from {root}", "repair {root} first; if this one stays: {fix}")

@@ -3,28 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
-from typing import Any, Final
+from typing import Any
 
 from consan.reports.divergence import ELSEWHERE
 from consan.reports.model import Finding, plural
-from consan.reports.verdict.merging import merge_key
-from consan.reports.verdict.precedence import Silences, speaking
-from consan.reports.verdict.relations import Which
-
-_OUTSIDE: Final = Which(("out-of-bounds",))
-
-
-def _lines(finding: Finding) -> Iterable[Hashable]:
-    return (access.ptx_line for access in finding.accesses)
-
-
-# A hook or a record counts every thread, a fault only the first one. A barrier that is misused traps, too: the misuse is the cause.
-_OF_RECORDS: Final = (
-    Silences(_OUTSIDE.has, _OUTSIDE.has, lambda finding: (merge_key(finding),)),
-    Silences(Which(("tcgen05-misuse", "barrier-misuse")).has, Which(("tcgen05-misuse", "fault")).has, _lines),
-)
+from consan.reports.verdict.precedence import speaking
+from consan.reports.verdict.relations import OF_ENDS
 
 
 def selected(
@@ -46,7 +32,7 @@ def selected(
         f"{plural(count, 'finding')} in {name} left out: called hooks do not know how {unknown[name]} orders accesses"
         for name, count in left_out.items()
     ]
-    return of_one_point([*speaking(of_ends, _OF_RECORDS, found), *found, *of_texts]), gaps
+    return of_one_point([*speaking(of_ends, OF_ENDS, found), *found, *of_texts]), gaps
 
 
 # --- divergence ------------------------------------------------------------------------------------------------------------

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from consan.reports.model import CULPRIT, Finding
@@ -10,6 +10,16 @@ from consan.reports.names import base_name
 from consan.reports.verified import own_words
 
 _LOCKS: Final = frozenset(("cas", "exch"))
+
+
+def merge_key(finding: Finding) -> tuple[Any, ...]:
+    """Unordered: a pair seen once as RAW and once as WAR is one defect; `hazard` stays as first observed."""
+    return (finding.kernel, finding.kind, *sorted(access.site for access in finding.pair))
+
+
+def lines(finding: Finding) -> Iterable[Hashable]:
+    """Its instructions."""
+    return (access.ptx_line for access in finding.accesses)
 
 
 def kernel(root: Finding, finding: Finding) -> bool:

@@ -30,11 +30,11 @@ class Tolerance:
     holds: Callable[[Finding, FindingRecord], bool]
 
 
-def with_tolerance(finding: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
+def with_tolerance(finding: Finding, record: FindingRecord, module: ModuleSites) -> Finding:
     """The finding with its severity, and why it counts less, if it does."""
-    if is_unused(found, module):
+    if is_unused(record, module):
         return _less(finding, "note", "the loaded value is not used")
-    first = next((each for each in TOLERANCES if each.holds(finding, found)), None)
+    first = next((each for each in TOLERANCES if each.holds(finding, record)), None)
     return finding if first is None else _less(finding, first.severity, first.why)
 
 
@@ -47,32 +47,32 @@ def of_same_value(finding: Finding) -> Finding:
     return replace(finding, severity="warning")
 
 
-def is_unused(found: FindingRecord, module: ModuleSites) -> bool:
+def is_unused(record: FindingRecord, module: ModuleSites) -> bool:
     """Whether a finding harms only a value that is not used."""
-    sites = module.site(found.site), module.site(found.other_site)
-    return found.kind in _OF_VALUES and any(site is not None and site.unused for site in sites)
+    sites = module.site(record.site), module.site(record.other_site)
+    return record.kind in _OF_VALUES and any(site is not None and site.unused for site in sites)
 
 
-def _pipeline_ends(_: Finding, found: FindingRecord) -> bool:
+def _pipeline_ends(_: Finding, record: FindingRecord) -> bool:
     """R-CP5: the thread waits for its bulk stores as it goes, and leaves the last of them behind."""
-    done, is_store = found.completion, found.own_operation == Operation.BULK_STORE
-    at_exit = found.kind is Kind.LIFETIME and found.reason is Reason.EXIT
+    done, is_store = record.completion, record.own_operation == Operation.BULK_STORE
+    at_exit = record.kind is Kind.LIFETIME and record.reason is Reason.EXIT
     return done is not None and at_exit and is_store and 0 < done.retired < done.commits
 
 
-def _has_release(finding: Finding, found: FindingRecord) -> bool:
+def _has_release(finding: Finding, record: FindingRecord) -> bool:
     """R-SCOPE: only the scope of a release is narrow."""
-    narrow = found.kind is Kind.SCOPE and found.reason is Reason.ARRIVE_SCOPE
-    return narrow and len(finding.accesses) > 1 and not in_tensor_memory(found)
+    narrow = record.kind is Kind.SCOPE and record.reason is Reason.ARRIVE_SCOPE
+    return narrow and len(finding.accesses) > 1 and not in_tensor_memory(record)
 
 
-def _operation_over(finding: Finding, found: FindingRecord) -> bool:
-    return _has_release(finding, found) and finding.pair[0].asynchronous is not None
+def _operation_over(finding: Finding, record: FindingRecord) -> bool:
+    return _has_release(finding, record) and finding.pair[0].asynchronous is not None
 
 
-def _read_over(finding: Finding, found: FindingRecord) -> bool:
-    owner = found.offset // (found.geometry.cta_bytes or 1)
-    return _has_release(finding, found) and finding.hazard == "WAR" and finding.pair[0].cluster_rank == owner
+def _read_over(finding: Finding, record: FindingRecord) -> bool:
+    owner = record.offset // (record.geometry.cta_bytes or 1)
+    return _has_release(finding, record) and finding.hazard == "WAR" and finding.pair[0].cluster_rank == owner
 
 
 TOLERANCES: Final = (
