@@ -178,7 +178,7 @@ def test_most_forms_assemble_for_hopper() -> None:
     """What is held against the chip is nearly all that the machine knows."""
     counts = Counter({family: len(_cases(family)) for family in NAMES})
     known = Counter(case.family for family in NAMES for group in _groups(_cases(family)) for case in supported(group, "sm_90a"))
-    assert len(NAMES) >= len(FAMILIES) - 2
+    assert len(NAMES) >= len(FAMILIES) - 4  # warp, matrix, sparse, wmma: no lane computes them alone
     assert known.total() > 0.8 * counts.total(), {family: (known[family], counts[family]) for family in NAMES}
 
 
