@@ -212,16 +212,16 @@ def test_carry_chains() -> None:
 
 
 def test_unknown_instructions_raise_only_where_they_run() -> None:
-    unknown = "multimem.red.relaxed.gpu.global.add.u32 [%rd3], %r0;"
+    unknown = "suq.width.b32 %r1, [%rd3];"
     body = f"setp.gt.u32 %p1, %r0, 1000; @%p1 bra L; st.global.u32 [%rd3], 1; bra E;\nL: {unknown} E:"
     assert set(run(kernel(body)).tolist()) == {1}
     body = f"st.global.u32 [%rd3], 1;\n{unknown}"
     device = Device(kernel(body))
     out = device.buffer(np.zeros(32, U32))
-    with pytest.raises(UnsupportedInstruction, match=r"multimem\.red") as error:
+    with pytest.raises(UnsupportedInstruction, match=r"suq\.width") as error:
         device.launch("k", 1, 32, out, out)
-    assert error.value.opcode == "multimem.red.relaxed.gpu.global.add.u32"
-    assert error.value.line == kernel(body)[: kernel(body).index("\nmultimem") + 1].count("\n") + 1
+    assert error.value.opcode == "suq.width.b32"
+    assert error.value.line == kernel(body)[: kernel(body).index("\nsuq") + 1].count("\n") + 1
 
 
 @pytest.mark.parametrize(
