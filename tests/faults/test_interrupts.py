@@ -269,16 +269,16 @@ def test_the_device_works_after_an_interrupted_launch() -> None:
 def test_a_launch_that_is_refused_on_its_way_is_not_forgotten() -> None:
     """A program may catch the error and go on: the verdict must not be `clean` for a kernel that stopped half way."""
     refused = MODULE + ".visible .entry refused() {\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n"
-    refused += "multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];\nret;\n}\n"
+    refused += "suq.width.b32 %r1, [%rd1];\nret;\n}\n"
     session = Session(device="cpu")
     prepared = session.prepare(refused)
     address = session.backend.alloc(256)
     session.launch(prepared, "clean", (1, 1, 1), (64, 1, 1), [address.to_bytes(8, "little"), bytes(4)])
-    with pytest.raises(UsageError, match=r"multimem\.ld_reduce"):
+    with pytest.raises(UsageError, match=r"suq\.width"):
         session.launch(prepared, "refused", (1, 1, 1), (64, 1, 1), [])
     report = session.report()
     assert report.verdict == "incomplete"
-    ended = "refused did not run to its end: the PTX virtual machine does not execute 'multimem"
+    ended = "refused did not run to its end: the PTX virtual machine does not execute 'suq"
     assert any(reason.startswith(ended) for reason in report.incomplete)
 
 

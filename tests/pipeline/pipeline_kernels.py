@@ -42,7 +42,7 @@ NOT_EXECUTED = """
 {
   .reg .b32 %r<2>;
   .reg .b64 %rd<2>;
-  multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];
+  suq.width.b32 %r1, [%rd1];
   ret;
 }
 """

@@ -92,7 +92,7 @@ def test_status_and_stored_report(entry: str, words: list[str], status: int, ver
         (["check", "k.ptx", "--entry", "clean", *LAUNCH, *OUT[:2], "--arg", "u64=5"], "--arg 2 'u64=5': is 8 bytes, clean expects 4 there"),
         (["check", "k.ptx", "--entry", "clean", *LAUNCH, *OUT[:2], "--arg", "q32=5"], "--arg 2 'q32=5'"),
         (["check", "bad.ptx", *LAUNCH], "bad.ptx:6:"),
-        (["check", "k.ptx", "--entry", "not_executed", *LAUNCH], "the PTX virtual machine does not execute 'multimem.ld_reduce"),
+        (["check", "k.ptx", "--entry", "not_executed", *LAUNCH], "the PTX virtual machine does not execute 'suq.width"),
         (["run", "--device", "cpu", "none.py"], "none.py"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
         (["report", "k.ptx"], "k.ptx is not "),

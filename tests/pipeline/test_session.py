@@ -195,8 +195,8 @@ def test_what_is_not_modelled_is_named_with_its_line() -> None:
 def test_what_the_machine_does_not_execute_is_named_with_its_line() -> None:
     with pytest.raises(NotSupported) as caught:
         run("not_executed")
-    number = line("multimem", "not_executed")
-    assert f"does not execute 'multimem.ld_reduce.relaxed.gpu.global.add.u32 %r1, [%rd1];' (line {number} of the PTX)" in str(caught.value)
+    number = line("suq", "not_executed")
+    assert f"does not execute 'suq.width.b32 %r1, [%rd1];' (line {number} of the PTX)" in str(caught.value)
 
 
 def test_a_deadlock_names_who_waits_where() -> None:
