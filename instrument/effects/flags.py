@@ -12,6 +12,7 @@ class Flag(enum.IntFlag):
     WAITS = 2  # a barrier or a point: the thread waits, it does not only arrive
     AGAIN = 2  # a load of data: a loop may throw the value away and load again (R-MO1)
     UNUSED = 4  # nothing reads the loaded value, or what a read-modify-write has read
+    POLLS = 8  # a strong access in a loop that may wait for another thread
     ALIGNED = 8  # a point: after a divergence the behaviour is undefined
     WHOLE = 16  # a point: no lane of the warp may have exited
     MASKED = 32  # a point: its members are those of a mask, and `key` identifies it; a bulk store: `chosen` bytes of each 16

@@ -83,7 +83,7 @@ class GlobalWrite(GlobalAccess):
 class StrongAccess(Effect):
     """A strong access, where threads may synchronise through memory: its words, what it does to the value, and what it orders.
 
-    `operation`: a number of record/global_memory.py; `order`: one of record/orders.py.
+    `operation`: a number of record/global_memory.py; `order`: one of record/orders.py. `polls`: in a loop that may wait for another thread.
     """
 
     places = True
@@ -98,6 +98,7 @@ class StrongAccess(Effect):
     unused: bool = False
     data: bool = False
     again: bool = False
+    polls: bool = False
 
 
 class Observe(StrongAccess):

@@ -273,7 +273,8 @@ class OuterRecorder:
             kind(
                 site=site, guard=guard_word, words=first, bytes=access.total_bytes, element=element, operation=_operation(event.row, words),
                 order=order_of(event), reads=bool(targets), writes=draws, adds=access.access == "rmw",
-                unused=draws and self._is_unused(instruction), **self._data.get(instruction.start, data.NEITHER),
+                unused=draws and self._is_unused(instruction), polls=self.polls.current is not None,
+                **self._data.get(instruction.start, data.NEITHER),
             )
             for kind in (Observe, Publish)
         )  # fmt: skip

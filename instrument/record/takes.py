@@ -23,6 +23,7 @@ from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers
+from consan.instrument.record.crossing import may_cross
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
 
@@ -63,7 +64,7 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
     if not outer:
         return Mode.OFF, False
     named = any(annotated.orders(plan.function) for plan in plans.values())
-    shared = named or global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans)
+    shared = named or global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans) or _may_cross(plans)
     return global_memory.mode_of(plans, shared=shared), shared
 
 
@@ -96,8 +97,13 @@ def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
             yield f"{plan.function.name} polls memory in a loop"
     if isa and mode is Mode.OFF and any(map(bulk.reads_global, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
-    if mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES):
+    synchronises = mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES)
+    if synchronises or (mode is Mode.OFF and _may_cross(plans)):
         yield "threads may synchronise through memory"
+
+
+def _may_cross(plans: Plans) -> bool:
+    return any(may_cross(plan.function) for plan in plans.values())
 
 
 def recorded_sides(plans: Plans) -> tuple[bool, bool]:

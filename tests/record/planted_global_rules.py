@@ -485,6 +485,12 @@ RULES = {
         "crossed_stores_no_fence",
         False,
     ),
+    "R-MO2: exchanges": ("flags.hpp", "FlagOrder::ST || operation == FlagOrder::EXCH", "FlagOrder::ST", "crossed_trylocks_no_fence", True),
+    "R-MO2: looks of atomics": ("flags.hpp", "!(access.writes && access.changes)", "!access.writes", "crossed_trylocks_no_fence", True),
+    "R-MO2: shared": ("grid.hpp", "cross(access.from);\n", ";\n", "crossed_stores_in_shared", True),
+    "R-MO2: shared, fences": ("flags.hpp", "++fences_[1]", "fences_[1] += wide", "crossed_stores_in_shared", False),
+    "R-MO2: in step": ("flags.hpp", "(polled || next.polls)", "true", "crossed_stores_in_shared", True),
+    "R-MO2: in step, polls": ("flags.hpp", "(polled || next.polls)", "false", "crossed_polls_in_shared", False),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

@@ -21,13 +21,13 @@ class Flags {
     void add(const effects::Observe &access, u32 unit, u32 thread, Scope scope) {
         u32 parts = std::max(1u, access.bytes() / std::max(1u, access.element()));
         for (u32 part = 0; part < parts; ++part) all_.push_back(read(access, unit, thread, scope, part, parts));
-        for (u32 part = 1; part <= parts; ++part) all_[all_.size() - part].fences = fences_;
         u64 address = all_[all_.size() - parts].address;
+        for (u32 part = 1; part <= parts; ++part) all_[all_.size() - part].fences = fences_[address >> 62 == 2];
         for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + access.bytes(); ++cell) shared_.insert(cell);
     }
 
-    // A fence.sc of the thread whose log is read.
-    void fence() { ++fences_; }
+    // A fence.sc of the thread whose log is read. `wide`: for threads of other CTAs too.
+    void fence(bool wide) { fences_[0] += wide, ++fences_[1]; }
 
     // A store that is no such access.
     void add_plain(u64 address, u32 bytes) {
@@ -72,15 +72,15 @@ class Flags {
         return operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
-    // R-MO2: two threads have each stored a flag of their own and then loaded the other's, one of them without a fence.sc in between.
-    // The load is that of the second one; the first one has not seen the second one's store, and has not looked again.
+    // R-MO2: two threads have each stored a flag of their own and then looked at the other's, one of them without a fence.sc in between.
+    // The look is that of the second one. The first one has not seen the second one's store, or neither waits; it has not looked again.
     bool crosses(u32 number) const {
         const FlagAccess &read = all_[number];
-        if (read.writes || read.data || read.from < 0 || !all_[read.from].intent || same_thread(all_[read.from], read)) return false;
+        if (!looks(read) || read.data || read.from < 0 || !all_[read.from].intent || same_thread(all_[read.from], read)) return false;
         for (u32 back = 1; back <= number && back < NEAR; ++back) {
             const FlagAccess &own = all_[number - back];
             if (!same_thread(own, read)) break;
-            if (own.writes && own.intent) return misses((u32)read.from, number - back, own.fences != read.fences);
+            if (!looks(own) && own.intent) return misses((u32)read.from, number - back, own.fences != read.fences, read.polls);
         }
         return false;
     }
@@ -104,16 +104,20 @@ class Flags {
   private:
     static constexpr u32 NEAR = 16;  // accesses between a store and a load
 
+    // Whether an access leaves the value that it finds, and gives it: a load, or an atomic that changes nothing.
+    static bool looks(const FlagAccess &access) { return access.observes && !(access.writes && access.changes); }
+
     static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.unit == b.unit && a.thread == b.thread; }
     static bool same_place(const FlagAccess &a, const FlagAccess &b) { return a.address == b.address && a.bytes == b.bytes; }
 
-    // Whether the thread of a store loads, behind it, what was there before another store, and goes on.
-    bool misses(u32 store, u32 other, bool fenced) const {
+    // Whether the thread of a store loads, behind it, what was there before another store, and goes on. Where neither thread waits for the
+    // other, it may load what that store has left: it came in between by luck.
+    bool misses(u32 store, u32 other, bool fenced, bool polled) const {
         const FlagAccess &first = all_[store];
         for (u32 at = store + 1; at < all_.size() && same_thread(all_[at], first) && at - store < NEAR; ++at) {
             const FlagAccess &next = all_[at];
-            if (next.writes && same_place(next, first)) return false;
-            if (next.writes || !same_place(next, all_[other]) || next.rank > all_[other].rank) continue;
+            if (!looks(next) && same_place(next, first)) return false;
+            if (!looks(next) || !same_place(next, all_[other]) || (next.rank > all_[other].rank && (polled || next.polls))) continue;
             bool again = at + 1 < all_.size() && same_thread(all_[at + 1], first) && same_place(all_[at + 1], next);
             if (!again) return !fenced || next.fences == first.fences;
         }
@@ -123,13 +127,18 @@ class Flags {
     bool is_intent(const std::vector<u32> &places) const {
         std::vector<Value> values;
         i32 writer = -1;
+        auto takes = [&](Value value) {
+            if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+        };
         for (u32 each : places) {
             const FlagAccess &access = all_[each];
-            if (access.updates || (access.writes && (access.operation & 255) != FlagOrder::ST)) return false;
-            if (access.writes && writer >= 0 && !same_thread(all_[(u32)writer], access)) return false;
-            if (access.writes) writer = (i32)each;
-            Value value = access.writes ? access.first : access.old;
-            if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
+            if (access.observes) takes(access.old);
+            if (looks(access)) continue;
+            u32 operation = access.operation & 255;
+            bool sets = operation == FlagOrder::ST || operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
+            if (!sets || (writer >= 0 && !same_thread(all_[(u32)writer], access))) return false;
+            writer = (i32)each;
+            takes(operation == FlagOrder::CAS ? access.second : access.first);
         }
         return writer >= 0 && values.size() <= 2;
     }
@@ -172,6 +181,7 @@ class Flags {
         made.writes = access.writes();
         made.unused = access.unused() && !(made.order & TAKES);
         made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again();
+        made.polls = access.polls();
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;
         return made;
     }
@@ -218,5 +228,5 @@ class Flags {
     std::unordered_set<u64> shared_;           // cells of 4 bytes with flags in shared memory
     std::unordered_set<u64> plain_;            // cells of 4 bytes with stores that are no flag accesses
     std::unordered_multimap<u64, Place> sizes_;  // cells with flag accesses that write, and the places of these
-    u32 contradictions_ = 0, fences_ = 0;
+    u32 contradictions_ = 0, fences_[2] = {};  // fences: of global and of shared memory
 };

@@ -66,8 +66,9 @@ class Part {
     bool is_cut() const { return synced() && grid_->cut; }
 
     // A strong access begins. Returns whether the write that it has read from has come.
-    // `look`: compare it, where it gives data, before it observes (R-MO1).
-    template <typename Look> bool observe(u32 thread, Look look) {
+    // `look`: compare it, where it gives data, before it observes (R-MO1). `cross`: it sees a store of shared memory that crosses one of its
+    // thread (R-MO2).
+    template <typename Look, typename Cross> bool observe(u32 thread, Look look, Cross cross) {
         if (!synced()) return true;
         if (is_cut()) return false;
         u32 awaited = grid_->edges.awaited(next_[thread]);
@@ -81,7 +82,10 @@ class Part {
         next_[thread] += grid_->flags[current_[thread]].parts;
         const FlagAccess &access = grid_->flags[current_[thread]];
         if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.look(part); });
-        if (grid_->flags.crosses(current_[thread])) grid_->outer.cross(access);
+        if (grid_->flags.crosses(current_[thread])) {
+            if (access.address >> 62 != 2) grid_->outer.cross(access);
+            else if (!grid_->edges.observed(access.from, unit_, thread)) cross(access.from);
+        }
         grid_->edges.observe(current_[thread]);
         grid_->announced.poll(access);
         return true;

@@ -88,7 +88,7 @@ class LaunchReplay {
     void note_write(const effects::Fence &fence, u32, u32) {
         output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;
         bool wide = grid_.views.scope(fence.order()) >= GPU_SCOPE;
-        if (fence.order() & IS_SC && wide) grid_.flags.fence();
+        if (fence.order() & IS_SC) grid_.flags.fence(wide);
         grid_.sc |= fence.order() & GIVES && wide;
     }
     void note_write(const effects::GlobalWrite &store, u32 unit, u32 thread) {

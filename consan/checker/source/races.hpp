@@ -54,6 +54,19 @@ class Races {
         }
     }
 
+    // R-MO2: a look at a flag has seen a store, by its number (Flags::crosses).
+    void cross(const Access &look, i32 store) {
+        u32 number = look.offset / 4;
+        const Cell &cell = cells_[number];
+        for (u32 at = cell.generation == generation_ ? cell.writes : 0; at; at = items_[at].next) {
+            const Item &item = items_[at];
+            if (item.access.flag != store || clocks_.before(item.access.thread, item.time, look.thread)) continue;
+            Record found = conflict(item, number, look);
+            found.kind = MISSING_ORDER, found.hazard = RAW, found.reason = CROSSED_STORES;
+            findings_.add(found);
+        }
+    }
+
     // All accesses so far happen before all that are still to come.
     void forget() {
         ++generation_;

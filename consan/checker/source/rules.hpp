@@ -86,7 +86,9 @@ class Rules : protected States {
     // -- global memory -----------------------------------------------------------------------------------------------------------
 
     bool on(u32 thread, const effects::Observe &access, Released &) {
-        return part_.observe(thread, [&] { look(thread, access.log); }) || turns_.wait_before(thread);
+        auto look_now = [&] { look(thread, access.log); };
+        auto cross_now = [&](i32 store) { cross(thread, access.log, store); };
+        return part_.observe(thread, look_now, cross_now) || turns_.wait_before(thread);
     }
     bool on(u32 thread, const effects::Publish &access, Released &released) {
         if (access.order() & GIVES) turns_.catch_up(thread, released);
@@ -192,6 +194,15 @@ class Rules : protected States {
             Access access = access_of(thread, effects::Read(log), true, false);
             if (access.data && shape_.holds(access.offset, access.bytes)) races_.look(access), ++looked_[thread];
         }
+    }
+
+    // A look at another thread's flag in shared memory comes next (R-MO2).
+    void cross(u32 thread, LaneLog log, i32 store) {
+        auto is_look = [](const Event &event) { return event.kind == READ || event.kind == ATOMIC || event.kind == PUBLISH; };
+        if (part_.alone() || log.event().flags & IGNORED || log.next(is_look) != LaneLog::EVENT || log.event().kind == PUBLISH) return;
+        bool load = log.event().kind == READ;
+        Access access = load ? access_of(thread, effects::Read(log), true, false) : access_of(thread, effects::Atomic(log), true, true);
+        if (shape_.holds(access.offset, access.bytes)) races_.cross(access, store);
     }
 
     void issue(u32 thread, const effects::CopyIssue &copy) {
