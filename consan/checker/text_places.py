@@ -12,45 +12,28 @@ from typing import Any, Final
 from consan.checker.changes import EventPlaces
 from consan.checker.walks import Walked
 from consan.instrument import effects
+from consan.instrument.effects.makes import makes
 from consan.instrument.effects.model import leaves
 from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
-from consan.instrument.record.mbarriers import KINDS
 from consan.instrument.record.templates import Template
 from consan.instrument.sites import Site
 
-_NAMES: Final[dict[str, type[effects.Effect]]] = {
-    **{name: kind for name, (kind, _) in KINDS.items()},
-    "mbarrier.test_wait": effects.MbarrierWait,
-    "mbarrier.try_wait": effects.MbarrierWait,
+_NAMES: Final[dict[str, type[effects.Effect]]] = {  # of those whose rows do not say all of it
     "bar": effects.CtaBarrier,
     "barrier": effects.CtaBarrier,
-    "bar.warp": effects.WarpSync,
-    "barrier.cluster": effects.ClusterBarrierArrive,
     "cp.async": effects.CopyIssue,
-    "cp.async.commit_group": effects.CopyCommit,
-    "cp.async.wait_group": effects.CopyWait,
-    "cp.async.bulk.commit_group": effects.BulkCommit,
-    "cp.async.bulk.wait_group": effects.BulkWait,
     "wgmma.mma_async": effects.ProductOperand,
-    "wgmma.commit_group": effects.ProductCommit,
-    "wgmma.wait_group": effects.ProductWait,
     "wgmma.fence": effects.ProductFence,
     "fence.proxy": effects.ProxyFence,
-    "fence.mbarrier_init": effects.InitsFence,
     "fence": effects.Fence,
     "membar": effects.Fence,
 }
 _ACCESSES: Final = {"read": effects.Read, "write": effects.Write, "rmw": effects.Atomic}
-_ROLES: Final[dict[type[effects.Effect], dict[str, str]]] = {
-    **dict(KINDS.values()),
-    effects.MbarrierWait: {"parity": "parity"},
-    effects.CtaBarrier: {"id": "barrier", "threads": "count"},
-}
-_FLAGS: Final = {"relaxed": "relaxed", "no_complete": "noComplete", "read_only": "read", "narrow": "cta"}
+_BARRIER: Final = makes(effects.CtaBarrier, id="barrier", threads="count")
 _UNKNOWN: Final = effects.WordValue(0, 1)  # some word: the number is in a register
 
 
@@ -81,7 +64,8 @@ class TextPlaces:
             self.templates.append(template)
 
     def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect | None:
-        kind = _NAMES.get(row.name) or _ACCESSES.get(row.access)
+        made = row.makes.kind if row.makes is not None else None
+        kind = made or _NAMES.get(row.name) or _ACCESSES.get(row.access)
         if kind is None and row.family not in ("warp-collective", "ldmatrix", "stmatrix", "mma", "special"):
             return None
         place, access = place_of(self.module, instruction), {"rmw": "write"}.get(row.access, row.access)
@@ -111,13 +95,13 @@ def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]
 
 
 def _described(kind: type[effects.Effect], site: int, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect:
+    made = _BARRIER if kind is effects.CtaBarrier else row.makes or makes(kind)
     given = dict(zip(row.roles(instruction), instruction.operands, strict=True))
-    roles = ((name, given[role]) for name, role in _ROLES.get(kind, {}).items() if role in given)
-    fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in roles}
-    if issubclass(kind, effects.GroupWait):
-        fields["pending"] = _known(instruction.operands[0], instruction, constants)
-    names = {leaf.name for leaf in leaves(kind)}
-    fields |= {name: word in instruction.parts for name, word in _FLAGS.items() if name in names}
+    operands = ((name, given[role]) for name, role in made.operands.items() if role in given and role != "mbar")
+    fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in operands}
+    fields |= {**made.flags(instruction.parts), **made.numbers}
+    if any(leaf.name == "narrow" for leaf in leaves(kind)):
+        fields["narrow"] = "cta" in instruction.parts
     if kind is effects.CtaBarrier:
         fields["waits"] = row.action != "arrive"
     return kind(site=site, **fields)

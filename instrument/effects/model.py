@@ -134,9 +134,14 @@ def _leaves(effect: type[Effect]) -> tuple[EffectField, ...]:
     slots = dict(zip(values, "abc", strict=False))
     free = ["bytes", *(["offset"] if Role.PLACE not in means.values() else []), *(each for each in "cba" if each not in slots.values())]
     slots |= dict(zip((name for name, each in means.items() if each is int), free, strict=False))
-    others = {bool: str.upper, Role.PLACE: lambda name: "offset"}
-    slots |= {name: others.get(each, lambda name: "value_word")(name) for name, each in means.items() if name not in slots}
+    slots |= {name: _other_slot(name, each) for name, each in means.items() if name not in slots}
     return tuple(EffectField(name, each, slots[name]) for name, each in means.items())
+
+
+def _other_slot(name: str, means: Role | type) -> str:
+    if means is bool:
+        return name.upper()
+    return "offset" if means is Role.PLACE else "value_word"
 
 
 def _meaning(hint: Any) -> Role | type:

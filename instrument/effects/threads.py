@@ -168,11 +168,8 @@ class ClusterBarrierArrive(Effect):
     relaxed: bool = False
 
 
-@dataclass(frozen=True, kw_only=True)
 class ClusterBarrierWait(Effect):
     """`barrier.cluster.wait`."""
-
-    relaxed: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from consan.instrument.effects import BulkCommit, BulkWait
+from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -83,8 +85,13 @@ BULK: list[Row] = [
         "cp.async.bulk.prefetch.L2.global{.level::cache_hint} [addr], size{, policy}",
         status="neutral",
     ),
-    *_copies("cp.async.bulk.commit_group", "cp.async.bulk.commit_group", completion="bulk-group"),
-    *_copies("cp.async.bulk.wait_group", "cp.async.bulk.wait_group{.read} group-count", completion="bulk-group"),
+    *_copies("cp.async.bulk.commit_group", "cp.async.bulk.commit_group", completion="bulk-group", makes=makes(BulkCommit)),
+    *_copies(
+        "cp.async.bulk.wait_group",
+        "cp.async.bulk.wait_group{.read} group-count",
+        completion="bulk-group",
+        makes=makes(BulkWait, pending="group-count", read_only=".read"),
+    ),
     *_copies(
         "multimem.cp.async.bulk",
         "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dst-addr], [src-addr], size{, byte-mask}",

@@ -15,6 +15,8 @@ from __future__ import annotations
 from itertools import product
 from typing import Any
 
+from consan.instrument.effects import Effect, ProductCommit, ProductWait, TensorDealloc, TensorFence, TensorRelinquish, TensorWait
+from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -218,8 +220,22 @@ WGMMA: list[Row] = [
         classes=_WGMMA_CLASSES,
     ),
     *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="checked"),
-    *rows(_WGMMA + "wgmma.commit_group", "wgmma", "wgmma.commit_group.sync.aligned", name="wgmma.commit_group", status="checked"),
-    *rows(_WGMMA + "wgmma.wait_group", "wgmma", "wgmma.wait_group.sync.aligned group-count", name="wgmma.wait_group", status="checked"),
+    *rows(
+        _WGMMA + "wgmma.commit_group",
+        "wgmma",
+        "wgmma.commit_group.sync.aligned",
+        name="wgmma.commit_group",
+        status="checked",
+        makes=makes(ProductCommit),
+    ),
+    *rows(
+        _WGMMA + "wgmma.wait_group",
+        "wgmma",
+        "wgmma.wait_group.sync.aligned group-count",
+        name="wgmma.wait_group",
+        status="checked",
+        makes=makes(ProductWait, pending="group-count"),
+    ),
 ]
 
 _TCGEN05 = "TensorCore 5th Generation Family Instructions: "
@@ -248,10 +264,19 @@ def _tcgen05(word: str, block: str, *, ss: str = "shared::cta", **columns: Any) 
     return rows(f"{_TCGEN05}{name}", "tcgen05", block, name=name, status="recorded", classes=classes, **columns)
 
 
+
+def _of_group(kind: type[Effect], **leaves: str) -> Makes:
+    return makes(kind, **leaves, pair=".cta_group::2", single=".cta_group::1")
+
+
 TCGEN05: list[Row] = [
     *_tcgen05("alloc", "tcgen05.alloc.cta_group.sync.aligned{.ss}.b32 [addr], columns", touch="write addr ss 4"),
-    *_tcgen05("dealloc", "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, columns"),
-    *_tcgen05("relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned"),
+    *_tcgen05(
+        "dealloc",
+        "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, columns",
+        makes=_of_group(TensorDealloc, columns="columns", cells="taddr"),
+    ),
+    *_tcgen05("relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", makes=_of_group(TensorRelinquish)),
     *_tcgen05(
         "ld",
         """
@@ -272,12 +297,12 @@ TCGEN05: list[Row] = [
         """,
         completion="wait::st",
     ),
-    *_tcgen05("wait::ld", "tcgen05.wait::ld.sync.aligned", completion="wait::ld"),
-    *_tcgen05("wait::st", "tcgen05.wait::st.sync.aligned", completion="wait::st"),
+    *_tcgen05("wait::ld", "tcgen05.wait::ld.sync.aligned", completion="wait::ld", makes=makes(TensorWait, what=1)),
+    *_tcgen05("wait::st", "tcgen05.wait::st.sync.aligned", completion="wait::st", makes=makes(TensorWait, what=2)),
     *_tcgen05("cp", "tcgen05.cp.cta_group.shape{.warps}{.b8x16.src_fmt} [taddr], desc", completion="mbarrier"),
     *_tcgen05("shift", "tcgen05.shift.cta_group.down [taddr]", completion="mbarrier"),
-    *_tcgen05("fence::before_thread_sync", "tcgen05.fence::before_thread_sync"),
-    *_tcgen05("fence::after_thread_sync", "tcgen05.fence::after_thread_sync"),
+    *_tcgen05("fence::before_thread_sync", "tcgen05.fence::before_thread_sync", makes=makes(TensorFence)),
+    *_tcgen05("fence::after_thread_sync", "tcgen05.fence::after_thread_sync", makes=makes(TensorFence, after=1)),
     *_tcgen05(
         "commit",
         "tcgen05.commit.cta_group.mbarrier::arrive::one{.ss}{.multicast}.b64 [mbar]{, cta-mask}",

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
 
+from consan.instrument.effects.makes import Makes
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
@@ -146,6 +147,7 @@ class Row:
     semantics that the form can have, `completion` says how the end of its asynchronous part is observed, `sem` and `scope` are the defaults
     without such a modifier. `action` tells the members of a family apart: the last word of the name, where the table gives no other.
     `flow` says where control goes: "branch", "table" (an indexed branch), "call", "return", "exit", "trap", "break" (brkpt), or empty.
+    `makes`: the effect, where operands and words of the opcode say all of it; else the recorder has a handler for the family.
     `aligned`: the whole warp must execute it together, though its opcode has no such modifier. Rows are compared by identity: the table
     contains each of them once.
     """
@@ -165,6 +167,7 @@ class Row:
     flow: str = ""
     aligned: bool = False
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    makes: Makes | None = None
 
     @cached_property
     def slots(self) -> list[tuple[ModifierSlot, ...]]:

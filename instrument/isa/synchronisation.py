@@ -13,6 +13,21 @@ from __future__ import annotations
 
 from typing import Any
 
+from consan.instrument.effects import (
+    ClusterBarrierArrive,
+    ClusterBarrierWait,
+    CopyCommit,
+    CopyWait,
+    InitsFence,
+    MbarrierArrive,
+    MbarrierCopies,
+    MbarrierInit,
+    MbarrierInval,
+    MbarrierTransaction,
+    MbarrierWait,
+    WarpSync,
+)
+from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -54,6 +69,7 @@ BARRIER: list[Row] = [
         "warp-barrier",
         "bar.warp.sync mask",
         name="bar.warp",
+        makes=makes(WarpSync, mask="mask"),
         action="sync",
         status="checked",
         sem="acq_rel",
@@ -64,6 +80,7 @@ BARRIER: list[Row] = [
         _SYNC + "barrier.cluster",
         "cluster-barrier",
         "barrier.cluster.arrive{.sem}{.aligned}",
+        makes=makes(ClusterBarrierArrive, relaxed=".relaxed"),
         name="barrier.cluster",
         action="arrive",
         status="checked",
@@ -76,6 +93,7 @@ BARRIER: list[Row] = [
         _SYNC + "barrier.cluster",
         "cluster-barrier",
         "barrier.cluster.wait{.sem}{.aligned}",
+        makes=makes(ClusterBarrierWait),
         name="barrier.cluster",
         action="wait",
         status="checked",
@@ -131,6 +149,7 @@ FENCE: list[Row] = [
         "mbarrier-fence",
         "fence.mbarrier_init.sem.scope",
         name="fence.mbarrier_init",
+        makes=makes(InitsFence),
         status="checked",
         ordering=("release",),
         classes={"sem": "release", "scope": "cluster"},
@@ -190,12 +209,20 @@ ASYNC_COPY: list[Row] = [
         completion="async-group",
         classes={"cop": "ca cg", "dst": "shared shared::cta"},
     ),
-    *rows(_MOVE + "cp.async.commit_group", "cp.async.commit", "cp.async.commit_group", name="cp.async.commit_group", status="checked"),
+    *rows(
+        _MOVE + "cp.async.commit_group",
+        "cp.async.commit",
+        "cp.async.commit_group",
+        name="cp.async.commit_group",
+        status="checked",
+        makes=makes(CopyCommit),
+    ),
     *rows(
         _MOVE + "cp.async.wait_group, cp.async.wait_all",
         "cp.async.wait",
         "cp.async.wait_group group-count",
         name="cp.async.wait_group",
+        makes=makes(CopyWait, pending="group-count"),
         status="checked",
     ),
     *rows(
@@ -211,6 +238,7 @@ ASYNC_COPY: list[Row] = [
         "cp.async.mbarrier.arrive{.noinc}{.ss}.b64 [mbar]",
         name="cp.async.mbarrier.arrive",
         action="arrive_after_copies",
+        makes=makes(MbarrierCopies, at="mbar", noinc=".noinc"),
         status="checked",
         touch="rmw mbar ss 8",
         completion="mbarrier",
@@ -220,6 +248,10 @@ ASYNC_COPY: list[Row] = [
 
 _LOCAL = {"ss": "shared shared::cta"}
 _ANY = {"ss": "shared shared::cta shared::cluster", "scope": "cta cluster"}
+_INIT = makes(MbarrierInit, count="count", at="mbar")
+_ARRIVE = makes(
+    MbarrierArrive, count="count", expected="tx-count", at="mbar", drop=".arrive_drop", no_complete=".noComplete", relaxed=".relaxed"
+)
 
 
 def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row]:
@@ -236,15 +268,21 @@ def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row
 
 
 MBARRIER: list[Row] = [
-    *_mbarrier("init", "mbarrier.init{.ss}.b64 [mbar], count", "write", classes=_LOCAL),
-    *_mbarrier("inval", "mbarrier.inval{.ss}.b64 [mbar]", "write", classes=_LOCAL),
+    *_mbarrier("init", "mbarrier.init{.ss}.b64 [mbar], count", "write", classes=_LOCAL, makes=_INIT),
+    *_mbarrier("inval", "mbarrier.inval{.ss}.b64 [mbar]", "write", classes=_LOCAL, makes=makes(MbarrierInval, at="mbar")),
     *_mbarrier(
-        "expect_tx", "mbarrier.expect_tx{.sem.scope}{.ss}.b64 [mbar], tx-count", "rmw", sem="relaxed", classes={**_ANY, "sem": "relaxed"}
+        "expect_tx",
+        "mbarrier.expect_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
+        "rmw",
+        sem="relaxed",
+        classes={**_ANY, "sem": "relaxed"},
+        makes=makes(MbarrierTransaction, size="tx-count", at="mbar"),
     ),
     *_mbarrier(
         "complete_tx",
         "mbarrier.complete_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
         "rmw",
+        makes=makes(MbarrierTransaction, size="tx-count", at="mbar", complete=".complete_tx"),
         sem="relaxed",
         classes={**_ANY, "sem": "relaxed"},
     ),
@@ -263,6 +301,7 @@ MBARRIER: list[Row] = [
             scope="cta",
             ordering=("release", "relaxed"),
             classes={**_ANY, "sem": "release relaxed"},
+            makes=_ARRIVE,
         )
     ),
     *(
@@ -278,6 +317,7 @@ MBARRIER: list[Row] = [
             sem="acquire",
             scope="cta",
             ordering=("acquire", "relaxed"),
+            makes=makes(MbarrierWait, parity="parity", at="mbar", relaxed=".relaxed"),
             classes={**_LOCAL, "scope": "cta cluster", "sem": "acquire relaxed"},
         )
     ),

@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.instrument.effects import ALL_THREADS, NO_WORD, Effect, WordValue
 from consan.instrument.effects.flags import MatrixRow
-from consan.instrument.effects.kinds import Atomic, CtaBarrier, Read, WarpSync, Write
+from consan.instrument.effects.kinds import Atomic, CtaBarrier, Read, Write
 from consan.instrument.isa import MemoryAccess, Row, family_of, has_action, lookup
 from consan.instrument.passes.accesses import HOOK_WIDTHS, bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
 from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
-from consan.instrument.record import clusters, data
+from consan.instrument.record import data, lowering, orders
 from consan.instrument.record.lowering import NOTHING, lower
 from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.words import Words
@@ -47,7 +47,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
             kind(
                 site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=element,
                 lanes=work.row.address_lanes(instruction.parts), row=_row(work), value=value, strong=access.is_strong, unused=piece.unused,
-                constant=_is_constant(kernel, work), **of_text, **clusters.reach_of(work, access),
+                constant=_is_constant(kernel, work), **of_text, **orders.reach_of(work, access),
             )
         )  # fmt: skip
     kernel.plan.stats.memory_sites += 1
@@ -102,13 +102,9 @@ def _is_immediate(kernel: KernelRewrite, work: Work, source: Operand | None) -> 
 
 
 def add_barrier(kernel: KernelRewrite, work: Work) -> None:
-    """A barrier of the CTA or of a warp."""
-    instruction = work.instruction
-    if work.row.family == "warp-barrier":
-        kernel.record(work, WarpSync, mask=instruction.operands[0])
-        return
+    """A barrier of the CTA."""
     count = operand_of(work, "count")
-    waits, seal = not has_action(instruction, work.row.family, "arrive"), instruction.start in kernel.seals
+    waits, seal = work.row.action != "arrive", work.instruction.start in kernel.seals
     given = {"id": operand_of(work, "barrier"), "threads": ALL_THREADS if count is None else count}
     event: Effect = lower(kernel, work, CtaBarrier, NOTHING, **given, waits=waits, seal=seal)
     if _is_call(kernel.context.module, kernel.plan.function, work):
@@ -157,4 +153,4 @@ def performed_at_once(instruction: Instruction) -> str | None:
     return f"{guard_text(instruction)}{opcode} {', '.join(operand.text for operand in instruction.operands)};"
 
 
-HANDLERS = dict.fromkeys(FAMILIES, add) | dict.fromkeys(BARRIERS, add_barrier)
+HANDLERS = dict.fromkeys(FAMILIES, add) | {"barrier": add_barrier, "warp-barrier": lowering.add}

@@ -12,11 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from consan.instrument.effects import Effect
 from consan.instrument.effects.kinds import (
-    BulkCommit,
     BulkLoad,
     BulkPush,
     BulkStore,
-    BulkWait,
     Fill,
     ProxyFence,
     StoreAsync,
@@ -26,16 +24,16 @@ from consan.instrument.effects.kinds import (
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.record import clusters, tensormaps, tensors
-from consan.instrument.record.clusters import reach_of
+from consan.instrument.record import clusters, lowering, tensormaps, tensors
 from consan.instrument.record.lowering import At, Touch, at
+from consan.instrument.record.orders import reach_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"bulk", "tensor", "proxy-fence"})
 _COPIES = ("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
-_GROUPS = {"cp.async.bulk.commit_group": BulkCommit, "cp.async.bulk.wait_group": BulkWait}
+_GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
 _ELEMENTS = {"f16": 2, "bf16": 2, "f32": 4, "s32": 4, "u32": 4, "b32": 4, "f64": 8, "s64": 8, "u64": 8, "b64": 8}  # bytes, of reductions
 _SHARED, _GLOBAL = 1, 2  # memories of a proxy fence
 _FENCES = {
@@ -162,13 +160,6 @@ def _mbarrier(work: Work) -> At:
     return _at(work, next(side for side in work.event.accesses if side.address is operand_of(work, "mbar")))
 
 
-def _add_group(kernel: KernelRewrite, work: Work) -> None:
-    if _GROUPS[work.row.name] is BulkCommit:
-        kernel.record(work, BulkCommit)
-    else:
-        kernel.record(work, BulkWait, pending=work.instruction.operands[0], read_only="read" in work.words)
-
-
 def _memories(work: Work) -> int:
     """The memories whose accesses a proxy fence orders. One of a direction, .async::generic, is taken for one of both."""
     return _FENCES.get(work.words, _SHARED if "async::generic" in work.words else 0)
@@ -186,5 +177,5 @@ def add_fence(kernel: KernelRewrite, work: Work) -> None:
             clusters.add(kernel, work)
 
 
-_BY_NAME = dict.fromkeys(_GROUPS, _add_group) | {"st.async": _add_store, "red.async": _add_store, "st.bulk": _add_fill}
+_BY_NAME = dict.fromkeys(_GROUPS, lowering.add) | {"st.async": _add_store, "red.async": _add_store, "st.bulk": _add_fill}
 HANDLERS = {"bulk": add, "tensor": add, "proxy-fence": add_fence}

@@ -7,40 +7,25 @@ address in shared::cluster, and a generic one, names a CTA (consan/checker/sourc
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, TypedDict
+from typing import TYPE_CHECKING
 
-from consan.instrument.effects.kinds import ClusterBarrierArrive, ClusterBarrierWait, Fence, InitsFence
-from consan.instrument.isa import MemoryAccess
+from consan.instrument.effects.kinds import Fence
 from consan.instrument.passes.context import FunctionPlan, Work
-from consan.instrument.passes.emit import is_ranked
-from consan.instrument.record.orders import order_of
+from consan.instrument.record import lowering
+from consan.instrument.record.orders import ORDERING, order_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"cluster-barrier", "fence", "mbarrier-fence"})
-_ORDERING = frozenset({"arrive", "arrive_drop", "test_wait", "try_wait"})
 _NEWEST = (7, 8)  # of isspacep.shared::cluster
 Shape = tuple[int, int, int]
-
-
-class AccessReach(TypedDict):
-    """Whether an address names a CTA of the cluster, and whether a strong access or an operation on an mbarrier is of .cta scope."""
-
-    ranked: bool
-    narrow: bool
-
-
-def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
-    """The reach of an access."""
-    narrow = work.event.scope == "cta" and (access.is_strong or work.row.action in _ORDERING)
-    return {"ranked": is_ranked(access), "narrow": narrow}
 
 
 def is_relaxed(work: Work) -> bool:
     """Whether an operation orders nothing without a fence, and would without the word."""
     family, action = work.row.family, work.row.action
-    return "relaxed" in work.words and (family == "cluster-barrier" or (family == "mbarrier" and action in _ORDERING))
+    return "relaxed" in work.words and (family == "cluster-barrier" or (family == "mbarrier" and action in ORDERING))
 
 
 def relaxes(plans: Iterable[FunctionPlan]) -> bool:
@@ -50,10 +35,8 @@ def relaxes(plans: Iterable[FunctionPlan]) -> bool:
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """A barrier of the cluster, or a fence."""
-    if work.row.family == "cluster-barrier":
-        kernel.record(work, ClusterBarrierArrive if work.row.action == "arrive" else ClusterBarrierWait, relaxed=is_relaxed(work))
-    elif kernel.fences and work.row.family == "mbarrier-fence":
-        kernel.record(work, InitsFence)
+    if work.row.family == "cluster-barrier" or (kernel.fences and work.row.makes is not None):
+        lowering.add(kernel, work)
     elif kernel.fences:
         orders, narrow = work.event.orders, work.event.scope == "cta"
         acquires, releases = (word in orders for word in ("acquire", "release"))

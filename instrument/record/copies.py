@@ -10,6 +10,7 @@ from consan.instrument.effects.kinds import CopyCommit, CopyIssue, CopyWait
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.copies import source_bytes
 from consan.instrument.passes.emit import Snippet, Unsupported
+from consan.instrument.record import lowering
 from consan.instrument.record.lowering import at
 from consan.instrument.record.words import keys_of
 
@@ -41,19 +42,13 @@ def _size(kernel: KernelRewrite, work: Work, whole: int) -> WordValue:
     return WordValue(0, word)
 
 
-def add_commit(kernel: KernelRewrite, work: Work) -> None:
-    """A commit of a group."""
-    kernel.record(work, CopyCommit)
-
-
 def add_wait(kernel: KernelRewrite, work: Work) -> None:
     """A wait for groups. wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all")."""
-    if work.row.action == "wait_all":
-        kernel.record(work, CopyCommit)
-        kernel.plan.stats.sync_sites -= 1  # it is one instruction
-        kernel.record(work, CopyWait, pending=WordValue())
-    else:
-        kernel.record(work, CopyWait, pending=work.instruction.operands[0])
+    if work.row.makes is not None:
+        lowering.add(kernel, work)
+        return
+    kernel.record(work, CopyCommit)
+    kernel.record(work, CopyWait, counted=False, pending=WordValue())
 
 
-HANDLERS = {"cp.async": add_copy, "cp.async.commit": add_commit, "cp.async.wait": add_wait}
+HANDLERS = {"cp.async": add_copy, "cp.async.commit": lowering.add, "cp.async.wait": add_wait}

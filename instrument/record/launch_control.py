@@ -17,9 +17,9 @@ from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.passes.flow import Graph, Key, key_of, read, written
 from consan.instrument.ptx import Instruction, Register
-from consan.instrument.record.clusters import reach_of
 from consan.instrument.record.lowering import at
 from consan.instrument.record.marks import State, spread
+from consan.instrument.record.orders import reach_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

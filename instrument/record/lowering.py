@@ -7,9 +7,10 @@ from typing import TYPE_CHECKING, Any, get_args
 
 from consan.instrument.effects.model import Effect, Role, leaves
 from consan.instrument.isa import MemoryAccess
-from consan.instrument.passes.context import Work
+from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
+from consan.instrument.record.orders import reach_of
 from consan.instrument.record.sides import global_address
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 Touch = tuple[str, str, int]  # how a site accesses which memory, and how many bytes; 0: the text does not say
 NOTHING: Touch = ("none", "none", 0)
+_MBARRIER, _MBARRIER_BYTES = "mbar", 8
 
 
 @dataclass(frozen=True)
@@ -46,6 +48,25 @@ def lower(kernel: KernelRewrite, work: Work, kind: type[Effect], touch: Touch = 
         fields |= _lowered(kernel, work, name, roles[name], value)
     site = kernel.context.site(kernel.plan, work, *touch).number
     return kind(**(fields | {"site": site}))
+
+
+def add(kernel: KernelRewrite, work: Work) -> None:
+    """The effect of an instruction whose row says all of it."""
+    made = work.row.makes
+    if made is None:
+        return
+    given: dict[str, Any] = {}
+    touch: Touch = NOTHING
+    for name, role in made.operands.items():
+        operand = operand_of(work, role)
+        if role == _MBARRIER:
+            side = next(each for each in work.event.accesses if each.address is operand)
+            touch = ("none", "shared", _MBARRIER_BYTES)
+            given |= {name: at(side), **reach_of(work, side)}
+        elif operand is not None:
+            given[name] = operand
+    given |= {**made.flags(work.instruction.parts), **made.numbers}
+    kernel.record(work, made.kind, touch, **given)
 
 
 def _lowered(kernel: KernelRewrite, work: Work, name: str, role: Any, value: Any) -> dict[str, Any]:

@@ -6,41 +6,33 @@ Rows, depth and major come from the opcode and its immediates, the rest from the
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
-from consan.instrument.effects import Effect, WordValue
-from consan.instrument.effects.kinds import ProductCommit, ProductOperand, ProductWait
+from consan.instrument.effects import WordValue
+from consan.instrument.effects.kinds import ProductOperand
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.matrix import operands_in_memory
-from consan.instrument.record.lowering import NOTHING
+from consan.instrument.record import lowering
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_KINDS: Final[dict[str, type[Effect]]] = {
-    "wgmma.mma_async": ProductOperand,
-    "wgmma.mma_async.sp": ProductOperand,
-    "wgmma.commit_group": ProductCommit,
-    "wgmma.wait_group": ProductWait,
-}
-_FENCE = "wgmma.fence"  # orders registers only
+_OPERATION, _FENCE = "mma_async", "fence"  # orders registers only
 
 
 def refused(work: Work) -> bool:
     """Whether an operation is one that is not taken."""
-    return work.row.name not in _KINDS and work.row.name != _FENCE
+    return work.row.makes is None and work.row.action not in (_OPERATION, _FENCE)
 
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the family."""
-    kind = _KINDS.get(work.row.name)
-    if kind is ProductOperand:
+    if work.row.action == _OPERATION:
         _add_product(kernel, work)
-    elif kind is not None:
-        pending: dict[str, Any] = {"pending": work.instruction.operands[0]} if kind is ProductWait else {}
-        kernel.record(work, kind, NOTHING, **pending)
-    else:
+    elif work.row.action == _FENCE:
         kernel.plan.stats.sync_sites += 1
+    else:
+        lowering.add(kernel, work)
 
 
 def _add_product(kernel: KernelRewrite, work: Work) -> None:

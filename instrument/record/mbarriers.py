@@ -6,42 +6,22 @@ branch skips it if the result is false.
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING
 
 from consan.instrument.effects import WordValue
-from consan.instrument.effects.kinds import (
-    MbarrierArrive,
-    MbarrierCopies,
-    MbarrierEffect,
-    MbarrierInit,
-    MbarrierInval,
-    MbarrierTransaction,
-    MbarrierWait,
-)
-from consan.instrument.effects.model import leaves
+from consan.instrument.effects.kinds import MbarrierWait
 from consan.instrument.passes.context import Work, is_mbarrier_wait, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Instruction, Operand
-from consan.instrument.record.clusters import is_relaxed, reach_of
+from consan.instrument.record import lowering
+from consan.instrument.record.clusters import is_relaxed
 from consan.instrument.record.lowering import at
+from consan.instrument.record.orders import reach_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"mbarrier"})
-# The kind of each operation, and the roles of the operands that its numbers are.
-KINDS: Final[dict[str, tuple[type[MbarrierEffect], dict[str, str]]]] = {
-    "mbarrier.init": (MbarrierInit, {"count": "count"}),
-    "mbarrier.inval": (MbarrierInval, {}),
-    "mbarrier.arrive": (MbarrierArrive, {"count": "count", "expected": "tx-count"}),
-    "mbarrier.arrive_drop": (MbarrierArrive, {"count": "count", "expected": "tx-count"}),
-    "mbarrier.expect_tx": (MbarrierTransaction, {"size": "tx-count"}),
-    "mbarrier.complete_tx": (MbarrierTransaction, {"size": "tx-count"}),
-    "cp.async.mbarrier.arrive": (MbarrierCopies, {}),
-}
-_WORDS = {"drop": "arrive_drop", "no_complete": "noComplete", "noinc": "noinc", "complete": "complete_tx"}
-
-
 def is_wait(work: Work | None) -> bool:
     """Whether an instruction waits at an mbarrier."""
     return work is not None and is_mbarrier_wait(work)
@@ -49,22 +29,8 @@ def is_wait(work: Work | None) -> bool:
 
 def add(kernel: KernelRewrite, work: Work) -> None:
     """Record an operation other than a wait, which is recorded behind its instruction."""
-    found = KINDS.get(work.row.name)
-    if found is None:  # a wait, or an operation that changes nothing
-        return
-    kind, roles = found
-    given = {name: kernel.number_of(work.instruction, each) for name, role in roles.items() if (each := operand_of(work, role))}
-    words = {*work.words, work.row.action}
-    flags = {leaf.name: _WORDS[leaf.name] in words for leaf in leaves(kind) if leaf.name in _WORDS}
-    relaxed = {"relaxed": is_relaxed(work)} if kind is MbarrierArrive else {}
-    _add(kernel, work, kind, **given, **flags, **relaxed)
-
-
-def _add(kernel: KernelRewrite, work: Work, kind: type[MbarrierEffect], **given: Any) -> None:
-    access = next(each for each in work.event.accesses if each.address is operand_of(work, "mbar"))
-    if access.address is None:
-        raise Unsupported(f"{work.instruction.opcode} without an mbarrier")
-    kernel.record(work, kind, ("none", "shared", 8), at=at(access), **given, **reach_of(work, access))
+    if not is_wait(work):
+        lowering.add(kernel, work)
 
 
 def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
@@ -87,7 +53,9 @@ def add_wait(kernel: KernelRewrite, work: Work, node: int) -> None:
         passed = f"$__consan_passed{instruction.start}"
         kernel.pending += f"@{name} bra {passed};\n{leaving.at_failed_wait(instruction, label)}{passed}:\n"
     parity, unused = _parity(kernel, work, instruction), instruction.start in kernel.plan.ignored_waits
-    _add(kernel, work, MbarrierWait, parity=parity, relaxed=unused or is_relaxed(work), unused=unused)
+    side = next(each for each in work.event.accesses if each.address is operand_of(work, "mbar"))
+    flags = {"relaxed": unused or is_relaxed(work), "unused": unused}
+    kernel.record(work, MbarrierWait, ("none", "shared", 8), parity=parity, at=at(side), **flags, **reach_of(work, side))
     kernel.pending += kernel.closed(node) + (leaving.behind_wait(instruction, name) if leaving is not None else "") + f"{label}:\n"
 
 

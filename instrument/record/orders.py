@@ -1,9 +1,14 @@
-"""The order that an operation makes, and its scope, as one number of a template (consan/checker/source/flags.hpp reads it)."""
+"""The order and scope of an operation as one number of a template (consan/checker/source/flags.hpp reads it), and its reach."""
 
 from __future__ import annotations
 
-from consan.instrument.isa import InstructionEvent
+from typing import TypedDict
 
+from consan.instrument.isa import InstructionEvent, MemoryAccess
+from consan.instrument.passes.context import Work
+from consan.instrument.passes.emit import is_ranked
+
+ORDERING = frozenset({"arrive", "arrive_drop", "test_wait", "try_wait"})  # of mbarriers
 _SCOPES = {"none": 0, "cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 _ORDERS = {"acquire": 1, "release": 2, "sc": 4}
 
@@ -11,3 +16,16 @@ _ORDERS = {"acquire": 1, "release": 2, "sc": 4}
 def order_of(event: InstructionEvent) -> int:
     """A bit for each that it orders, and the scope in bits 4 and 5."""
     return sum(_ORDERS[word] for word in event.orders if word in _ORDERS) | _SCOPES.get(event.scope, 0) << 4
+
+
+class AccessReach(TypedDict):
+    """Whether an address names a CTA of the cluster, and whether a strong access or an operation on an mbarrier is of .cta scope."""
+
+    ranked: bool
+    narrow: bool
+
+
+def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
+    """The reach of an access."""
+    narrow = work.event.scope == "cta" and (access.is_strong or work.row.action in ORDERING)
+    return {"ranked": is_ranked(access), "narrow": narrow}

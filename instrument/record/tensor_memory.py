@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from consan.instrument.effects import WordValue
 from consan.instrument.effects.kinds import (
@@ -16,12 +16,9 @@ from consan.instrument.effects.kinds import (
     TensorAllocRequest,
     TensorCommit,
     TensorCp,
-    TensorDealloc,
-    TensorFence,
     TensorLd,
     TensorMemoryEffect,
     TensorMma,
-    TensorRelinquish,
     TensorShift,
     TensorSt,
     TensorWait,
@@ -39,7 +36,7 @@ from consan.instrument.passes.emit import (
     word,
 )
 from consan.instrument.ptx import Address, Immediate, Operand, Vector
-from consan.instrument.record import clusters, text
+from consan.instrument.record import lowering, orders, text
 from consan.instrument.record.consumed import consumed
 from consan.instrument.record.lowering import At, at
 
@@ -50,19 +47,12 @@ _ALLOC, _LD, _WAIT_LD = "tcgen05.alloc", "tcgen05.ld", "tcgen05.wait::ld"
 # The order is that of consan/checker/source/tensor_shapes.hpp.
 _KINDS = ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4")
 _IN_TENSOR_MEMORY, _SPARSE, _SCALED, _WEIGHT_STATIONARY = 1, 2, 4, 8
-_LOAD, _STORE, _CONSUMED = 1, 2, 3
+_CONSUMED = 3  # beside the numbers of the rows
 _CELLS = (("scale-a", _SCALED), ("scale-b", _SCALED), ("meta", _SPARSE))  # addresses, and the form that has them
 # Lanes of a warp, and columns of .x1 (ISA "Matrix and Data movement shape"). The last has twice the columns, `half` apart.
 _MOVES = {"32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8), "16x32bx2": (16, 1)}
 _COPY = re.compile(r"(\d+)x(\d+)b$")
 _REPEAT = re.compile(r"x(\d+)$")
-_PLAIN: Final[dict[str, tuple[type[TensorMemoryEffect], dict[str, int]]]] = {
-    "tcgen05.relinquish_alloc_permit": (TensorRelinquish, {}),
-    "tcgen05.fence::before_thread_sync": (TensorFence, {}),
-    "tcgen05.fence::after_thread_sync": (TensorFence, {"after": 1}),
-    _WAIT_LD: (TensorWait, {"what": _LOAD}),
-    "tcgen05.wait::st": (TensorWait, {"what": _STORE}),
-}
 _COLLECTOR = re.compile(r"collector::([ab])(\d?)::(\w+)$")
 _USAGES = {"fill": 1, "use": 2, "lastuse": 3}  # of a collector buffer; others leave it empty
 _HELD = "%__consan_w"
@@ -81,11 +71,7 @@ def is_alloc(work: Work | None) -> bool:
 def add(kernel: KernelRewrite, work: Work) -> None:
     """An operation of the family; of an allocation what it asks for."""
     name = work.row.name
-    if name in _PLAIN:
-        kind, numbers = _PLAIN[name]
-        _add(kernel, work, kind, "none", **numbers)
-    else:
-        _ADDED[name](kernel, work)
+    _ADDED.get(name, lowering.add)(kernel, work)
 
 
 def completions(kernel: KernelRewrite) -> dict[int, list[int]]:
@@ -143,10 +129,6 @@ def _given(kernel: KernelRewrite, work: Work, access: MemoryAccess, address: Ope
     return WordValue(0, position)
 
 
-def _add_dealloc(kernel: KernelRewrite, work: Work) -> None:
-    _add(kernel, work, TensorDealloc, columns=operand_of(work, "columns"), cells=operand_of(work, "taddr"))
-
-
 def _add_move(kernel: KernelRewrite, work: Work) -> None:
     """ld and st."""
     loads = work.row.name == _LD
@@ -169,7 +151,7 @@ def _add_commit(kernel: KernelRewrite, work: Work) -> None:
     access, address = _touched(work)
     mask = operand_of(work, "cta-mask")
     multicast = {} if mask is None else {"multicast": True, "ctas": mask}
-    _add(kernel, work, TensorCommit, "none", at=At(address, access.space, widened=True), **multicast, **clusters.reach_of(work, access))
+    _add(kernel, work, TensorCommit, "none", at=At(address, access.space, widened=True), **multicast, **orders.reach_of(work, access))
 
 
 class _Values:
@@ -285,7 +267,6 @@ def _descriptor(kernel: KernelRewrite, work: Work) -> int:
 
 _ADDED = {
     _ALLOC: _add_request,
-    "tcgen05.dealloc": _add_dealloc,
     _LD: _add_move,
     "tcgen05.st": _add_move,
     "tcgen05.cp": _add_copy,

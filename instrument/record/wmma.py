@@ -15,7 +15,7 @@ from consan.instrument.isa import MemoryAccess
 from consan.instrument.isa.tiles import Tile, tile_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, shared_address, wide_address, word
-from consan.instrument.record import clusters
+from consan.instrument.record import clusters, orders
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -69,7 +69,7 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
     kind = Read if access.access == "read" else Write
     share = _share(tile)
-    block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **clusters.reach_of(work, access)))
+    block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **orders.reach_of(work, access)))
 
 
 def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Tile, first: int) -> None:

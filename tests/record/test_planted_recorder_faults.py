@@ -11,7 +11,7 @@ from record_support import file_of, found, kernel, twin_file
 
 import consan
 from consan.instrument import effects
-from consan.instrument.record import bulk, clusters, lowering, matrix, mbarriers, rewrite, tensormaps, tensors, text
+from consan.instrument.record import bulk, clusters, lowering, matrix, orders, rewrite, tensormaps, tensors, text
 
 Change = Callable[[Any], Any]
 
@@ -40,11 +40,29 @@ def _without_scope(old: Any) -> Any:
     return lambda work, access: {**old(work, access), "narrow": False}
 
 
+def _as(kind: type[effects.Effect], other: type[effects.Effect]) -> Change:
+    """Effects of one kind are recorded as another one."""
+
+    def changed(old: Any) -> Any:
+        def lower(kernel: Any, work: Any, asked: Any, *rest: Any, **given: Any) -> effects.Effect:
+            event = old(kernel, work, asked, *rest, **given)
+            return other(site=event.site, guard=event.guard) if asked is kind else event
+
+        return lower
+
+    return changed
+
+
+def _ordering(old: Any) -> Any:
+    """No effect is relaxed."""
+    return lambda *given, **named: old(*given, **named | ({"relaxed": False} if "relaxed" in named else {}))
+
+
 # The module, what changes in it and how, and a kernel: reported with the right one, or clean with it (False).
 FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "a load's mbarrier": (bulk, "_mbarrier", _instead(effects.WordValue()), "mbarrier_bulk_pipeline", False),
     "a copy's global address": (lowering, "global_address", _instead(0), "bulk_source_overwritten", True),
-    "waits for groups": (bulk, "_GROUPS", _all(effects.BulkCommit), "bulk_store_source_overwritten", False),
+    "waits for groups": (rewrite, "lower", _as(effects.BulkWait, effects.BulkCommit), "bulk_store_source_overwritten", False),
     "fenced memories": (bulk, "_FENCES", _all(2), "fence_of_other_buffer", False),
     "copies to other CTAs": (bulk, "operand_of", _without_mask, "cluster_pair_multicast", False),
     "the address of a tensor": (tensors, "_ADDRESS", _is((15, 15)), "tensor_result_read_wait", True),
@@ -53,10 +71,10 @@ FAULTS: dict[str, tuple[ModuleType, str, Change, str, bool]] = {
     "maps in global memory": (tensors, "map_in_memory", _instead(False), "tensormap_not_acquired", True),
     "copies of maps by a warp": (tensormaps, "is_copy", _instead(False), "tensormap_reused", False),
     "operands of a product": (matrix, "operands_in_memory", _instead([]), "wgmma_operand_overwritten", True),
-    "waits for products": (matrix, "_KINDS", _with("wgmma.wait_group", effects.ProductCommit), "wgmma_one_wait_for_two", False),
-    "ranks of addresses": (clusters, "is_ranked", _instead(False), "cluster_reduction", False),
-    "scopes": (mbarriers, "reach_of", _without_scope, "cluster_arrive_cta_scope", True),
-    "relaxed arrivals": (mbarriers, "is_relaxed", _instead(False), "mbarrier_relaxed_arrive", True),
+    "waits for products": (rewrite, "lower", _as(effects.ProductWait, effects.ProductCommit), "wgmma_one_wait_for_two", False),
+    "ranks of addresses": (orders, "is_ranked", _instead(False), "cluster_reduction", False),
+    "scopes": (lowering, "reach_of", _without_scope, "cluster_arrive_cta_scope", True),
+    "relaxed arrivals": (rewrite, "lower", _ordering, "mbarrier_relaxed_arrive", True),
     "the end of a log before a wait": (text, "stop", _instead(""), "mbarrier_32_arrivals_hang", True),
     "fences": (clusters, "relaxes", _instead(False), "mbarrier_relaxed_with_fences", False),
     "barriers of clusters": (rewrite, "_HANDLERS", _with("cluster-barrier", lambda kernel, work: None), "cluster_reduction", False),
