@@ -38,6 +38,7 @@ NOT_SEEN = {
     "syncthreads_in_two_branches_of_a_loop": "the same",
     "syncthreads_out_of_step": "the same",
     "annotated_region_ends": "annotations",
+    "asynchronous_release": "st.async and red.async in global memory",
     "sums_of_atomics": "atomics whose result nobody reads (D22)",
     "tensormap_changed_beside_copy": "tensor maps in global memory",
     "tensormap_changed_by_other_cta": "tensor maps in global memory",
@@ -65,6 +66,7 @@ NOT_SEEN = {
 FAULTS = {"trap", "assert"}  # as the virtual machine names them
 BY_USE = {
     "annotated_region_ends",
+    "asynchronous_release",
     "loads_of_no_use",
     "wmma_generic_address",
     "wmma_no_barrier",
