@@ -221,3 +221,18 @@ def test_an_address_that_is_written_twice_is_unknown() -> None:
     assert (init.verb, init.symbol, init.number) == ("initialise", "bar", 3)
     assert (arrive.verb, arrive.symbol) == ("arrive", "")
     assert (barrier.verb, barrier.barrier, barrier.number) == ("arrive", 2, 64)
+
+
+def test_a_thread_that_reads_what_it_wrote_hands_nothing_over() -> None:
+    """`data[0] = 1, data[1] = 2` of volatile data reads back what it stores; the flag comes later, behind the fence that publishes all."""
+    (report,) = _racy("volatile_message_in_shared")
+    assert [each.situation for each in report.findings] == ["cta-no-acquire"]
+    (finding,) = report.findings
+    assert "between the read of the flag at volatile_message_in_shared.cu:17 and volatile_message_in_shared.cu:21" in finding.missing
+
+
+def test_arrivals_without_a_wait_are_no_wrong_count() -> None:
+    """More arrivals than a phase has left, behind a phase that nobody has waited for: the race comes first, and no count is blamed."""
+    (report,) = _racy("barrier_token_not_waited")
+    assert report.findings[0].kind == "data-race"
+    assert "too-many-arrivals" not in {each.situation for each in report.findings}

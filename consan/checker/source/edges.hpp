@@ -324,8 +324,10 @@ class Edges {
     // What lacks at the last observation by a unit of a chain's first moment, from a given one on, that it has observed.
     Deficit deficit(u32 unit, const Moment &from) const {
         const Carried *first = nullptr;
+        const Views::Chain &own = views_.chain(from.chain);
         u32 observation = 0;
         for (u32 number : observed_[unit]) {
+            if (flags_[number].unit == own.unit && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
             const Handed &handed = carried_[flags_[number].from];
             const Carried *carried = loose_of(handed, from.chain);
             if (!carried || carried->moment.number < from.number || (first && carried->moment.number > first->moment.number)) continue;

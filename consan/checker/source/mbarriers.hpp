@@ -259,15 +259,16 @@ class Mbarriers {
 
     void count(Object &object, u32 total, u32 leader, u32 site, i32 flags, std::vector<u32> &released) {
         u32 before = object.phase;
-        if (total > object.pending) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
         bool fits = total <= object.pending;
+        bool lapped = unwaited(object, before);  // then the count is right, and threads go on without a wait
+        if (!fits && !lapped) misuse(leader, site, object.place, &object, TOO_MANY_ARRIVALS, object.site, object.thread);
         while (total && object.pending) {
             u32 now = std::min(total, object.pending);
             object.pending -= now;
             total -= now;
             settle(object, released);
         }
-        if (fits) check_lap(object, before, leader, site);
+        if (fits || lapped) check_lap(object, before, leader, site);
         if (flags & NO_COMPLETE && object.phase != before) misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
         check_bytes(object, leader, site);
         object.last_site = site;
@@ -315,10 +316,12 @@ class Mbarriers {
         return found;
     }
 
+    // Whether nobody has waited for the phase before one.
+    static bool unwaited(const Object &object, u32 phase) { return phase && object.waited < phase; }
+
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
-        bool unwaited = (before && object.waited < before);
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
-        if (unwaited && (isa_ || object.phase != before))
+        if (unwaited(object, before) && (isa_ || object.phase != before))
             misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last_site, object.thread);
     }
 
