@@ -264,7 +264,6 @@ def _tcgen05(word: str, block: str, *, ss: str = "shared::cta", **columns: Any) 
     return rows(f"{_TCGEN05}{name}", "tcgen05", block, name=name, status="recorded", classes=classes, **columns)
 
 
-
 def _of_group(kind: type[Effect], **leaves: str) -> Makes:
     return makes(kind, **leaves, pair=".cta_group::2", single=".cta_group::1")
 

@@ -22,6 +22,8 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"mbarrier"})
+
+
 def is_wait(work: Work | None) -> bool:
     """Whether an instruction waits at an mbarrier."""
     return work is not None and is_mbarrier_wait(work)

@@ -13,9 +13,8 @@ from collections.abc import Iterator
 
 from consan.backends.cpu.engine.control import ENDS
 from consan.backends.cpu.semantics.dispatch import STEPS
-from consan.backends.cpu.semantics.ops import OPERATIONS
+from consan.backends.cpu.semantics.ops import OPERATIONS, atomic_function
 from consan.backends.cpu.semantics.tensor import MODES
-from consan.backends.cpu.state.registers import WORD_DTYPES
 from consan.instrument.isa import ROWS, Row
 from consan.instrument.isa.roles import signalled
 from consan.instrument.passes.analyse import plan_functions
@@ -111,9 +110,14 @@ def _hooks(row: Row) -> str:
 def _executed(row: Row) -> str:
     if not executes(row):
         return "no"
-    small = {word for word in row.classes.get("type", ()) if row.family == "multimem" and word not in WORD_DTYPES}
+    small = _without_sums(row) if row.name == "multimem.red" else set()
     lacking = [word for word in _words(row) if word in LACKING | small or (row.family == "tensor" and word in _MODES - MODES)]
     return f"not with {' '.join(f'`.{word}`' for word in lacking)}" if lacking else "yes"
+
+
+def _without_sums(row: Row) -> set[str]:
+    """The types that the machine does not reduce."""
+    return {word for word in row.classes["type"] if not any(atomic_function(operation, word) for operation in row.classes["op"])}
 
 
 def _words(row: Row) -> list[str]:

@@ -28,10 +28,10 @@ mul.wide.u32 %d3, %r9, 16; add.u64 %d4, %d1, %d3; add.u64 %d5, %d2, %d3;
 }}"""
 
 
-def _run(body: str, dtype: Any = np.uint32) -> tuple[Any, npt.NDArray[Any]]:
+def _run(body: str, dtype: Any = np.uint32, target: str = "sm_90") -> tuple[Any, npt.NDArray[Any]]:
     given, out = np.arange(1, 4 * COUNT + 1).astype(dtype), np.zeros(4 * COUNT, dtype)
-    text = _ptx(body)
-    assert "k" in assemble_cached(record(text).ptx, "sm_90").info
+    text = _ptx(body).replace("sm_90", target)
+    assert "k" in assemble_cached(record(text).ptx, target).info
     return consan.launch(consan.Kernel(text, entry="k"), 1, COUNT, [given, out], device="cpu"), out
 
 
@@ -54,6 +54,18 @@ def test_one_device_loads_and_stores(name: str) -> None:
     assert report.findings == ()
     assert report.verdict == "incomplete"
     assert {gap.opcode for gap in report.kernels[0].unmodelled} == {word for word in body.split() if word.startswith("multimem")}
+
+
+SMALL = """.reg .b8 %h<9>; .reg .b16 %s<9>;
+multimem.ld_reduce.global.add.e4m3x4 %r1, [%d4]; multimem.st.global.e4m3x4 [%d5], %r1;
+multimem.ld_reduce.global.add.v2.e5m2x2 {%s1, %s2}, [%d4+4]; multimem.st.global.v2.e5m2x2 [%d5+4], {%s1, %s2};
+multimem.ld_reduce.global.add.acc::f16.v4.e5m2 {%h1, %h2, %h3, %h4}, [%d4+8]; multimem.st.global.v4.e5m2 [%d5+8], {%h1, %h2, %h3, %h4};"""
+
+
+def test_one_device_moves_elements_of_eight_bits() -> None:
+    report, out = _run(SMALL, target="sm_100a")
+    np.testing.assert_array_equal(out, np.arange(1, 4 * COUNT + 1) * np.tile([1, 1, 1, 0], COUNT))
+    assert (report.verdict, report.findings) == ("incomplete", ())
 
 
 SUMS = {

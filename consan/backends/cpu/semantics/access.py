@@ -38,8 +38,6 @@ _OF_CLUSTER = frozenset(("shared::cluster", "cta_group::2"))  # where an address
 def form(context: DecodeContext) -> tuple[str, str, int]:
     """State space ("generic" without one), type word and vector length of a load or store."""
     modifiers = context.modifiers
-    if modifiers["type"] not in WORD_DTYPES:
-        raise context.unsupported(f".{modifiers['type']}")
     return space_of(context), modifiers["type"], int(modifiers.get("vec", "v1")[1:])
 
 

@@ -24,6 +24,7 @@ WORD_DTYPES: dict[str, np.dtype[Any]] = {
         "u16": np.uint16, "s16": np.int16, "b16": np.uint16, "f16": np.float16, "bf16": np.uint16,
         "u32": np.uint32, "s32": np.int32, "b32": np.uint32, "f32": np.float32, "f16x2": np.uint32, "bf16x2": np.uint32, "tf32": np.uint32,
         "u16x2": np.uint32, "s16x2": np.uint32, "e4m3x2": np.uint16, "e5m2x2": np.uint16,
+        "e4m3": np.uint8, "e5m2": np.uint8, "e4m3x4": np.uint32, "e5m2x4": np.uint32,
         "u64": np.uint64, "s64": np.int64, "b64": np.uint64, "f64": np.float64, "f32x2": np.uint64,
         "b128": np.complex128, "pred": np.bool_,
     }.items()
