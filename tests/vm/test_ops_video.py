@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 from ops_reference import as_words, clamp, integers, op_of, run, wrap
 
+from consan.backends.cpu.semantics.ops import semantics
+
 COMPUTE: dict[str, Callable[[int, int], int]] = {
     "vadd": lambda a, b: a + b,
     "vsub": lambda a, b: a - b,
@@ -92,6 +94,9 @@ def test_scalars(name: str, sat: str, dest: str, first: str, second: str) -> Non
     opcode, operands = f"{name}.{dest}.{first}.{second}{sat}", (given(first, a), given(second, b))
     assert as_words(run(op_of(opcode), *operands)[0]) == [value % 2**32 for value in results]
     for then, function in SECOND.items():
+        if then != "add" and first != second:
+            assert semantics(tuple(f"{opcode}.{then}".split("."))) is None  # a chip computes something else
+            continue
         found = as_words(run(op_of(f"{opcode}.{then}"), *operands, given(dest, c))[0])
         assert found == [function(value, z) % 2**32 for value, z in zip(results, typed(c, dest), strict=True)]
 

@@ -1,8 +1,8 @@
 """Video instructions: PTX ISA "Scalar Video Instructions", "SIMD Video Instructions" (packed bytes and half words).
 
 vadd, vsub, vavrg, vabsdiff, vmin, vmax, each with 2 or 4 lanes, with .sat or .add (CUDA's __vabsdiffu4 is one of them), or scalar with .sat
-and a second operation; vset of all three kinds. Does not handle the optional lane masks and selectors (operand suffixes such as .h10,
-.b3210), vshl, vshr and vmad.
+and a second operation; vset of all three kinds. Does not handle a minimum or maximum behind operands of two signs, the optional lane masks
+and selectors (operand suffixes such as .h10, .b3210), vshl, vshr and vmad.
 """
 
 from __future__ import annotations
@@ -74,7 +74,9 @@ def _set(count: str, first: str, second: str, compare: str, add: str) -> Op:
     return lane("b32 b32 b32", "b32", fn)
 
 
-def _scalar(compute: Callable[[Array, Array], Array], dest: str, first: str, second: str, sat: str, then: str) -> Op:
+def _scalar(compute: Callable[[Array, Array], Array], dest: str, first: str, second: str, sat: str, then: str) -> Op | None:
+    if then in ("min", "max") and first != second and compute in COMPUTE.values():
+        return None  # an H200 compares with another width and sign than the manual's pseudo-code
     limits = np.iinfo(np.uint32 if dest == "u32" else np.int32)
 
     def fn(a: Array, b: Array, *third: Array) -> Array:
@@ -86,7 +88,7 @@ def _scalar(compute: Callable[[Array, Array], Array], dest: str, first: str, sec
     return lane((first, second, dest) if then else (first, second), "b32", fn)
 
 
-def _scalar_set(first: str, second: str, compare: str, then: str) -> Op:
+def _scalar_set(first: str, second: str, compare: str, then: str) -> Op | None:
     return _scalar(COMPARE[compare], "u32", first, second, "", then)
 
 
