@@ -1,7 +1,7 @@
-"""The results of a run: frozen dataclasses that mirror `consan.report/1` (reports/schema), and the rules that judge it.
+"""The results of a run: frozen dataclasses that mirror `consan.report/1` (reports/schema).
 
-Three decisions are made here, each in one function: the verdict (`verdict_of`), the exit status (`exit_status`), and which
-findings are equal (`merge_findings`). Renderers print and decide nothing.
+What they say is decided in `reports/verdict`: which findings are equal and which of them speaks, the verdict, the exit status. Renderers
+print and decide nothing.
 
 Conventions of the fields, for programs that read the JSON:
 
