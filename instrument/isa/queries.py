@@ -132,6 +132,11 @@ def hands_on(instruction: InstructionLike) -> bool:
     return (parts[0] in _ARITHMETIC and computes(instruction)) or parts[:2] == ("shfl", "sync")
 
 
+def conjunction(instruction: InstructionLike) -> bool | None:
+    """Whether an instruction joins predicates so that both must hold (true), or one (false); None if it joins none."""
+    return {("and", "pred"): True, ("or", "pred"): False}.get(instruction.parts)
+
+
 def is_of_reals(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with floating-point numbers."""
     return instruction.parts[0] in _ARITHMETIC - {"mov"} and instruction.parts[-1].lstrip("b").startswith("f") and computes(instruction)

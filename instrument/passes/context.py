@@ -14,6 +14,7 @@ from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.isa import InstructionEvent, Row
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
+from consan.instrument.passes.given_up import given_up
 from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
 from consan.instrument.runtime import RuntimeLibrary, Variant
@@ -76,8 +77,8 @@ class FunctionPlan:
 
     @cached_property
     def ignored_waits(self) -> frozenset[int]:
-        """`start` of the waits at mbarriers whose results decide nothing."""
-        return frozenset(each.start for each in ignored_waits(self.function))
+        """`start` of the waits at mbarriers whose results decide nothing, or only how long a thread looks."""
+        return frozenset(each.start for each in (*ignored_waits(self.function), *given_up(self.function)))
 
 
 @dataclass(frozen=True)

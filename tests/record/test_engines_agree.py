@@ -54,6 +54,7 @@ RECORDED_ONLY = {
     "ldmatrix_of_own_copy": "a row belongs to the lane that gives its address",
     "ldmatrix_own_row": "a row belongs to the lane that gives its address",
     "mbarrier_one_lane_arrives": "a warp is one thread where it arrives",
+    "mbarrier_poll_gives_up": "a wait orders whether its result is used or not",
     "mbarrier_test_ignored": "a wait orders whether its result is used or not",
     "divergent_syncwarp_in_function": "joins behind calls",
     "stmatrix_own_row": "a row belongs to the lane that gives its address",

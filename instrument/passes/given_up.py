@@ -1,0 +1,119 @@
+"""Polls of mbarriers that give up, and after which a thread goes on as if the phase were over (R-M14).
+
+A loop polls if nothing in it but the wait touches memory or synchronises. It gives up if a branch that leaves it may do so while the wait
+has returned false: its guard does not come from the result, or joins the result with something else so that this alone ends the loop.
+Where all its exits lead to one place, and nothing behind the loop reads a register that the loop has written, what follows is the same
+whether the phase is over or not. So the wait orders nothing, as one whose result is ignored. A loop that ends in a trap, or whose result
+somebody looks at behind it, is none.
+
+Not handled: exits whose blocks do something, guards of more than one conjunction, and results that are looked at without effect.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+
+from consan.instrument.isa import conjunction, flow_of, has_action, lookup
+from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.passes.flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
+from consan.instrument.ptx import Function, Instruction
+
+
+def given_up(function: Function) -> list[Instruction]:
+    """The waits of a function in loops that give up, in text order."""
+    if function.body is None or not any(map(_is_wait, function.instructions())):
+        return []
+    graph, made = graph_of(function), definitions(function)
+    found = ((number, step.instruction) for number, node in enumerate(graph.nodes) for step in node.steps if _is_wait(step.instruction))
+    return [wait for number, wait in found if _gives_up(graph, number, wait, made)]
+
+
+def _is_wait(instruction: Instruction) -> bool:
+    return has_action(instruction, "mbarrier", "try_wait", "test_wait")
+
+
+def _matters(instruction: Instruction) -> bool:
+    """Whether an instruction may access memory or synchronise."""
+    row = lookup(instruction.parts)
+    return row is None or bool(row.touches) or row.family in (*SYNCHRONISING, *COPIES, "wgmma", "call")
+
+
+def _gives_up(graph: Graph, number: int, wait: Instruction, made: dict[Key, list[Instruction]]) -> bool:
+    loop = _loop(graph, number, wait)
+    exits = [(node, after) for node in loop for after in graph.nodes[node].successors if after not in loop]
+    if not exits or len({_place(graph, after) for _, after in exits}) > 1 or _ends(graph.nodes[exits[0][1]]):
+        return False
+    inside = [step.instruction for node in loop for step in graph.nodes[node].steps]
+    return not _read_behind(graph, loop, inside) and any(_may_fail(graph.nodes[node], loop, wait, inside, made) for node, _ in exits)
+
+
+def _loop(graph: Graph, number: int, wait: Instruction) -> set[int]:
+    """The nodes of the poll around a wait: those on ways back to it on which only it matters."""
+    steps = [[step.instruction for step in node.steps] for node in graph.nodes]
+    plain = {at for at, some in enumerate(steps) if all(each is wait or not _matters(each) for each in some)}
+    if number not in plain:
+        return set()
+    before = graph.predecessors()
+
+    def reached(edges: list[tuple[int, ...]] | list[list[int]]) -> set[int]:
+        seen, pending = set[int](), [number]
+        while pending:
+            fresh = {each for each in edges[pending.pop()] if each in plain} - seen
+            seen |= fresh
+            pending += fresh
+        return seen
+
+    return reached(graph.successors()) & reached(before)
+
+
+def _place(graph: Graph, number: int) -> int:
+    """Where control comes from a node, behind those that only branch."""
+    seen = set[int]()
+    while number not in seen and len(after := graph.nodes[number].successors) == 1:
+        if any(flow_of(step.instruction) != "branch" for step in graph.nodes[number].steps):
+            break
+        seen.add(number)
+        number = after[0]
+    return number
+
+
+def _ends(node: BasicBlock) -> bool:
+    """Whether threads trap, exit or call something there first: a failure is told."""
+    flows = (flow_of(step.instruction) for step in node.steps if flow_of(step.instruction) or _matters(step.instruction))
+    return next(flows, "") not in ("", "branch")
+
+
+def _read_behind(graph: Graph, loop: set[int], inside: list[Instruction]) -> bool:
+    """Whether something behind the loop, or before it, reads a register that it has written."""
+    keys = {key for each in inside for key in written(each)}
+    outside = (step.instruction for number, node in enumerate(graph.nodes) if number not in loop for step in node.steps)
+    return any(not keys.isdisjoint(_sources(each)) for each in outside)
+
+
+def _sources(instruction: Instruction) -> Iterator[Key]:
+    yield from (key_of(instruction.scope, name) for name in read(instruction))
+    if instruction.predicate is not None:
+        yield key_of(instruction.scope, instruction.predicate.register)
+
+
+def _may_fail(node: BasicBlock, loop: set[int], wait: Instruction, inside: list[Instruction], made: dict[Key, list[Instruction]]) -> bool:
+    """Whether the branch at the end of a node may leave the loop although the wait has returned false."""
+    if node.guard is None:
+        return False
+    if node.guard.register not in _derived(wait, inside, any):
+        return True
+    makers = made.get(node.guard.register, [])
+    stays = node.guard.value == any(each in loop for each in node.taken)  # it goes on in the loop while the guard is true
+    if len(makers) != 1 or conjunction(makers[0]) is not stays:
+        return False
+    told = _derived(wait, inside, all)
+    return sum(key in told for key in _sources(makers[0])) == 1
+
+
+def _derived(wait: Instruction, inside: list[Instruction], how: Callable[[Iterable[bool]], bool]) -> set[Key]:
+    """The registers that follow from the result of a wait, in the loop. `how`: also from more (`any`), or from it alone (`all`)."""
+    told, before = set(written(wait)), -1
+    while before < len(told):
+        before = len(told)
+        told |= {key for each in inside if (keys := set(_sources(each))) and how(k in told for k in keys) for key in written(each)}
+    return told
