@@ -90,7 +90,7 @@ def _changes(instruction: Instruction) -> bool:
         return row.access in ("write", "rmw") and row.status != "neutral"  # that is private memory
     if row.family in _ATOMIC:
         modifiers = row.modifiers(instruction.parts)
-        return "vec" in modifiers or modifiers["type"] == "b128" or row.name == "red.async"
+        return "vec" in modifiers or modifiers["type"] == "b128" or row.action == "release"
     if row.family in BARRIERS:
         return row.action in ("arrive", "red") or row.family == "cluster-barrier"
     return row.family not in _STEADY
