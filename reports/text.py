@@ -12,7 +12,7 @@ import io
 import textwrap
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
-from typing import IO, Final
+from typing import IO, Any, Final
 
 from rich.console import Console, OverflowMethod
 from rich.text import Text
@@ -64,11 +64,17 @@ class Shown:
 
 
 def render(
-    report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False
-) -> str:
-    """ASCII in PLAIN_WIDTH columns. `stored` is the file that holds the run, if any. The switches are those of `Shown`."""
+    report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False,
+    encoding: str = "ascii",
+) -> str:  # fmt: skip
+    """Text in PLAIN_WIDTH columns, with the signs of ASCII. `stored`: the file that holds the run, if any. The switches are those of `Shown`.
+
+    `encoding`: what sources and names may have; each other character of theirs becomes a '?', which keeps columns aligned.
+    """
     out = io.StringIO()
-    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, visible_item(report), Shown(notes, timeline, quiet)).report(stored)
+    _Printer(console(out, PLAIN_WIDTH, colored=colored), ASCII, encoding, visible_item(report), Shown(notes, timeline, quiet)).report(
+        stored
+    )
     # Table cells leave trailing blanks, which make goldens and diffs noisy.
     return "".join(line.rstrip() + "\n" for line in out.getvalue().splitlines())
 
@@ -77,11 +83,13 @@ def show(report: Report, file: IO[str], *, stored: str | None = None, notes: boo
     """Print to a stream: a terminal gets its own width and characters, all else the text of `render`."""
     colored = look.wants_color(file)
     if not look.is_terminal(file):
-        file.write(render(report, stored=stored, notes=notes, timeline=timeline, quiet=look.quiet(), colored=colored))
+        how: dict[str, Any] = {"quiet": look.quiet(), "colored": colored, "encoding": _encoding(file)}
+        file.write(render(report, stored=stored, notes=notes, timeline=timeline, **how))
         return
     width = max(MIN_WIDTH, min(console(file, colored=colored).width, MAX_WIDTH))
     glyphs = UNICODE if _speaks_unicode(file) else ASCII
-    _Printer(console(file, width, colored=colored), glyphs, visible_item(report), Shown(notes, timeline, look.quiet())).report(stored)
+    shown = Shown(notes, timeline, look.quiet())
+    _Printer(console(file, width, colored=colored), glyphs, _encoding(file), visible_item(report), shown).report(stored)
 
 
 def console(file: IO[str], width: int | None = None, *, colored: bool) -> Console:
@@ -101,7 +109,11 @@ def console(file: IO[str], width: int | None = None, *, colored: bool) -> Consol
 
 
 def _speaks_unicode(file: IO[str]) -> bool:
-    return "utf" in (getattr(file, "encoding", "") or "").lower()
+    return "utf" in _encoding(file).lower()
+
+
+def _encoding(file: IO[str]) -> str:
+    return getattr(file, "encoding", None) or "ascii"
 
 
 def _wrapped(text: str, width: int) -> list[str]:
@@ -112,7 +124,8 @@ def _wrapped(text: str, width: int) -> list[str]:
 class _Printer:
     """Prints one report. Methods are in the order of printing."""
 
-    def __init__(self, console: Console, glyphs: Glyphs, report: Report, shown: Shown) -> None:
+    def __init__(self, console: Console, glyphs: Glyphs, encoding: str, report: Report, shown: Shown) -> None:
+        self._encoding = encoding
         self._timeline = shown.timeline
         self._console = console
         self._quiet = shown.quiet
@@ -253,5 +266,5 @@ class _Printer:
             self._console.print(text or Text(), no_wrap=overflow != "fold", overflow=overflow)
 
     def _plain(self, text: str) -> str:
-        """Text that the stream can encode. In ASCII each other character becomes one '?', which keeps columns aligned."""
-        return text if self._glyphs is UNICODE else text.encode("ascii", "replace").decode("ascii")
+        """Text that the stream can encode."""
+        return text.encode(self._encoding, "replace").decode(self._encoding)

@@ -35,6 +35,8 @@ _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div",
 _SCALED = frozenset(("mad", "fma"))
 _COMBINING = _SCALED | {"add", "sub", "min", "max", "and", "or", "xor"}  # what `atom` and `red` can do
 
+_CONJUNCTIONS: dict[tuple[str, ...], bool] = {("and", "pred"): True, ("or", "pred"): False}
+
 
 def family_of(instruction: InstructionLike) -> str:
     """The family of an instruction; empty without a row."""
@@ -134,7 +136,7 @@ def hands_on(instruction: InstructionLike) -> bool:
 
 def conjunction(instruction: InstructionLike) -> bool | None:
     """Whether an instruction joins predicates so that both must hold (true), or one (false); None if it joins none."""
-    return {("and", "pred"): True, ("or", "pred"): False}.get(instruction.parts)
+    return _CONJUNCTIONS.get(instruction.parts)
 
 
 def is_of_reals(instruction: InstructionLike) -> bool:

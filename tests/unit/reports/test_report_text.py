@@ -110,6 +110,16 @@ def test_foreign_characters_keep_the_caret_in_place() -> None:
     assert shown[index].index("tile") == shown[index + 1].index("^^^^")
 
 
+@pytest.mark.parametrize(("encoding", "word"), [("utf-8", "gr\u00f6\u00dfe"), ("latin-1", "gr\u00f6\u00dfe"), ("ascii", "gr??e")])
+def test_a_pipe_has_the_characters_that_its_encoding_has(encoding: str, word: str) -> None:
+    report = samples.violations()
+    lines = {**report.sources["reduce.cu"], 5: "tile[t] = 1;  // gr\u00f6\u00dfe"}
+    out = io.TextIOWrapper(io.BytesIO(), encoding=encoding)
+    text.show(replace(report, sources={"reduce.cu": lines}), out)
+    out.seek(0)
+    assert f"tile[t] = 1;  // {word}" in out.read()
+
+
 def test_a_long_source_line_is_cut_not_wrapped() -> None:
     report = samples.violations()
     lines = {**report.sources["reduce.cu"], 5: "    tile[t] = " + "x" * 300 + ";"}
