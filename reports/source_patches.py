@@ -23,7 +23,8 @@ _MBARRIER: Final = re.compile(
     r"mbarrier\.(\S+?)(?: with parity (\d))? on the mbarrier ((?:[A-Za-z_]\w*::)*)([A-Za-z_]\w*(?:\[\d+\])*)(\[\d+\.\.\d+\])? \("
 )
 _AT_MBARRIER: Final = {
-    "try_wait.parity": "{{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], {parity}; @!p bra again; }}",
+    "try_wait.parity": "{{ .reg .pred p; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], {parity};"
+    " @!p bra again; }}",
     "arrive": "mbarrier.arrive.shared.b64 _, [%0];",
     "inval": "mbarrier.inval.shared.b64 [%0];",
 }
@@ -32,6 +33,7 @@ _STRING: Final = re.compile(r'"(?:\\.|[^"\\])*"')
 _CALL: Final = re.compile(r"__(syncthreads|syncwarp|threadfence|threadfence_block)\(\)$")
 SOURCE_CALL: Final = "mbarrier.try_wait"  # of a step whose spelling is the call
 _LONE: Final = re.compile(r"(?!(?:return|break|continue|goto|else|for|while|do|case)\b)[^;{}]*;")
+_LEAVES: Final = re.compile(r"(?:return|break|continue)\b[^;{}]*;")
 _IF: Final = re.compile(r"(\s*)if\s*\(")
 _ZEROS: Final = re.compile(r"zeros in ([\w$]+) ")
 _BY_ONE: Final = {
@@ -185,6 +187,8 @@ def _unconditional(lines: list[str], own: int) -> tuple[LineEdit, ...]:
     found = _IF.match(lines[own]) if own >= 0 else None
     end = _closing(lines[own], found.end() - 1) if found else 0
     rest = lines[own][end:].strip()
+    if _LEAVES.match(rest):  # what stands behind it is then for all
+        return ((own, own + 1, ()),)
     return ((own, own + 1, (f"{found[1]}{rest}",) if COMMENT.sub("", rest).strip() else ()),) if found and end else ()
 
 

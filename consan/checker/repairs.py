@@ -165,10 +165,10 @@ class Repairs(PhaseForms):
 
     def _divergence(self) -> Iterator[Repair]:
         """An instruction for whole warps that some lanes do not reach: without it, or where all of them are."""
-        for site in self.sites:
-            yield self.left_out(site)
+        for gone in filter(lambda repair: repair.change, map(self.left_out, self.sites)):
+            yield gone
             for other in self.between(BARRIER, everywhere=True):
-                if moved := self.left_out(site) + other:
+                if moved := gone + other:
                     yield moved
         yield from self.between(WARP_BARRIER, everywhere=True)
 

@@ -99,17 +99,21 @@ def may_be_bypassed(function: Function) -> bool:
 
 
 def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
-    """The points of a run of instructions, without those after an unguarded point of the whole warp: there the lanes are still together."""
-    together = False
+    """The points of a run of instructions, without those after an unguarded point of the whole warp: there the lanes are still together.
+
+    Those that come to a barrier are together, too, but some may have exited before.
+    """
+    together = complete = False
     for index, step in enumerate(node.steps):
         instruction = step.instruction
         members = members_of(instruction)
         if flow_of(instruction) == "call":
-            together = False
-        if members is None or (together and step.guard is None):
+            together = complete = False
+        if members is None or (step.guard is None and (complete if members.whole else together)):
             continue
         yield index, Point(instruction, members)
-        together = together or (step.guard is None and members.is_warp)
+        if step.guard is None and members.is_warp:
+            together, complete = True, complete or members.whole
 
 
 class _Joins:

@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pytest
 
 import consan
 
@@ -64,3 +65,21 @@ def test_its_own_deadlock_is_not(tmp_path: Path) -> None:
 def test_what_is_seen_in_part_only_is_said(tmp_path: Path) -> None:
     report = _report(tmp_path, NOT_INLINED)
     assert [area for area in report.not_checked if area.startswith("divergence: ")], report.not_checked
+
+
+@pytest.mark.parametrize("barrier", ["", "__syncthreads();", "__syncwarp();"])
+def test_lanes_that_have_exited_before_a_barrier_are_missed_at_a_matrix_instruction(barrier: str) -> None:
+    """A barrier does not wait for lanes that have exited; a matrix instruction behind it needs all."""
+    source = f"""extern "C" __global__ void k(const float* x, float* out) {{
+    int t = threadIdx.x;
+    if (t % 32 >= 16) return;
+    {barrier}
+    unsigned a = 0, b = 0;
+    float d[4];
+    asm volatile("mma.sync.aligned.m16n8k8.row.col.f32.f16.f16.f32 {{%0, %1, %2, %3}}, {{%4, %4}}, {{%5}}, {{%6, %6, %6, %6}};"
+                 : "=f"(d[0]), "=f"(d[1]), "=f"(d[2]), "=f"(d[3]) : "r"(a), "r"(b), "f"(0.0f));
+    out[t] = x[t] + d[0];
+}}"""
+    values = [np.zeros(64, np.float32), np.zeros(64, np.float32)]
+    report = consan.launch(consan.Kernel(source, entry="k", arch="sm_80"), 1, 64, values, device="cpu")
+    assert [(each.kind, each.situation) for each in report.findings] == [("barrier-misuse", "divergent-warp")]

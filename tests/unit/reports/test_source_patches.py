@@ -52,7 +52,8 @@ WRITTEN = {
     "with its condition": (_step("move", "bar.sync", "after", 4, 7), "5:     if (b) __syncthreads();"),
     "a wait at an mbarrier": (
         _step("add", "mbarrier.try_wait.parity with parity 1 on the mbarrier k::full[0] (shared offset 8)", "after", 4),
-        '5:     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.shared::cta.b64 p, [%0], 1; @!p bra again; }" ::'
+        '5:     asm volatile("{ .reg .pred p; again: mbarrier.try_wait.parity.acquire.cluster.shared::cta.b64 p, [%0], 1;'
+        ' @!p bra again; }" ::'
         ' "r"((unsigned)__cvta_generic_to_shared(&full[0])) : "memory");',
     ),
     "an arrival at an mbarrier among bytes": (
@@ -76,6 +77,7 @@ WRITTEN = {
     ),
     "without a condition": (_step("leave-out", "condition", own=7), "7:     __syncthreads();"),
     "without the condition of a block": (_step("leave-out", "condition", own=16), "16:     { g(); }"),
+    "without an exit": (_step("leave-out", "condition", own=9), "9:     return;"),
     "a scope in quotes": (_step("alter", "red.cta.add of a wider scope (.cluster)", own=17), '17:     ADD_AS("cluster", &a, 1);'),
     "zeros": (
         _step("add", "zeros in _ZZ1kE1s (64 bytes) and then bar.sync 0", "before", 1),
