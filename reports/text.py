@@ -67,7 +67,7 @@ def render(
     report: Report, *, stored: str | None = None, notes: bool = False, timeline: bool = False, quiet: bool = False, colored: bool = False,
     encoding: str = "ascii",
 ) -> str:  # fmt: skip
-    """Text in PLAIN_WIDTH columns, with the signs of ASCII. `stored`: the file that holds the run, if any. The switches are those of `Shown`.
+    """Text in PLAIN_WIDTH columns, with the signs of ASCII. `stored`: the file with the run, if any. The switches are those of `Shown`.
 
     `encoding`: what sources and names may have; each other character of theirs becomes a '?', which keeps columns aligned.
     """
