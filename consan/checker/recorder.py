@@ -37,9 +37,13 @@ from consan.instrument.record.global_memory import Mode
 from consan.reports.verdict import scopes
 from consan.reports.verdict.raw import forward, key, proven, selected, united, united_records
 from consan.reports.verdict.terms import Key
+from consan.toolchain.host_memory import available_bytes
 
-MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory
-HURRIED_BYTES = 1 << 27  # the same, where the time is limited: some seconds
+MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s
+HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
+MORE = 4  # times as many, where there is memory
+_UNHURRIED = 60.0  # seconds
+_SHARE = 4  # a replay takes about three times as much memory as its logs, with them
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
 _INTERRUPTED = "were not checked: it was interrupted"
@@ -383,7 +387,8 @@ class _Checker:
 
     @property
     def _most_bytes(self) -> int:
-        return HURRIED_BYTES if self.patience.hurried else MOST_BYTES
+        least = HURRIED_BYTES if self.patience.hurried and self.patience.seconds < _UNHURRIED else MOST_BYTES
+        return max(least, min(MORE * least, (available_bytes() or 0) // _SHARE))
 
     def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
         why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"

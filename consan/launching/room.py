@@ -2,22 +2,20 @@
 
 from __future__ import annotations
 
-import contextlib
 import math
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
 from consan._errors import UsageError
 from consan.launching.arguments import TYPES, ArgSpec, BufferSpec
+from consan.toolchain.host_memory import available_bytes
 
 if TYPE_CHECKING:
     from consan.backends.base import Backend
 
 GiB: Final = 1 << 30
-MEMORY, GROUP = Path("/proc/meminfo"), Path("/sys/fs/cgroup")
 
 
 def bytes_of(specs: Sequence[ArgSpec]) -> int:
@@ -40,18 +38,6 @@ def check_room(specs: Sequence[ArgSpec], backend: Backend) -> None:
 def described(specs: Sequence[ArgSpec]) -> str:
     """For a line on the terminal."""
     return f"the buffers of --arg take {_in_gib(bytes_of(specs))}"
-
-
-def available_bytes() -> int | None:
-    """The memory that this process can take: the least of the machine's and its control group's. None if nothing tells."""
-    try:
-        lines = dict(line.split(":", 1) for line in MEMORY.read_text().splitlines())
-        found = [int(lines["MemAvailable"].split()[0]) << 10]
-    except (OSError, KeyError, ValueError):
-        found = []
-    with contextlib.suppress(OSError, ValueError):  # no such file, or `max`
-        found.append(int((GROUP / "memory.max").read_text()) - int((GROUP / "memory.current").read_text()))
-    return max(0, min(found)) if found else None
 
 
 def _in_gib(number: int) -> str:

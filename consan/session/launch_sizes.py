@@ -12,8 +12,8 @@ from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
-MOST_TOGETHER: Final = 1 << 12  # CTAs that are replayed together, unless `--global on` asks for more
-MOST_WARPS_TOGETHER: Final = 1 << 15  # of these: a replay takes about 50 KB a warp
+MOST_TOGETHER: Final = 1 << 13  # CTAs that are replayed together, unless `--global on` asks for more
+MOST_WARPS_TOGETHER: Final = 1 << 16  # of these: a replay takes about 0.13 ms and 80 KB a warp
 
 
 def too_many(recorded: Recorded, kernel: int, ctas: int, threads: int) -> str:

@@ -97,6 +97,7 @@ def test_too_many_ctas_that_synchronise_are_named(monkeypatch: pytest.MonkeyPatc
 
 def test_logs_that_are_too_large_are_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(recorder, "MOST_BYTES", 1)
+    monkeypatch.setattr(recorder, "MORE", 1)
     _check_left_out(LOADED, "the logs of a launch take more than")
     assert _report(LOADED, "on").verdict == "incomplete"
     assert "global-memory" in _report(FINE, "on").checked  # it is proven, and has no log
@@ -109,6 +110,7 @@ def test_a_share_of_the_ctas_is_compared_where_all_logs_are_too_long(
 ) -> None:
     """Neighbours are among them. The share is planned with `auto`; with `on` all were asked for."""
     monkeypatch.setattr(recorder, "MOST_BYTES", 24 * _bytes_of_a_log(monkeypatch))
+    monkeypatch.setattr(recorder, "MORE", 1)
     kernel = consan.Kernel(LOADED.replace("out[i + out[i]]", f"out[i + {shift} + out[i]]"), arch="sm_90")
     report = consan.launch(kernel, 64, 32, [np.zeros(64 * 32 + 32, np.int32)], device="cpu", global_memory=choice)
     assert report.verdict == ("incomplete" if (verdict, choice) == ("clean", "on") else verdict)

@@ -11,6 +11,7 @@ import pytest
 from consan._errors import UsageError
 from consan.launching import room
 from consan.launching.arguments import parse_args
+from consan.toolchain import host_memory
 
 SPECS = parse_args(["f32[1024,256]=zeros", "i32=5", "tma:f16[64,64]=zeros,box=8x8", "tensor:f64[128]=ones"])
 BYTES = 1024 * 256 * 4 + 64 * 64 * 2 + 128 * 8
@@ -46,12 +47,12 @@ def test_what_does_not_fit_is_refused(there: int | None, machine: bool, free: in
 
 def test_the_least_limit_counts(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "meminfo").write_text("MemTotal:  100 kB\nMemAvailable:   64 kB\n")
-    monkeypatch.setattr(room, "MEMORY", tmp_path / "meminfo")
-    monkeypatch.setattr(room, "GROUP", tmp_path)
-    assert room.available_bytes() == 64 << 10
+    monkeypatch.setattr(host_memory, "MEMORY", tmp_path / "meminfo")
+    monkeypatch.setattr(host_memory, "GROUP", tmp_path)
+    assert host_memory.available_bytes() == 64 << 10
     (tmp_path / "memory.max").write_text("50000\n")
     (tmp_path / "memory.current").write_text("20000\n")
-    assert room.available_bytes() == 30000
+    assert host_memory.available_bytes() == 30000
     (tmp_path / "memory.max").write_text("max\n")
     (tmp_path / "meminfo").unlink()
-    assert room.available_bytes() is None
+    assert host_memory.available_bytes() is None
