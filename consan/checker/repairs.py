@@ -141,6 +141,7 @@ class Repairs(PhaseForms):
         if kind:
             commit, waits = _GROUPS[kind]
             for each in waits(0):
+                yield from self.at_accesses(each + WARP_BARRIER)
                 for piece in (each + BARRIER, commit + each, commit + each + BARRIER):
                     yield from self.at_accesses(piece)
                     yield from self.between(piece)

@@ -230,3 +230,31 @@ def test_two_barriers_of_a_loop_are_found_around_its_write(threads: int, barrier
         assert finding.verified is not None, str(report)
         assert sorted({(step.where, step.line) for step in finding.verified.steps}) == [("after", 4), ("after", 8), ("before", 8)]
         assert {step.instruction for step in finding.verified.steps} == {barrier}
+
+
+STAGED = """extern "C" __global__ void k(const float* x, float* out) {
+    __shared__ __align__(128) float s[2][32];
+    int t = threadIdx.x, w = t / 32, lane = t % 32;
+    unsigned from = (unsigned)__cvta_generic_to_shared(s[w]);
+    for (int i = 0; i < 2; i++) {
+        s[w][lane] = x[i * 64 + t];
+        asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
+        __syncwarp();
+        if (lane == 0) {
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;" :: "l"(out + i * 64 + w * 32), "r"(from) : "memory");
+            asm volatile("cp.async.bulk.commit_group;" ::: "memory");
+        }
+    }
+    asm volatile("cp.async.bulk.wait_group 0;" ::: "memory");
+}"""
+
+
+def test_a_wait_for_the_copy_of_a_warp_needs_a_barrier_of_the_warp() -> None:
+    """The words name one of the CTA behind the wait; only lanes of one warp use the tile."""
+    values = [np.arange(128, dtype=np.float32), np.zeros(128, np.float32)]
+    report = consan.launch(consan.Kernel(STAGED, entry="k", arch="sm_90"), 1, 64, values, device="cpu")
+    (finding,) = report.findings
+    assert finding.kind == "missing-wait"
+    assert finding.verified is not None
+    steps = [(step.instruction, step.where, step.line) for step in finding.verified.steps]
+    assert steps == [("cp.async.bulk.wait_group.read 0", "before", 6), ("bar.warp.sync 0xffffffff", "before", 6)]
