@@ -241,7 +241,8 @@ STAGED = """extern "C" __global__ void k(const float* x, float* out) {
         asm volatile("fence.proxy.async.shared::cta;" ::: "memory");
         __syncwarp();
         if (lane == 0) {
-            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;" :: "l"(out + i * 64 + w * 32), "r"(from) : "memory");
+            float* to = out + i * 64 + w * 32;
+            asm volatile("cp.async.bulk.global.shared::cta.bulk_group [%0], [%1], 128;" :: "l"(to), "r"(from) : "memory");
             asm volatile("cp.async.bulk.commit_group;" ::: "memory");
         }
     }
