@@ -82,6 +82,7 @@ class Launch:
     beside: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
+    most_read: int = 0  # lines of a warp's log, of which the rest is left out as if there had been no room; 0: all
     _places: dict[str, int] = field(default_factory=dict)  # addresses
     _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
 
@@ -282,7 +283,8 @@ class Launch:
         logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
-            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], self.most_kept, 0)
+            kept = self.most_kept if len(used) > self.lines or not self.most_read else len(used) - 1
+            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], kept, 0)
         return log
 
     # -- a compact log -----------------------------------------------------------------------------------------------------
@@ -355,13 +357,17 @@ class Launch:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""
         start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(_LEAST_LINES, 2 * self.words)
         parts: list[npt.NDArray[np.uint32]] = []
-        while found < self.lines:
-            count = min(step, self.lines - found)
+        most = min(self.lines, self.most_read or self.lines)
+        while found < most:
+            count = min(step, most - found)
             part = np.frombuffer(self._read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
             parts.append(part)
             found, step = found + count, 2 * step
             if not part[-self.words - 1 :].any():
                 break
+        else:
+            if most < self.lines:
+                return np.concatenate([*parts, np.ones((1, LANES), "<u4")])
         parts.append(np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
         return np.concatenate(parts)
 

@@ -46,7 +46,7 @@ _UNHURRIED = 60.0  # seconds
 _SHARE = 4  # a replay takes about three times as much memory as its logs, with them
 MOST_UNENDED = 16  # units that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
-_INTERRUPTED = "were not checked: it was interrupted"
+INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
 OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
 _WHY = {
@@ -195,12 +195,6 @@ def check(
     )  # fmt: skip
 
 
-def unchecked(launched: LaunchedKernel) -> Checked:
-    """A launch whose check the user has interrupted before a log was read."""
-    ctas = math.prod(launched.grid)
-    return Checked(Collected(launched), Tally(1, ctas), {_INTERRUPTED: ctas})
-
-
 @dataclass
 class _Checker:
     launch: RecordedLaunch
@@ -269,7 +263,7 @@ class _Checker:
 
     def _give_up(self, units: int) -> None:
         longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
-        why = _INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
+        why = INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
         self.gaps[why] = self.gaps.get(why, 0) + units * self.collected.unit_ctas
 
     def _name(self, group: Group) -> tuple[object, ...]:

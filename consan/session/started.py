@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 import time
 from collections.abc import Callable, Mapping
@@ -12,10 +13,11 @@ import numpy as np
 
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
+from consan.checker.interrupted import begun, unchecked
 from consan.checker.launch import Launch
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check, unchecked
+from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check
 from consan.checker.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
@@ -78,7 +80,14 @@ class Started:
             return self._checked(limit)
         except KeyboardInterrupt:  # its log was not yet read
             self.patience.interrupted = True
-            return unchecked(self.launched)
+            return self._begun()
+
+    def _begun(self) -> Checked:
+        """What the first lines of its logs tell, once the user has interrupted the check."""
+        with contextlib.suppress(KeyboardInterrupt):
+            if self.memory is not None:
+                return begun(self.memory, self.recorded, self.launched)
+        return unchecked(self.launched)
 
     def _checked(self, limit: int) -> Checked:
         return check(

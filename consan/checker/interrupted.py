@@ -1,0 +1,33 @@
+"""A launch whose check the user has interrupted before a log was read: what the beginning of its logs tells."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from typing import Final
+
+from consan.checker.collected import Collected, LaunchedKernel
+from consan.checker.launch import Launch
+from consan.checker.patience import Patience
+from consan.checker.recorder import INTERRUPTED, LONGEST_INTERRUPTED, Checked, Tally, check
+from consan.instrument.record import Recorded
+from consan.instrument.record.global_memory import Mode
+
+_CUT_SHORT: Final = "were not checked, but for the beginning of the first: it was interrupted"
+_BEGINNING: Final = 1 << 16  # lines of logs that are read then: 8 MiB
+
+
+def unchecked(launched: LaunchedKernel) -> Checked:
+    """Nothing of it."""
+    ctas = math.prod(launched.grid)
+    return Checked(Collected(launched), Tally(1, ctas), {INTERRUPTED: ctas})
+
+
+def begun(launch: Launch, recorded: Recorded, launched: LaunchedKernel) -> Checked:
+    """What the beginning of its first CTA, or cluster, tells. It is not read where others may order the threads of a CTA."""
+    none = unchecked(launched)
+    if recorded.modes[launched.entry] is Mode.SYNCED or launch.expander is not None or launch.silent:
+        return none
+    launch.most_read = max(1, _BEGINNING // (launch.units.shape[1] * launch.warps))
+    found = check(launch, recorded, launched, {}, limit=1, patience=Patience(LONGEST_INTERRUPTED, interrupted=True))
+    return replace(none, collected=found.collected, gaps={_CUT_SHORT: math.prod(launched.grid)}, unended=found.unended)
