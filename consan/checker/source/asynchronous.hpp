@@ -42,6 +42,11 @@ class Asynchronous {
         for (const Receiver &each : receivers(thread, copy)) parts.push_back(phase_of(thread, each));
         return parts;
     }
+    // A number that is alike for the lanes of a warp that execute a store together: they copy the same bytes (SEMANTICS 1).
+    u32 content(u32, const effects::Effect &) const { return 0; }
+    u32 content(u32 thread, const effects::BulkStore &copy) const { return content_of(thread, copy); }
+    u32 content(u32 thread, const effects::TensorStore &copy) const { return content_of(thread, copy); }
+
     // By what a copy is known to have read its tensor map: of a load, the part of the own CTA; it may know of no other.
     Completion end_of_map(u32, const effects::Effect &) const { return {}; }
     Completion end_of_map(u32 thread, const effects::TensorStore &) const { return of_group(Completion::SOURCES, thread); }
@@ -185,6 +190,12 @@ class Asynchronous {
 
     bool are_there(const std::vector<Receiver> &to) const {
         return std::all_of(to.begin(), to.end(), [&](const Receiver &each) { return mbarriers_.exists(each.mbarrier); });
+    }
+
+    template <typename E> u32 content_of(u32 thread, const E &copy) const {
+        u32 made = place(thread, copy);
+        for (u32 each : {groups_.bulk(thread).commits, thread / LANES, copy.site()}) made = made * 0x9E3779B1u + each;
+        return made;
     }
 
     Completion of_group(Completion::How how, u32 thread) const { return {how, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}; }

@@ -129,7 +129,7 @@ class Part {
     template <typename Copy> void copy(u32 thread, const Copy &copy, const Asynchronous &asynchronous) {
         if (!grid_) return;
         grid_->outer.begin(unit_, asynchronous.completions());
-        sides::add(grid_->outer, unit_, thread, copy, asynchronous.ends(thread, copy));
+        sides::add(grid_->outer, unit_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
         grid_->announced.copy(unit_, thread, copy);
         if (sides::map_of(copy)) sides::add_map(grid_->outer, unit_, thread, copy, asynchronous.end_of_map(thread, copy));
     }

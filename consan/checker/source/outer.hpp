@@ -94,7 +94,7 @@ class Outer : OuterItems {
 
     static KeptAccess kept(const OuterAccess &access) {
         u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * access.strong;
-        flags |= KEPT_HAS_VALUE * access.has_value | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) |
+        flags |= KEPT_HAS_VALUE * (access.has_value && !access.operation) | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) |
                  KEPT_TAKES * !!(access.order & TAKES);
         return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.scope, flags};
     }

@@ -65,11 +65,13 @@ template <typename Copy> void add_map(Outer &outer, u32 unit, u32 thread, const 
 }
 
 // Compare a copy, part by part: those of a multicast are over one by one.
-template <typename Copy> void add(Outer &outer, u32 unit, u32 thread, const Copy &copy, const std::vector<Completion> &parts) {
+// `content`: alike for copies of the same bytes.
+template <typename Copy> void add(Outer &outer, u32 unit, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
     OuterAccess made = access_of(unit, thread, copy);
     made.writes = writes(Copy::kind), made.reduces = made.strong = made.writes && copy.event().flags & ADDS;
     made.reads = !made.writes || made.reduces;
     made.proxy = Copy::kind == COPY_ISSUE ? GENERIC_PROXY : ASYNC_PROXY;
+    made.has_value = made.writes && !made.reduces, made.value = content;
     if (made.reduces) made.element = (u8)reduced(copy), made.scope = GPU_SCOPE;
     for (const Completion &part : parts) {
         made.operation = outer.issue(part);
