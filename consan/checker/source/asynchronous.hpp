@@ -42,7 +42,7 @@ class Asynchronous {
         for (const Receiver &each : receivers(thread, copy)) parts.push_back(phase_of(thread, each));
         return parts;
     }
-    // A number that is alike for the lanes of a warp that execute a store together: they copy the same bytes (SEMANTICS 1).
+    // A number that is alike for the lanes of a warp that execute a store together: they copy the same bytes (SEMANTICS 2).
     u32 content(u32, const effects::Effect &) const { return 0; }
     u32 content(u32 thread, const effects::BulkStore &copy) const { return content_of(thread, copy); }
     u32 content(u32 thread, const effects::TensorStore &copy) const { return content_of(thread, copy); }
