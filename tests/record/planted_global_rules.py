@@ -491,6 +491,8 @@ RULES = {
     "R-MO2: shared, fences": ("flags.hpp", "++fences_[1]", "fences_[1] += wide", "crossed_stores_in_shared", False),
     "R-MO2: in step": ("flags.hpp", "(polled || next.polls)", "true", "crossed_stores_in_shared", True),
     "R-MO2: in step, polls": ("flags.hpp", "(polled || next.polls)", "false", "crossed_polls_in_shared", False),
+    "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
+    "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
     "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

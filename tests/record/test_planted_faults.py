@@ -28,6 +28,7 @@ RULES = {
     "races: rows": (*leaf("SharedAccess", "row", "0"), "ldmatrix_own_row", True),
     "races: rows of words": ("races.hpp", "first + (of.row == ROW_OF_WORDS ?", "of.thread + 0 * (of.row == ROW_OF_WORDS ?", "matrix_rows_of_own_words", False),
     "races: rows of elements": ("races.hpp", "(of.row == ROW_OF_WORDS ?", "(true ?", "matrix_rows_of_own_words", False),
+    "races: rows of one instruction": ("races.hpp", " && item.rows == rows_", "", "matrix_rows_in_a_loop", False),
     "races: what the address-giver has released": ("races.hpp", "item.time != clocks_.time(old.thread) :", "false :", "ldmatrix_own_row", False),
     "copies: rows": ("copies.hpp", "if (own && wait && wait->time", "if (false && wait && wait->time", "ldmatrix_of_own_copy", True),
     "initialised": ("initialised.hpp", "if (!missing ||", "if (true ||", "uninitialized_tail", True),

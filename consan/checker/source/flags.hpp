@@ -57,8 +57,8 @@ class Flags {
             }
             bool exact = !is_mixed(each.first) && std::all_of(found.begin(), found.end(), [&](u32 one) { return FlagOrder::is_known(all_[one]); });
             u32 wrong = order_from_best(found, exact);
-            bool intent = exact && is_intent(found);
-            for (u32 one : found) all_[one].intent = intent, all_[one].changes |= !exact;
+            i32 owner = exact ? owner_of(found) : -1;
+            for (u32 one : found) all_[one].intent = owner >= 0 && same_thread(all_[(u32)owner], all_[one]), all_[one].changes |= !exact;
             if (exact) contradictions_ += wrong;
         }
     }
@@ -124,23 +124,33 @@ class Flags {
         return false;
     }
 
-    bool is_intent(const std::vector<u32> &places) const {
+    // A store of the thread whose own flag a place is, or -1. Another thread may have stored what was there at first: once, and no other has
+    // read it before the owner's first store.
+    i32 owner_of(std::vector<u32> places) const {
+        std::sort(places.begin(), places.end(), [&](u32 a, u32 b) { return all_[a].rank < all_[b].rank; });
         std::vector<Value> values;
-        i32 writer = -1;
+        i32 owner = -1;
+        bool is_first = false;  // only one store has come, and no other thread has read it
         auto takes = [&](Value value) {
             if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
         };
         for (u32 each : places) {
             const FlagAccess &access = all_[each];
             if (access.observes) takes(access.old);
+            bool other = owner >= 0 && !same_thread(all_[(u32)owner], access);
+            is_first = is_first && !(access.observes && other);
             if (looks(access)) continue;
-            u32 operation = access.operation & 255;
-            bool sets = operation == FlagOrder::ST || operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
-            if (!sets || (writer >= 0 && !same_thread(all_[(u32)writer], access))) return false;
-            writer = (i32)each;
-            takes(operation == FlagOrder::CAS ? access.second : access.first);
+            if (!sets(access) || (other && !is_first)) return -1;
+            is_first = owner < 0;
+            owner = (i32)each;
+            takes((access.operation & 255) == FlagOrder::CAS ? access.second : access.first);
         }
-        return writer >= 0 && values.size() <= 2;
+        return values.size() <= 2 ? owner : -1;
+    }
+
+    static bool sets(const FlagAccess &access) {
+        u32 operation = access.operation & 255;
+        return operation == FlagOrder::ST || operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
     // The word of an annotation (instrument/record/annotated.py): it has no values. Each takes what the releases before it have left.

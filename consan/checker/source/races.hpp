@@ -95,6 +95,7 @@ class Races {
     }
 
     void add(const Access &access) {
+        if (access.row) begin_rows(access);
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) access.strong ? add_strong(cell, access) : add_to(cell, access);
     }
 
@@ -108,6 +109,7 @@ class Races {
     static constexpr u32 STRONG_ACCESSES = 64;  // of a cell that are compared
     struct Item {
         u32 next, time, warp_time, before = 0;  // before: the time of the thread's access that this one replaces
+        u32 rows = 0;                           // the matrix instruction, if it is a row
         u8 mask;
         Access access;
     };
@@ -117,6 +119,12 @@ class Races {
         u32 value = 0;
         bool has_value = false;  // the last store of the whole cell gave the value
     };
+
+    // Lanes give their rows to a matrix instruction in ascending order: another one begins at another site, or with a lane before the last.
+    void begin_rows(const Access &access) {
+        rows_ += access.site != row_site_ || access.thread <= row_thread_;
+        row_site_ = access.site, row_thread_ = access.thread;
+    }
 
     void add_to(u32 number, const Access &access) {
         Cell &cell = cells_[number];
@@ -183,7 +191,7 @@ class Races {
     bool ordered_rows(const Item &item, u32 cell, const Access &now) const {
         const Access &old = item.access;
         u8 mask = item.mask & mask_of(now, cell);
-        bool one_instruction = old.site == now.site && old.thread != now.thread;
+        bool one_instruction = old.row && now.row && item.rows == rows_ && old.thread != now.thread;
         auto is_same = [&](u8 part) { return !part || performer(old, cell, part) == performer(now, cell, part); };
         if (!one_instruction && is_same(mask & 3) && is_same(mask & 12)) return true;
         return old.thread == now.thread ? item.time != clocks_.time(old.thread) : clocks_.before(old.thread, item.time, now.thread);
@@ -271,6 +279,7 @@ class Races {
         item.warp_time = clocks_.warp_time(access.thread);
         item.mask = mask;
         item.access = access;
+        item.rows = rows_;
     }
 
     const Shape &shape_;
@@ -280,6 +289,7 @@ class Races {
     std::vector<Cell> cells_;
     std::vector<Item> items_;
     u32 generation_ = 1;
+    u32 rows_ = 0, row_site_ = 0, row_thread_ = 0;  // matrix instructions so far, and of the last row
     bool by_value_ = false;
     Strong strong_;
 };
