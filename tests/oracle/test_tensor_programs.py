@@ -14,10 +14,10 @@ import pytest
 
 from consan.checker import build
 from consan.checker.layouts import Status
-from consan.checker.recorder import united
 from consan.checker.replay import replay
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import tables
+from consan.reports.verdict.raw import united
 
 QUICK = {oracle_tensor: 50, oracle_tensor_pairs: 20}
 MANY = {oracle_tensor: 2000, oracle_tensor_pairs: 400}
@@ -34,7 +34,8 @@ def _found(oracle: Any, seed: int) -> tuple[set[frozenset[int]], set[frozenset[i
     templates, history = oracle.log_of(oracle.program(seed))
     done = [replay(tables(templates), history, descending=order) for order in (False, True)]
     assert {each.status for each in done} == {Status.OK}
-    sites = [(one["kind"], one["reason"], frozenset((int(one["site"]), int(one["other_site"]))) - {0}) for one in united(done)]
+    records = united([each.records for each in done])
+    sites = [(one["kind"], one["reason"], frozenset((int(one["site"]), int(one["other_site"]))) - {0}) for one in records]
     unordered = {each for kind, _, each in sites if kind in (Kind.DATA_RACE, Kind.MISSING_WAIT)}
     return unordered, {each for kind, reason, each in sites if (kind, reason) == (Kind.LIFETIME, Reason.EXIT)}
 
