@@ -33,7 +33,6 @@ from consan.reports.model import (
     VerifiedFix,
 )
 from consan.reports.shapes import ShapeError, check
-from consan.reports.verdict.precedence import roots
 from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
@@ -117,6 +116,8 @@ def _kernel_to_json(kernel: KernelSummary) -> Json:
 
 
 def _findings_to_json(findings: tuple[Finding, ...]) -> list[Json]:
+    from consan.reports.verdict.precedence import roots  # late: the tables know the kinds of raw findings, and --help needs none
+
     found = roots(findings)
     return [
         {**finding_to_json(finding), **({"follows": found[index][0]} if index in found else {})} for index, finding in enumerate(findings)

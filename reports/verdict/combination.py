@@ -15,7 +15,6 @@ from typing import Any
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict.conclusion import concluded
 from consan.reports.verdict.coverage import AREAS, gaps, not_checked, of_reasons, rows, says_nothing_ran
-from consan.reports.verdict.merging import merge_findings
 
 _COUNTS = (
     "launches",
@@ -32,6 +31,8 @@ _COUNTS = (
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
     """One report. `others` are fields to set in it. Needs at least one report."""
+    from consan.reports.verdict.merging import merge_findings  # late: --help needs no tables of relations
+
     first = reports[0]
     findings = merge_findings(finding for report in reports for finding in report.findings)
     combined = Report(

@@ -18,7 +18,6 @@ from consan.reports.model import (
     Uninstrumented,
 )
 from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, of_reasons
-from consan.reports.verdict.merging import merge_findings
 from consan.reports.verified import with_whole_fixes
 
 
@@ -42,6 +41,8 @@ def assemble(
     `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `covered`: such reasons by kernel
     and area. `why_nothing`: explains a run in which no kernel was checked.
     """
+    from consan.reports.verdict.merging import merge_findings  # late: --help needs no tables of relations
+
     report = Report(
         verdict=INCOMPLETE,
         device=device,

@@ -42,7 +42,7 @@ class Asynchronous {
         for (const Receiver &each : receivers(thread, copy)) parts.push_back(phase_of(thread, each));
         return parts;
     }
-    // A number that is alike for the lanes of a warp that execute a store together: they copy the same bytes (SEMANTICS 2).
+    // Of the stores that an instruction makes, a number that is alike for lanes of a warp that execute it together with one source (SEMANTICS 2).
     u32 content(u32, const effects::Effect &) const { return 0; }
     u32 content(u32 thread, const effects::BulkStore &copy) const { return content_of(thread, copy); }
     u32 content(u32 thread, const effects::TensorStore &copy) const { return content_of(thread, copy); }
@@ -192,11 +192,7 @@ class Asynchronous {
         return std::all_of(to.begin(), to.end(), [&](const Receiver &each) { return mbarriers_.exists(each.mbarrier); });
     }
 
-    template <typename E> u32 content_of(u32 thread, const E &copy) const {
-        u32 made = place(thread, copy);
-        for (u32 each : {groups_.bulk(thread).commits, thread / LANES, copy.site()}) made = made * 0x9E3779B1u + each;
-        return made;
-    }
+    template <typename E> u32 content_of(u32 thread, const E &copy) const { return place(thread, copy) / CHUNK << 14 | (groups_.bulk(thread).commits & 16383); }
 
     Completion of_group(Completion::How how, u32 thread) const { return {how, BULK_STORE_OPERATION, thread, groups_.bulk(thread).commits}; }
 

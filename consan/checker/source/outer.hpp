@@ -157,7 +157,8 @@ class Outer : OuterItems {
     void report(const Item &item, const OuterAccess &now, Reason constant) {
         const OuterAccess &old = item.access;
         bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
-        bool same = old.has_value && now.has_value && old.address == now.address && old.bytes == now.bytes && old.value == now.value;
+        bool of_one = !(old.operation || now.operation) || (old.operation && now.operation && warp && old.site == now.site);
+        bool same = of_one && old.has_value && now.has_value && old.address == now.address && old.bytes == now.bytes && old.value == now.value;
         Record found = between(old, now);
         found.kind = apart ? GLOBAL_RACE : DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
