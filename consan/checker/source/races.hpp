@@ -22,7 +22,7 @@ struct Access {
     bool looked;      // of a load: it was compared with the stores before it when it had observed nothing yet
     bool changes;     // of a strong store: it may leave another value than it finds
     u8 row;           // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
-    i32 flag = -1;    // of a strong store that may synchronise: its number
+    i32 flag = -1;    // the number of a strong store that may synchronise, or, of a row, of its matrix instruction
 };
 
 // The thread that accesses bytes of a cell (R-ROW). `mask`: of the lower or of the upper half of the cell. Lanes 4r to 4r + 3 have the words
@@ -60,7 +60,7 @@ class Races {
         const Cell &cell = cells_[number];
         for (u32 at = cell.generation == generation_ ? cell.writes : 0; at; at = items_[at].next) {
             const Item &item = items_[at];
-            if (item.access.flag != store || clocks_.before(item.access.thread, item.time, look.thread)) continue;
+            if (item.access.row || item.access.flag != store || clocks_.before(item.access.thread, item.time, look.thread)) continue;
             Record found = conflict(item, number, look);
             found.kind = MISSING_ORDER, found.hazard = RAW, found.reason = CROSSED_STORES;
             findings_.add(found);
@@ -109,7 +109,6 @@ class Races {
     static constexpr u32 STRONG_ACCESSES = 64;  // of a cell that are compared
     struct Item {
         u32 next, time, warp_time, before = 0;  // before: the time of the thread's access that this one replaces
-        u32 rows = 0;                           // the matrix instruction, if it is a row
         u8 mask;
         Access access;
     };
@@ -175,11 +174,11 @@ class Races {
     }
 
     template <typename Name> void compare(u32 head, u32 cell, const Access &access, Name name) {
-        u8 mask = mask_of(access, cell);
+        u8 mask = head ? mask_of(access, cell) : 0;
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
-            if (!(item.mask & mask) || morally_strong(item.access, access)) continue;
             bool rows = item.access.row | access.row;
+            if (!(item.mask & mask) || (!rows && item.access.thread == access.thread) || morally_strong(item.access, access)) continue;
             if (rows ? ordered_rows(item, cell, access) : clocks_.before(item.access.thread, item.time, access.thread)) continue;
             Record found = conflict(item, cell, access);
             if (name(found, item.access, item.time)) findings_.add(found);
@@ -191,7 +190,7 @@ class Races {
     bool ordered_rows(const Item &item, u32 cell, const Access &now) const {
         const Access &old = item.access;
         u8 mask = item.mask & mask_of(now, cell);
-        bool one_instruction = old.row && now.row && item.rows == rows_ && old.thread != now.thread;
+        bool one_instruction = old.row && now.row && old.flag == (i32)rows_ && old.thread != now.thread;
         auto is_same = [&](u8 part) { return !part || performer(old, cell, part) == performer(now, cell, part); };
         if (!one_instruction && is_same(mask & 3) && is_same(mask & 12)) return true;
         return old.thread == now.thread ? item.time != clocks_.time(old.thread) : clocks_.before(old.thread, item.time, now.thread);
@@ -279,7 +278,7 @@ class Races {
         item.warp_time = clocks_.warp_time(access.thread);
         item.mask = mask;
         item.access = access;
-        item.rows = rows_;
+        if (access.row) item.access.flag = (i32)rows_;
     }
 
     const Shape &shape_;
