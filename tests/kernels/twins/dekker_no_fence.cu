@@ -20,7 +20,7 @@ extern "C" __global__ void kernel(unsigned* out) {
                 if (turn == w) continue;
                 flags[w] = 0;
                 while (turn != w) {}
-                flags[w] = 1;
+                flags[w] = 1;  /*@store*/
                 __threadfence_block();
             }
             __threadfence_block();
