@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.instrument.effects.model import NO_WORD, ONE, ZERO, Effect, InFlight, Loose, Map, Number, Place, Wide
+from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, Effect, InFlight, Loose, Map, Number, Place, Wide
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -37,13 +37,10 @@ class CopyWait(GroupWait):
 
 
 @dataclass(frozen=True, kw_only=True)
-class MbarrierEffect(Effect):
+class MbarrierEffect(AtShared):
     """An operation on an mbarrier."""
 
     mbarrier = True
-    at: Place = ZERO
-    ranked: bool = False
-    narrow: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -96,14 +93,11 @@ class MbarrierCopies(MbarrierEffect):
 
 
 @dataclass(frozen=True, kw_only=True)
-class ToShared(InFlight):
-    """Bytes come to shared memory, and an mbarrier is told. `ctas`: the mask of a multicast, whose mbarrier may be one of each pair."""
+class ToShared(InFlight, AtShared):
+    """A copy into shared memory that completes at an mbarrier. `ctas`: the mask of a multicast, whose mbarrier may be one of each pair."""
 
-    at: Place = ZERO
     mbarrier_at: Number = ZERO
     ctas: Number = ZERO
-    ranked: bool = False
-    narrow: bool = False
     multicast: bool = False
     pair: bool = False
 
@@ -132,58 +126,46 @@ class LaunchRequest(ToShared):
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkStore(InFlight):
+class BulkStore(InFlight, AtShared):
     """A bulk copy from shared memory, or a reduction of elements. `chosen`: bits for bytes of each 16."""
 
-    at: Place = ZERO
     size: Number = ZERO
     chosen: Number = ZERO
     target: Wide = NO_WORD
     element: int = 0
-    ranked: bool = False
-    narrow: bool = False
     adds: bool = False
     masked: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorStore(InFlight):
+class TensorStore(InFlight, AtShared):
     """A tensor copy from shared memory, or a reduction."""
 
-    at: Place = ZERO
     tensor: Map = NO_WORD
     rank: int = 0
-    ranked: bool = False
-    narrow: bool = False
     adds: bool = False
     four_rows: bool = False
     map: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class BulkPush(InFlight):
+class BulkPush(InFlight, AtShared):
     """A bulk copy from shared memory to that of a CTA of the cluster, or a reduction of elements."""
 
-    at: Place = ZERO
     size: Number = ZERO
     mbarrier_at: Number = ZERO
     source: Number = ZERO
     element: int = 0
-    ranked: bool = False
-    narrow: bool = False
     adds: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
-class StoreAsync(InFlight):
+class StoreAsync(InFlight, AtShared):
     """`st.async` or, strong, `red.async`."""
 
-    at: Place = ZERO
     mbarrier_at: Number = ZERO
     bytes: int = 0
     element: int = 0
-    ranked: bool = False
-    narrow: bool = False
     strong: bool = False
 
 

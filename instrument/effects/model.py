@@ -50,7 +50,7 @@ class Role(enum.Enum):
     ACCESS = "the words of a strong access: address, readings of a clock, values; not hashed"
 
 
-# What a class writes for the types of its fields.
+# The types of the fields of an effect.
 Place = Annotated[WordValue, Role.PLACE]
 Number = Annotated[WordValue, Role.NUMBER]
 Loose = Annotated[WordValue, Role.LOOSE]
@@ -150,11 +150,22 @@ def _meaning(hint: Any) -> Role | type:
 
 
 class InFlight(Effect):
-    """Of an asynchronous proxy, or of what an asynchronous operation has in flight."""
+    """An effect in an asynchronous proxy, or one that concerns operations in flight."""
 
     asynchronous = True
 
 
 ZERO: Final = WordValue()
+
+
+@dataclass(frozen=True, kw_only=True)
+class AtShared(Effect):
+    """An effect at an address in shared memory. `ranked`: the address names a CTA of the cluster; `narrow`: of .cta scope."""
+
+    at: Place = ZERO
+    ranked: bool = False
+    narrow: bool = False
+
+
 ONE: Final = WordValue(1)
 ALL_THREADS: Final = WordValue(-1)

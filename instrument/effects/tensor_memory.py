@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.instrument.effects.model import NO_WORD, ONE, ZERO, InFlight, Number, Place, Words
+from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, InFlight, Number, Place, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -102,13 +102,10 @@ class TensorShift(TensorMemoryEffect):
 
 
 @dataclass(frozen=True, kw_only=True)
-class TensorCommit(TensorMemoryEffect):
+class TensorCommit(TensorMemoryEffect, AtShared):
     """`commit`: the mbarrier that it arrives at, in the CTAs of a mask."""
 
-    at: Place = ZERO
     ctas: Number = ONE
-    ranked: bool = False
-    narrow: bool = False
     multicast: bool = False
 
 

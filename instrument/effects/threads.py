@@ -5,22 +5,32 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consan.instrument.effects.flags import MatrixRow
-from consan.instrument.effects.model import ALL_THREADS, LANES, NO_WORD, ZERO, Access, Digest, Effect, InFlight, Loose, Number, Place, Wide
+from consan.instrument.effects.model import (
+    ALL_THREADS,
+    LANES,
+    NO_WORD,
+    ZERO,
+    Access,
+    AtShared,
+    Digest,
+    Effect,
+    InFlight,
+    Loose,
+    Number,
+    Wide,
+)
 
 
 @dataclass(frozen=True, kw_only=True)
-class SharedAccess(Effect):
+class SharedAccess(AtShared):
     """An access to shared memory: so many bytes, in elements of that size, by the first lanes of the warp. `row`: a MatrixRow."""
 
     repeats = True
-    at: Place = ZERO
     bytes: int = 0
     element: int = 0
     lanes: int = LANES
     row: int = MatrixRow.NOBODY
     value: Digest = NO_WORD
-    ranked: bool = False
-    narrow: bool = False
     strong: bool = False
     unused: bool = False
     constant: bool = False
@@ -41,14 +51,11 @@ class Atomic(SharedAccess):
 
 
 @dataclass(frozen=True, kw_only=True)
-class Fill(Effect):
+class Fill(AtShared):
     """`st.bulk`: a weak store of any size."""
 
     repeats = True
-    at: Place = ZERO
     size: Number = ZERO
-    ranked: bool = False
-    narrow: bool = False
 
 
 @dataclass(frozen=True, kw_only=True)
