@@ -201,7 +201,7 @@ def place_of(at: Place | Site) -> str:
 
 
 def called_at(at: Place | Site) -> str:
-    """The same of the call in the kernel, if the instruction was inlined."""
+    """The line of the call in the kernel, if the instruction was inlined; else its own."""
     return _short(Access("", "", file=at.inlined[-1].file, line=at.inlined[-1].line)) if at.inlined else place_of(at)
 
 

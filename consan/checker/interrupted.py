@@ -1,4 +1,4 @@
-"""A launch whose check the user has interrupted before a log was read: what the beginning of its logs tells."""
+"""The user interrupted a check before a log was read: the findings in the first lines of the logs."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def unchecked(launched: LaunchedKernel) -> Checked:
 
 
 def begun(launch: Launch, recorded: Recorded, launched: LaunchedKernel) -> Checked:
-    """What the beginning of its first CTA, or cluster, tells. It is not read where others may order the threads of a CTA."""
+    """The findings of the first lines of the first CTA or cluster. They are not read where other CTAs may order its threads."""
     none = unchecked(launched)
     if recorded.modes[launched.entry] is Mode.SYNCED or launch.expander is not None or launch.silent:
         return none

@@ -83,7 +83,7 @@ class Started:
             return self._begun()
 
     def _begun(self) -> Checked:
-        """What the first lines of its logs tell, once the user has interrupted the check."""
+        """The findings of the first lines of its logs, once the user has interrupted the check."""
         with contextlib.suppress(KeyboardInterrupt):
             if self.memory is not None:
                 return begun(self.memory, self.recorded, self.launched)

@@ -78,7 +78,7 @@ def _place(graph: Graph, number: int) -> int:
 
 
 def _ends(node: BasicBlock) -> bool:
-    """Whether threads trap, exit or call something there first: a failure is told."""
+    """Whether threads trap, exit or call a function there before anything else: they report a failure."""
     flows = (flow_of(step.instruction) for step in node.steps if flow_of(step.instruction) or _matters(step.instruction))
     return next(flows, "") not in ("", "branch")
 

@@ -141,7 +141,7 @@ def refill(root: Finding, finding: Finding) -> bool:
 
 
 def repair(root: Finding, finding: Finding) -> bool:
-    """A culprit, and the words of its repair. Of proxy fences the situation and the last place serve for these."""
+    """A culprit, and the words of its repair. For proxy fences, the situation and the last place stand for both."""
     one, other = root.culprit, finding.culprit
     if root.kind != finding.kind or one is None or other is None or one.site != other.site:
         return False

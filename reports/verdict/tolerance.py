@@ -77,7 +77,7 @@ def _read_over(finding: Finding, record: FindingRecord) -> bool:
 
 TOLERANCES: Final = (
     Tolerance("warning", f"shipped pipelines end like this, and {_KEPT}", _pipeline_ends),
-    # What comes first has nothing to make visible to another CTA.
+    # The first access of the pair leaves nothing that another CTA must see.
     Tolerance("warning", "the operation is over before the signal", _operation_over),
     Tolerance("warning", "the read of its own CTA's memory is over before the signal", _read_over),
 )

@@ -57,7 +57,7 @@ def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_
     assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
 
 
-# Of PTX 9.2 to 9.5, which no assembler here takes: there is no row that could say what they do.
+# Forms of PTX 9.2 to 9.5. No assembler here takes them, and no row says what they do.
 NEWER = [
     "atom.global.add.noftz.f32 %f1, [%d1], %f2;",
     "red.global.add.noftz.f32 [%d1], %f2;",
