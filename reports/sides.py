@@ -22,8 +22,7 @@ from consan.reports.model import Access, AsyncInfo, Buffer
 from consan.reports.numbering import block_of, in_cta, inside, rank_of, unflatten
 from consan.reports.ordering import Pair
 from consan.reports.places import located
-from consan.reports.tensor_memory import SPACE as TENSOR_SPACE
-from consan.reports.tensor_memory import cells_of, in_tensor_memory, role_of
+from consan.reports.tensor_memory import SPACE as TENSOR_SPACE, cells_of, in_tensor_memory, role_of
 
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 # Operation number of the device -> name (`AsyncInfo.kind`).

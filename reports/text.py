@@ -21,8 +21,7 @@ from consan.reports import look, phrases
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
-from consan.reports.timeline import build
-from consan.reports.timeline import text as drawing
+from consan.reports.timeline import build, text as drawing
 from consan.reports.verdict import consequences
 from consan.reports.verdict.causes import Cause, causes
 from consan.reports.visible import visible_item

@@ -34,8 +34,7 @@ from consan.checker.pieces import (
     product_wait,
 )
 from consan.instrument import effects
-from consan.instrument.findings import FindingFlags, Kind, Reason
-from consan.instrument.findings import Operation as InFlight
+from consan.instrument.findings import FindingFlags, Kind, Operation as InFlight, Reason
 
 _SCOPE_BITS, _GPU_SCOPE = 3 << 4, 2 << 4
 _MOST_SMALL = 12  # repairs of one step that are tried in pairs

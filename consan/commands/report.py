@@ -61,8 +61,7 @@ def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
     if chosen != "text" or '"schema": "consan.report/' in read_file(name)[:200]:
         return False
     from consan.triage.again import KNOWN
-    from consan.triage.schedule_file import load as load_document
-    from consan.triage.schedule_file import refused
+    from consan.triage.schedule_file import load as load_document, refused
     from consan.triage.show import show_document
 
     try:

@@ -14,8 +14,7 @@ from typing import Any, Final
 
 import pytest
 
-from consan import config as configuration
-from consan import options
+from consan import config as configuration, options
 from consan._errors import ConsanError
 from consan.plugin.keys import ConsanWarning
 

@@ -19,8 +19,7 @@ from consan.reports.deadlocks import Phase, Poll
 from consan.reports.divergence import TOGETHER, executed_in_part
 from consan.reports.kinds import GENERAL, describe
 from consan.reports.model import Access, Finding, plural
-from consan.reports.places import located as place_fields
-from consan.reports.places import shown_at
+from consan.reports.places import located as place_fields, shown_at
 from consan.reports.positions import unfinished
 from consan.reports.waiters import Waiter, deadlock_of
 

@@ -9,8 +9,7 @@ from typing import Final
 from consan import options
 from consan._errors import UsageError
 from consan.reports.verdict.suppression import Rule
-from consan.triage import campaign, schedule_file
-from consan.triage import subject as subjects
+from consan.triage import campaign, schedule_file, subject as subjects
 from consan.triage.executors import Workers
 from consan.triage.minimise import failure_of
 from consan.triage.outcome import FAILURES, REFUSED, Job, Json, Outcome, Request

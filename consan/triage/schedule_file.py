@@ -16,8 +16,7 @@ from consan._errors import UsageError
 from consan.backends.cpu.engine.decisions import BASELINES, KINDS, Decision, Who
 from consan.files import read_file
 from consan.launching.arguments import Dim3
-from consan.triage import subject as subjects
-from consan.triage import words
+from consan.triage import subject as subjects, words
 from consan.triage.minimise import Failure
 from consan.triage.outcome import DecisionWords, Json, Outcome, key_of
 

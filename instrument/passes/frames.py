@@ -12,8 +12,7 @@ from dataclasses import dataclass, field
 
 from consan.instrument.abi.flags import KernelFlags
 from consan.instrument.abi.hooks import hook
-from consan.instrument.abi.records import SLOT as SLOT_RECORD
-from consan.instrument.abi.records import offsets
+from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.abi.sizes import NO_ENTRY
 from consan.instrument.isa import family_of, flow_of, has_action, may_wait
 from consan.instrument.passes.analyse import callee, external_calls

@@ -19,8 +19,7 @@ from dataclasses import replace
 from consan.instrument.abi.bits import RESULT_SITE
 from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
-from consan.instrument.abi.records import SLOT as SLOT_RECORD
-from consan.instrument.abi.records import offsets
+from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.isa import MemoryAccess, lookup
 from consan.instrument.isa.families import BARRIERS
 from consan.instrument.passes.analyse import propagate

@@ -164,8 +164,7 @@ def gsan(work: Work) -> dict[str, Any]:
 
 def consan(work: Work) -> dict[str, Any]:
     """The PTX that Triton has generated, recorded; plain from the same handle of the driver."""
-    from bench_global import TRACE, judged, pruned
-    from bench_global import Work as Launch
+    from bench_global import TRACE, Work as Launch, judged, pruned
 
     from consan.session.session import Session
 

@@ -15,8 +15,7 @@ from typing import Any
 import numpy as np
 import pytest
 from faults_support import ARGS, CLEAN, HEAD, LAUNCH, MODULE, RACY, SPIN, TRAP, check, consan
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import consan as package
 from consan._errors import ConsanError, ExitCode, UsageError

@@ -15,8 +15,7 @@ from oracle_barriers import WARP
 from oracle_clocks import Clocks
 from oracle_rows import SYNC
 from oracle_verdict import GLOBAL, PROXY, RACE, WAIT, Found, Pair, Verdict
-from oracle_words import CLUSTER, CTA, DEVICE
-from oracle_words import PROXY as PROXY_HOME
+from oracle_words import CLUSTER, CTA, DEVICE, PROXY as PROXY_HOME
 
 Array = npt.NDArray[Any]
 COLUMNS = (

@@ -26,8 +26,7 @@ from oracle_rows import BULK, COPY
 from oracle_scopes import EXACT, SCOPES
 from oracle_trace import CTA_SHIFT, ELSEWHERE, Event, Launch, Ranges, Trace, cut
 from oracle_verdict import GLOBAL, RACE, SCOPE, Found, Verdict
-from oracle_words import CTA, DEVICE, LEVELS, Where, Words
-from oracle_words import PROXY as PROXY_HOME
+from oracle_words import CTA, DEVICE, LEVELS, PROXY as PROXY_HOME, Where, Words
 
 Array = npt.NDArray[Any]
 _HOMES = 2

@@ -30,8 +30,7 @@ from oracle_lanes import ALL, Ways, came_to, is_point, mask_operand
 from consan.backends.cpu.decode.operands import DecodeContext, flatten
 from consan.backends.cpu.decode.steps import Step, selective
 from consan.backends.cpu.engine import code, control, scheduler
-from consan.backends.cpu.semantics import access, cluster, mbarrier_steps, tensor, wgmma
-from consan.backends.cpu.semantics import dispatch as decode
+from consan.backends.cpu.semantics import access, cluster, dispatch as decode, mbarrier_steps, tensor, wgmma
 from consan.backends.cpu.state import copies, mbarriers
 from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES

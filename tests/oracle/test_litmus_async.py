@@ -9,9 +9,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from axioms_async import PROXY as LACKS_FENCE
-from axioms_async import RACE as ANY_RACE
-from axioms_async import Judge
+from axioms_async import PROXY as LACKS_FENCE, RACE as ANY_RACE, Judge
 from litmus_async import PROXY, RACE, SCOPE, TESTS, WAIT, AsyncLitmus
 from oracle_run import oracle
 

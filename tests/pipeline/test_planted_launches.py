@@ -12,8 +12,7 @@ import pytest
 from launch_programs import floats, program, situations
 from planted import break_checker
 
-from consan.checker import beside as checked
-from consan.checker import grid, replay
+from consan.checker import beside as checked, grid, replay
 from consan.session import beside, prepared, streams
 
 

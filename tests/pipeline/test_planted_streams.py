@@ -9,8 +9,7 @@ from types import ModuleType
 import pytest
 import stream_programs as programs
 
-from consan.adapters.standin import array
-from consan.adapters.standin import streams as standin
+from consan.adapters.standin import array, streams as standin
 from consan.session import array_rows, freed_memory, program_streams, streams
 
 # The function that changes, what is replaced by what in it, the program that shows it, and whether its streams are blocking.

@@ -11,8 +11,7 @@ from leaving_support import SHADOW, SOURCE, slow_clock
 from streams_support import Streams
 
 from consan.backends.virtual import VirtualBackend
-from consan.checker import launch as launch_memory
-from consan.checker import receipts
+from consan.checker import launch as launch_memory, receipts
 from consan.checker.memory import LogMemory
 from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts

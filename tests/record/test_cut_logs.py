@@ -11,8 +11,7 @@ from planted import break_checker
 
 import consan
 from consan.backends.virtual import VirtualBackend
-from consan.checker import grid
-from consan.checker import replay as replays
+from consan.checker import grid, replay as replays
 from consan.checker.layouts import Status
 from consan.checker.memory import LogMemory
 from consan.instrument.record.templates import LINE_BYTES, tables

@@ -7,8 +7,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from consan._errors import UsageError
 from consan.backends.cpu.engine.decisions import HOLD, LAND, Decision, Who

@@ -7,8 +7,7 @@ from collections.abc import Callable
 import numpy as np
 import pytest
 from engine_support import Device, kernel, run
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from consan.backends.cpu.semantics.atomics import read_modify_write
 from consan.backends.cpu.semantics.ops import atomic_function

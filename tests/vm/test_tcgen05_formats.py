@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 import tcgen05_reference as reference
 
-from consan.backends.cpu.semantics import tcgen05_descriptors as descriptors
-from consan.backends.cpu.semantics import tcgen05_layouts as layouts
+from consan.backends.cpu.semantics import tcgen05_descriptors as descriptors, tcgen05_layouts as layouts
 from consan.backends.cpu.semantics.tcgen05_descriptors import Illegal, ProductForm
 from consan.backends.cpu.semantics.tcgen05_product import zero_columns
 

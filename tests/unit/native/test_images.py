@@ -6,8 +6,7 @@ import contextlib
 from pathlib import Path
 
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from consan._errors import ConsanError, NotSupported
 from consan.instrument.ptx import PtxSyntaxError

@@ -18,8 +18,7 @@ from consan.instrument.ptx import parse
 from consan.instrument.sites import StaticFinding
 from consan.reports.static import static_findings
 from consan.reports.verdict.conclusion import assemble
-from consan.toolchain.assemble import _tools
-from consan.toolchain.assemble import assemble as assemble_text
+from consan.toolchain.assemble import _tools, assemble as assemble_text
 
 SHAPE = "m64n8k16"
 FENCE, COMMIT = "wgmma.fence.sync.aligned;", "wgmma.commit_group.sync.aligned;"

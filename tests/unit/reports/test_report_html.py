@@ -14,8 +14,7 @@ from importlib import metadata
 import pytest
 import report_samples as samples
 
-from consan.reports import highlight
-from consan.reports import html as page
+from consan.reports import highlight, html as page
 from consan.reports.html_style import SCRIPT, STYLE
 from consan.reports.model import Frame, RanTest, Report
 from consan.reports.timeline import build

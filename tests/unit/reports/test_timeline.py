@@ -15,8 +15,7 @@ from consan.__main__ import main
 from consan.reports import json_format, text
 from consan.reports.kinds import KINDS, describe
 from consan.reports.model import Access, Finding
-from consan.reports.timeline import Timeline, build, steps, svg
-from consan.reports.timeline import text as drawing
+from consan.reports.timeline import Timeline, build, steps, svg, text as drawing
 from consan.reports.verdict.conclusion import assemble
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())

@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
-from consan.toolchain import assemble as module
-from consan.toolchain import find, nvrtc
+from consan.toolchain import assemble as module, find, nvrtc
 from consan.toolchain.assemble import Tool, assemble, assemble_cached, entry_info, ptx_version, with_version
 from consan.toolchain.cache import Cache
 

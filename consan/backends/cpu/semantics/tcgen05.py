@@ -26,8 +26,7 @@ from consan.backends.cpu.state.mbarriers import MBarriers
 from consan.backends.cpu.state.tensor_memory import COLUMNS, LANES, POISON
 from consan.instrument.ptx import Address, Immediate, Negated, Operand
 
-from . import tcgen05_descriptors as descriptors
-from . import tcgen05_layouts as layouts
+from . import tcgen05_descriptors as descriptors, tcgen05_layouts as layouts
 from .bulk import destinations
 from .matrix import unpacked
 from .mbarrier_steps import units_of

@@ -32,8 +32,7 @@ from consan.backends.cpu.state.memory import GLOBAL_BASE, RESERVED_SHARED
 from consan.backends.cpu.state.registers import RAW_DTYPES, WORD_DTYPES
 from consan.instrument.ptx import Operand, TensorAddress, Vector
 from consan.tensormap.description import NBYTES, TensorMapInfo
-from consan.tensormap.encoding import TensorMapError, replace_field
-from consan.tensormap.encoding import decode as decode_map
+from consan.tensormap.encoding import TensorMapError, decode as decode_map, replace_field
 
 from . import tensor_boxes as boxes
 from .access import gather, locator, scatter, space_of
