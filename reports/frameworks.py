@@ -234,6 +234,11 @@ def advice(framework: str, kind: str) -> str:
     return f"; {_COMPILED}" if framework == TRITON and kind in _KINDS_OF_THE_COMPILER else ""
 
 
+def advice_in(text: str) -> str:
+    """The sentence of `advice` at the end of a fix; else empty."""
+    return f"; {_COMPILED}" if text.endswith(_COMPILED) else ""
+
+
 def tidy(text: str) -> str:
     """Remove the parentheses of empty words."""
     return text.replace(" ()", "")

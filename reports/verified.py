@@ -14,7 +14,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Final
 
-from consan.reports.frameworks import words_of
+from consan.reports.frameworks import advice_in, words_of
 from consan.reports.model import Finding, FixStep, VerifiedFix, plural
 from consan.reports.names import variable_name
 from consan.reports.situations import SIGNALLED_COPY, UPDATE
@@ -58,6 +58,7 @@ _COUNT_OF: Final = re.compile(r"\binitialise \S+ with ([\d,]+) at\b")
 _BRANCH: Final = "the bra"
 _CTA_BARRIER: Final = "bar.sync 0"
 _WARP_BARRIER: Final = "bar.warp.sync 0xffffffff"
+NOT_NAMED: Final = (1,)
 _ALIASES: Final = (("barrier.cluster", "cluster.sync()"), ("red.", "one atomic operation"))
 
 
@@ -129,13 +130,18 @@ def _is_between(text: str, step: FixStep) -> bool:
     return first < step.line < last or (own and first < last and step.line == (last if step.where == "before" else first))
 
 
-def turn_of(text: str, fix: VerifiedFix, framework: str) -> int:
-    """When a fix is tried: 0 if it has a barrier of the warp where the words have one of the CTA, 1 if they name it, else 2."""
+def turn_of(text: str, fix: VerifiedFix, framework: str) -> tuple[int, ...]:
+    """When a fix is tried, as a key to sort by: first those that the words name, with the fewest instructions, and of two that differ in
+    the barrier the one with a barrier of the warp, where the words have one of the CTA. NOT_NAMED comes last.
+    """
     wider = tuple(
         replace(step, instruction=_CTA_BARRIER, spelling=spelling(framework, _CTA_BARRIER)) if step.instruction == _WARP_BARRIER else step
         for step in fix.steps
     )
-    return 1 if names(text, fix) else 0 if wider != fix.steps and names(text, replace(fix, steps=wider)) else 2
+    is_named = names(text, fix)
+    if not is_named and (wider == fix.steps or not names(text, replace(fix, steps=wider))):
+        return NOT_NAMED
+    return (0, len({step.instruction for step in fix.steps}), int(is_named))
 
 
 def own_words(finding: Finding) -> str:
@@ -149,7 +155,7 @@ def with_fix(finding: Finding, fix: VerifiedFix | None) -> Finding:
     if fix is None:
         return replace(finding, verified=None, fix=text)
     named = names(text, fix)
-    return replace(finding, verified=replace(fix, instead_of="" if named else text), fix=text if named else order_of(fix))
+    return replace(finding, verified=replace(fix, instead_of="" if named else text), fix=text if named else order_of(fix) + advice_in(text))
 
 
 def is_update(finding: Finding) -> bool:

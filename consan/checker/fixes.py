@@ -55,11 +55,11 @@ def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
 
 
 def verified_fixes(
-    questions: Questions, checked: Checked, depends: Callable[[set[int]], bool], turn: Callable[[Repair], int] = lambda _: 0
+    questions: Questions, checked: Checked, depends: Callable[[set[int]], bool], turn: Callable[[Repair], tuple[int, ...]] = lambda _: ()
 ) -> dict[int, Fix]:
     """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load.
 
-    `turn`: when a repair is tried; those that the report names in any case come first, with the narrowest barrier.
+    `turn`: a key to sort repairs by: when each is tried (reports/verified.py, `turn_of`).
     """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
     if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
@@ -82,7 +82,7 @@ class _Search:
         self,
         questions: Questions,
         checked: Checked,
-        turn: Callable[[Repair], int],
+        turn: Callable[[Repair], tuple[int, ...]],
         only: Callable[[Change, EventPlaces], bool] = lambda *_: True,
     ) -> None:
         self._questions, self._checked, self._turn, self._only = questions, checked, turn, only

@@ -69,7 +69,7 @@ class Fixes:
         if not texts:  # none of the findings is reported
             return {}
 
-        def turn(repair: Repair) -> int:
+        def turn(repair: Repair) -> tuple[int, ...]:
             fix = told(repair.steps, sites, prepared.framework, ())
             return min(turn_of(text, fix, prepared.framework) for text in texts)
 

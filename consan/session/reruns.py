@@ -15,6 +15,7 @@ from __future__ import annotations
 import contextlib
 import itertools
 import math
+import operator
 import os
 import re
 import time
@@ -41,7 +42,7 @@ from consan.reports.places import stands
 from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
 from consan.reports.verdict.shared import merge_key
-from consan.reports.verified import is_beside, names, own_words, turn_of, with_fix
+from consan.reports.verified import NOT_NAMED, is_beside, names, own_words, turn_of, with_fix
 from consan.session.repairs import told
 
 SCHEDULES: Final = 20
@@ -163,7 +164,7 @@ class Reruns:
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
         listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
         turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
-        named = [fix for turn in (0, 1) for fix, own in zip(listed, turns, strict=True) if own == turn]
+        named = [fix for turn, fix in sorted(zip(turns, listed, strict=True), key=operator.itemgetter(0)) if turn != NOT_NAMED]
         lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from consan.reports.frameworks import CUDA, TRITON, advice
 from consan.reports.model import Finding, FixStep, VerifiedFix
-from consan.reports.verified import names, order_of, with_fix, with_whole_fixes
+from consan.reports.verified import NOT_NAMED, names, order_of, turn_of, with_fix, with_whole_fixes
 
 
 def step(action: str, instruction: str, where: str, line: int, spelling: str = "") -> FixStep:
@@ -55,6 +56,24 @@ def test_the_fix_names_what_was_verified() -> None:
     assert told.fix == order_of(other) == "put bar.sync 0 (__syncthreads()) before k.cu:8"
     assert with_fix(told, None) == finding
     assert with_fix(told, told.verified) == told
+
+
+def test_what_the_compiler_places_stays_its_matter() -> None:
+    tail = advice(TRITON, "missing-wait")
+    finding = Finding("missing-wait", "k", fix=f"wait before k.cu:4{tail}")
+    other = VerifiedFix((step("add", BARRIER[0], "before", 8),))
+    assert tail
+    assert with_fix(finding, other).fix == order_of(other) + tail
+
+
+def test_the_smallest_named_repair_is_tried_first() -> None:
+    text = "wait with cp.async.wait_group 0 after the cp.async at k.cu:4 and before the bar.sync 0 at k.cu:9"
+    wait, warp, cta = (step("add", each, "before", 9) for each in ("cp.async.wait_group 0", "bar.warp.sync 0xffffffff", "bar.sync 0"))
+    order = [(wait,), (wait, warp), (wait, cta)]
+    turns = [turn_of(text, VerifiedFix(steps), CUDA) for steps in order]
+    assert turns == sorted(turns)
+    assert len(set(turns)) == len(turns)
+    assert turns[-1] < NOT_NAMED == turn_of(text, VerifiedFix((step("add", "wgmma.fence", "before", 9),)), CUDA)
 
 
 def test_a_fix_of_a_kernel_is_one_of_all_its_findings() -> None:
