@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
 
@@ -10,6 +11,7 @@ import pytest
 
 from consan.checker import build
 from consan.instrument.effects import cpp
+from consan.toolchain.host_library import CXX
 
 Fault = tuple[str, str, str]  # a file of the checker, a text that stands there once, and what comes in its place
 
@@ -29,15 +31,19 @@ def leaf(structure: str, name: str, value: str) -> Fault:
     return "effects.hpp", old, f"{old.rpartition('{')[0]}{{ return {value}; }}"
 
 
+def compiled(sources: dict[str, str], *options: str) -> bytes:
+    """The checker of changed sources. `options`: of the compiler, in place of those for a library. Raises EnvironmentFailure."""
+    command = CXX.compiler()
+    assert command is not None
+    return replace(build.CHECKER, options=options or ("-O0", "-std=c++17", "-shared", "-fPIC")).compile(command, sources)
+
+
 def break_checker(monkeypatch: pytest.MonkeyPatch, folder: Path, modules: tuple[ModuleType, ...], file: str, old: str, new: str) -> None:
     """Let modules of consan.checker load a checker in one of whose sources a text, which stands there once, is replaced."""
     sources = build.sources()
     assert sources[file].count(old) == 1
     sources[file] = sources[file].replace(old, new)
-    monkeypatch.setattr(build, "OPTIONS", ("-O0", "-std=c++17", "-shared", "-fPIC"))
-    command = build.compiler()
-    assert command is not None
-    (folder / "broken.so").write_bytes(build.compile_checker(command, sources))
+    (folder / "broken.so").write_bytes(compiled(sources))
     broken = ctypes.CDLL(str(folder / "broken.so"))
     for module in modules:
         monkeypatch.setattr(module, "library", lambda: broken)

@@ -186,17 +186,18 @@ def _recording() -> Iterator[Line]:
     from consan.session.recording import describe
 
     _, found = gpus()
-    compiler, memory = describe(found[0].memory if found else None)
-    hint = "--engine record needs one: g++, clang++, or pip install ziglang"
-    yield Line("recording engine", "c++", OK if compiler else MISSING, compiler or "no compiler", hint)
+    origin, memory = describe(found[0].memory if found else None)
+    hint = "install consan again: its build takes g++, clang++ or the package ziglang"
+    yield Line("recording engine", "checker", OK if origin else MISSING, origin or "not built, and no compiler", hint)
     yield Line("recording engine", "trace memory", INFO, memory)
 
 
 def _native() -> Iterator[Line]:
-    from consan.native.build import compiler
+    from consan.native.build import INTERPOSER
 
-    found = " ".join(compiler() or ())
-    yield Line("other programs", "cc", OK if found else MISSING, found or "no C compiler", "consan run ./app needs one once: gcc or clang")
+    origin = INTERPOSER.origin()
+    hint = "install consan again: its build takes gcc, clang or the package ziglang"
+    yield Line("other programs", "interposer", OK if origin else MISSING, origin or "not built, and no compiler", hint)
 
 
 def _cache() -> Iterator[Line]:

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Final
 
 from consan._errors import EnvironmentFailure
-from consan.native.build import interposer
+from consan.native.build import INTERPOSER
 from consan.native.client import Client, ProcessReport
 from consan.native.images import Links
 from consan.native.orders import Orders
@@ -44,7 +44,7 @@ class Server:
         self._links = Links()
 
     def __enter__(self) -> Server:
-        library = interposer()
+        library = INTERPOSER.data()
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
             (self._folder / "interposer.so").write_bytes(library)

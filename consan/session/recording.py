@@ -18,7 +18,7 @@ from consan._errors import EnvironmentFailure, UsageError
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
 from consan.checker.beside import Kept
-from consan.checker.build import compiler, library
+from consan.checker.build import CHECKER, library
 from consan.checker.collected import LaunchedKernel
 from consan.checker.earlier import Earlier
 from consan.checker.expand import begin
@@ -125,8 +125,6 @@ class Recording:
 
     def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
         """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
-        if compiler() is None:
-            return "there is no C++ compiler for the checker (g++, clang++, or the Python package ziglang)"
         try:
             rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS)
             done, waits = rewriting.done()
@@ -369,9 +367,9 @@ def _most_bytes(gpu_memory: int | None) -> int:
 
 
 def describe(gpu_memory: int | None) -> tuple[str, str]:
-    """For `consan doctor`: the command of the compiler, empty if there is none, and the memory for logs."""
+    """For `consan doctor`: where the checker comes from, empty if there is none, and the memory for logs."""
     most = _most_bytes(gpu_memory) // (1 << 20)
-    return " ".join(compiler() or ()), f"at most {most:,} MiB for the logs of a launch (--trace-memory)"
+    return CHECKER.origin(), f"at most {most:,} MiB for the logs of a launch (--trace-memory)"
 
 
 def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:

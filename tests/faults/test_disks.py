@@ -18,7 +18,6 @@ import pytest
 from faults_support import ARGS, LAUNCH, check, consan, finish, start
 
 from consan.adapters import sources
-from consan.checker import build
 from consan.reports.json_format import loads
 from consan.toolchain import cache, find
 from consan.toolchain.assemble import assemble
@@ -41,19 +40,6 @@ def no_files() -> None:
 def warm(tmp_path_factory: pytest.TempPathFactory) -> None:
     """The runtime that the kernels need is compiled and in the cache."""
     assert check("clean").status == 0
-
-
-@pytest.fixture(scope="module")
-def quick_compiler(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """Stands for a compiler: it gives the compiled checker at once."""
-    command = build.compiler()
-    assert command is not None
-    folder = tmp_path_factory.mktemp("compiler")
-    compiled, script = folder / "checker.so", folder / "c++"
-    compiled.write_bytes(build.compiled(command))
-    script.write_text(f'#!/bin/sh\nwhile [ "$1" != -o ]; do shift; done\ncp {compiled} "$2"\n')
-    script.chmod(0o755)
-    return {"CXX": str(script)}
 
 
 # -- output --------------------------------------------------------------------------------------------------------------------------
@@ -238,14 +224,14 @@ def test_an_assembler_without_room_for_its_files(monkeypatch: pytest.MonkeyPatch
 
 @needs_nvrtc
 @pytest.mark.parametrize("how", ["damaged", "read-only", *map(_slow, ("file", "full", "nobody's home", "another's home"))])
-def test_a_cache_that_cannot_be_used(how: str, here: Path, quick_compiler: dict[str, str]) -> None:
+def test_a_cache_that_cannot_be_used(how: str, here: Path) -> None:
     """The verdict is the same. One line says that nothing is kept; a damaged entry is written again."""
     folder = here / "cache"
     environment, limit = {"CONSAN_CACHE_DIR": str(folder)}, None
     if how == "file":
         folder.touch()
     elif how == "damaged":
-        assert finish(start(*CHECK, "racy", environment=environment | quick_compiler)).status == 66
+        assert finish(start(*CHECK, "racy", environment=environment)).status == 66
         entries = [path for path in folder.rglob("*") if path.is_file()]
         assert entries
         for path in entries:
@@ -258,7 +244,7 @@ def test_a_cache_that_cannot_be_used(how: str, here: Path, quick_compiler: dict[
         environment = {"CONSAN_CACHE_DIR": "~nobody-of-this-name/cache"}
     else:
         environment = {"CONSAN_CACHE_DIR": "", "XDG_CACHE_HOME": "", "HOME": "/proc"}
-    done = finish(start(*CHECK, "racy", environment=environment | quick_compiler, preexec_fn=limit))
+    done = finish(start(*CHECK, "racy", environment=environment, preexec_fn=limit))
     assert done.status == 66
     assert done.err.count("consan: warning: nothing is kept in the cache: ") == (how != "damaged")
     assert done.err.count("\n") == (how != "damaged")
@@ -285,8 +271,8 @@ def test_an_interrupted_write_leaves_no_file(here: Path, monkeypatch: pytest.Mon
 
 
 @needs_nvrtc
-def test_two_processes_fill_one_cache(here: Path, quick_compiler: dict[str, str]) -> None:
-    environment = {"CONSAN_CACHE_DIR": str(here / "cache")} | quick_compiler
+def test_two_processes_fill_one_cache(here: Path) -> None:
+    environment = {"CONSAN_CACHE_DIR": str(here / "cache")}
     running = [start(*CHECK, entry, "-o", f"{entry}.json", environment=environment) for entry in ("racy", "clean")]
     assert [finish(process).status for process in running] == [66, 0]
     entries = [path for path in (here / "cache").rglob("*") if path.is_file()]

@@ -28,7 +28,6 @@ from consan.instrument.abi import records
 from consan.instrument.record import Recorded, text
 from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import LINE_BYTES
-from consan.native.build import compiler
 from consan.native.program import NativeProgram
 from consan.native.run import run_native
 from consan.options import RUN, SESSION
@@ -36,6 +35,7 @@ from consan.reports.model import Report
 from consan.session.modules import Modules
 from consan.session.prepared import Prepared
 from consan.session.session import Session
+from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
 
 HERE = Path(__file__).parent
@@ -144,7 +144,7 @@ def _buffers(backend: Any) -> list[bytes]:
 
 def build(folder: Path) -> Case:
     """Compile the driver and the programs, and run the racy kernel once, on the virtual machine."""
-    cc = compiler()
+    cc = C.compiler()
     assert cc is not None
     flags = ["-std=gnu11", "-O1", "-Wall", "-Werror", "-Wno-strict-prototypes"]
     driver, source = folder / "libcuda.so.1", HERE / "program.c"

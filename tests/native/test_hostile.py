@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 from native_case import FATBINS, STATUS, Case, environment, options
 
-from consan.native.build import compiled, compiler, interposer, sources
+from consan.native.build import INTERPOSER
 from consan.native.client import Client
 from consan.native.images import Links
 from consan.native.orders import Orders
@@ -30,8 +30,9 @@ from consan.native.wire import LONGEST, MAGIC, NO_LAUNCH, SHAPE, MessageKind
 from consan.options import AUTO, RECORD
 from consan.reports.json_format import to_json
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
+from consan.toolchain.host_library import C, HostLibrary
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
 HEAD = struct.Struct("<IIQQQ")
 CALL = struct.Struct("<64s12QQQQQ")
 ATTRIBUTES = {16: 132, 75: 9, 76: 0, 81: 233_472, 97: 232_448}
@@ -283,7 +284,7 @@ class HostileServer:
         self.listener.bind(str(folder / "socket"))
         self.listener.listen()
         self.listener.settimeout(20)
-        (folder / "library.so").write_bytes(library or interposer())
+        (folder / "library.so").write_bytes(library or INTERPOSER.data())
         given = {"_CONSAN_SOCKET": str(folder / "socket"), "LD_PRELOAD": str(folder / "library.so")}
         words = [case.folder / "program", "asked", "cuModuleLoadData", case.image("ptx")]
         self.program = subprocess.Popen(words, env={**os.environ, **case.environment, **given}, stderr=-1, text=True)
@@ -367,8 +368,8 @@ def test_a_program_counts_in_no_memory_but_its_own(table: str, case: Case, tmp_p
 @pytest.fixture(scope="module")
 def impatient() -> bytes:
     """The interposer, with a second of patience."""
-    files = sources()
-    return compiled(compiler() or [], files | {"driver.h": "#define SILENCE_SECONDS 1\n" + files["driver.h"]})
+    files = INTERPOSER.sources()
+    return INTERPOSER.compiled(files | {"driver.h": "#define SILENCE_SECONDS 1\n" + files["driver.h"]})
 
 
 @pytest.mark.parametrize("from_the_start", [True, False])
@@ -389,6 +390,6 @@ def test_a_server_that_works_for_long_says_so(impatient: bytes, case: Case, monk
 
     monkeypatch.setattr(Links, "ptx_of", slowly)
     monkeypatch.setattr("consan.native.client._STILL", 0.3)
-    monkeypatch.setattr("consan.native.server.interposer", lambda: impatient)
+    monkeypatch.setattr(HostLibrary, "data", lambda _: impatient)
     status, report, _ = case.run("asked", "cuModuleLoadData", case.image("ptx"))
     assert (status, report.verdict) == (STATUS, VIOLATIONS)

@@ -20,13 +20,14 @@ from native_case import STATUS, Case, environment, options
 
 from consan.__main__ import main
 from consan._errors import EnvironmentFailure, NotSupported
-from consan.native.build import compiler, interposer
+from consan.native.build import INTERPOSER
 from consan.native.server import Server
 from consan.native.wire import MAGIC, MessageKind
 from consan.options import AUTO, INLINE, read_kernel_filter
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
+from consan.toolchain.host_library import C, HostLibrary
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
 MAGIC_OF_FATBIN = b"\x50\xed\x55\xba"
 NO_FINDING = {"FAKE_CUDA_RING": ""}
 
@@ -307,12 +308,12 @@ def test_options_that_do_not_fit_are_refused(case: Case) -> None:
 
 def test_without_a_compiler_one_line_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("CC", "/no/such/compiler")
-    with pytest.raises(EnvironmentFailure, match="need a C compiler, and /no/such/compiler cannot be run"):
-        interposer()
+    with pytest.raises(EnvironmentFailure, match="not Python: cannot run /no/such/compiler"):
+        INTERPOSER.compiled({})
     monkeypatch.delenv("CC")
     monkeypatch.setenv("PATH", "")
-    with pytest.raises(EnvironmentFailure, match="need a C compiler, once: install cc"):
-        interposer()
+    with pytest.raises(EnvironmentFailure, match="needs a C compiler: install gcc or clang"):
+        INTERPOSER.compiled({})
 
 
 # -- the connection -------------------------------------------------------------------------------------------------------------------
@@ -352,7 +353,7 @@ def test_a_folder_whose_name_is_too_long_for_a_socket(tmp_path: Path, monkeypatc
     folder = tmp_path / ("long" * 30)
     folder.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(folder))
-    monkeypatch.setattr("consan.native.server.interposer", bytes)
+    monkeypatch.setattr(HostLibrary, "data", lambda _: b"")
     with pytest.raises(EnvironmentFailure, match=r"no folder for the socket of the program \(TMPDIR\)"), Server(options()):
         pass
     assert not list(folder.iterdir())
@@ -393,7 +394,7 @@ def test_a_program_survives_a_server_that_sends_garbage(seed: int, case: Case, t
         listener.bind(str(tmp_path / "socket"))
         listener.listen()
         given = {**os.environ, **case.environment, "_CONSAN_SOCKET": str(tmp_path / "socket"), "LD_PRELOAD": str(tmp_path / "library.so")}
-        (tmp_path / "library.so").write_bytes(interposer())
+        (tmp_path / "library.so").write_bytes(INTERPOSER.data())
         program = [str(case.folder / "program"), "asked", "cuModuleLoadData", case.image("ptx")]
         running = subprocess.Popen(program, env=given, stderr=-1)
         mislead(listener, seed)

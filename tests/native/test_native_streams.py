@@ -6,11 +6,11 @@ import pytest
 from native_case import STATUS, Case
 
 from consan.native import calls
-from consan.native.build import compiler
 from consan.reports.model import Report
+from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
 TWO = ("stream1", "again", "{}", "stream2", "again")
 GRAPH = ("stream1", "begin", "again", "end", "run", "{}", "stream2", "again")
 

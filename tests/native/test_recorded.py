@@ -8,11 +8,11 @@ import pytest
 from native_case import NOT_GLOBAL, STATUS, Case, options
 
 from consan.instrument.record import module
-from consan.native.build import compiler
 from consan.options import INLINE, RECORD
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Report
+from consan.toolchain.host_library import C
 
-pytestmark = pytest.mark.skipif(compiler() is None, reason="no C compiler")
+pytestmark = pytest.mark.skipif(C.compiler() is None, reason="no C compiler")
 
 
 def engines(report: Report) -> dict[str, int]:

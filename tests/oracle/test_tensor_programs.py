@@ -12,12 +12,12 @@ import oracle_tensor
 import oracle_tensor_pairs
 import pytest
 
-from consan.checker import build
 from consan.checker.layouts import Status
 from consan.checker.replay import replay
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import tables
 from consan.reports.verdict.raw import united
+from consan.toolchain.host_library import CXX
 
 QUICK = {oracle_tensor: 50, oracle_tensor_pairs: 20}
 MANY = {oracle_tensor: 2000, oracle_tensor_pairs: 400}
@@ -46,7 +46,7 @@ def _agree(oracle: Any, seeds: range) -> None:
         assert _found(oracle, seed) == (oracle.races(steps), {frozenset([site]) for site in oracle.unfinished(steps)}), seed
 
 
-@pytest.mark.skipif(build.compiler() is None, reason="no C++ compiler and no ziglang")
+@pytest.mark.skipif(CXX.compiler() is None, reason="no C++ compiler and no ziglang")
 @each_oracle
 @pytest.mark.parametrize("many", [False, pytest.param(True, marks=pytest.mark.slow)], ids=["quick", "many"])
 def test_the_checker_and_the_oracle_agree(oracle: ModuleType, many: bool) -> None:

@@ -6,15 +6,18 @@ import math
 
 import pytest
 
-from consan.checker import build
+from consan._errors import EnvironmentFailure
+from consan.checker.build import library
 from consan.session import reruns
 
 
 @pytest.fixture(autouse=True)
 def cxx() -> None:
     """Skips every test of this folder where nothing can compile the checker."""
-    if build.compiler() is None:
-        pytest.skip("no C++ compiler and no ziglang")
+    try:
+        library()
+    except EnvironmentFailure as error:
+        pytest.skip(str(error))
 
 
 @pytest.fixture(autouse=True)

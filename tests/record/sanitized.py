@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ctypes
 import tempfile
+from dataclasses import replace
 from pathlib import Path
 
 from consan.checker import build
@@ -20,5 +21,6 @@ def loaded(data: bytes) -> ctypes.CDLL:
     return ctypes.CDLL(str(path))
 
 
-build.OPTIONS = (*build.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")  # type: ignore[assignment]
+OPTIONS = (*build.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
+build.CHECKER = replace(build.CHECKER, options=OPTIONS)  # type: ignore[misc]
 build.loaded = loaded

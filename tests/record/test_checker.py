@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import planted
 import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
@@ -43,13 +44,11 @@ def test_numpy_and_cpp_agree_on_a_record(record: Record) -> None:
     assert all(field.meaning for field in record.fields)
 
 
-def test_a_field_in_another_place_does_not_compile(monkeypatch: pytest.MonkeyPatch) -> None:
-    sources, command = build.sources(), build.compiler()
-    assert command is not None
-    monkeypatch.setattr(build, "OPTIONS", ("-fsyntax-only", "-std=c++17"))
+def test_a_field_in_another_place_does_not_compile() -> None:
+    sources = build.sources()
     moved = sources | {"layouts.hpp": sources["layouts.hpp"].replace("i32 first; i32 events;", "i32 events; i32 first;")}
     with pytest.raises(EnvironmentFailure, match="could not compile"):
-        build.compile_checker(command, moved)
+        planted.compiled(moved, "-fsyntax-only", "-std=c++17")
 
 
 def test_numbers_beyond_31_bits_are_negative_in_an_event() -> None:
@@ -215,19 +214,21 @@ def test_the_ctas_of_a_cluster_follow_each_other_by_rank() -> None:
     assert units_of((2, 1, 4), (1, 1, 2)).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
-def test_without_a_compiler_the_module_takes_called_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.session.recording.compiler", lambda: None)
-    session = Session(device="cpu", engine="record", private=True)
-    prepared = session.prepare(NOTHING)
-    assert prepared.recorded is None
-    assert "C++ compiler" in " ".join(session.recording.notes)
+def test_without_a_checker_the_module_takes_called_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    def library() -> None:
+        raise EnvironmentFailure("the recording engine needs a C++ compiler")
+
+    monkeypatch.setattr("consan.session.recording.library", library)
+    assert Session(device="cpu", private=True).prepare(NOTHING).recorded is None
+    with pytest.raises(EnvironmentFailure, match="C\\+\\+ compiler"):
+        Session(device="cpu", engine="record", private=True).prepare(NOTHING)
 
 
-def test_a_compiler_that_fails_is_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_compiler_that_fails_is_one_line() -> None:
     with pytest.raises(EnvironmentFailure, match="cannot run"):
-        build.compile_checker(["/no/such/compiler"], build.sources())
+        build.CHECKER.compile(["/no/such/compiler"], build.sources())
     with pytest.raises(EnvironmentFailure, match="could not compile"):
-        build.compile_checker(["c++"], {"replay.cpp": "no C++"})
+        planted.compiled({"replay.cpp": "no C++"})
 
 
 def test_an_unknown_engine() -> None:

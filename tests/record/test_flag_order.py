@@ -15,6 +15,7 @@ from pathlib import Path
 import pytest
 
 from consan.checker import build
+from consan.toolchain.host_library import CXX
 
 MAIN = """
 #include <cstdio>
@@ -84,7 +85,7 @@ def compiled(folder: Path, old: str = "", new: str = "") -> Path:
     for name, text in build.sources().items():
         (folder / name).write_text(text.replace(old, new) if old and name == "flag_order.hpp" else text)
     (folder / "main.cpp").write_text(MAIN)
-    command = build.compiler()
+    command = CXX.compiler()
     assert command is not None
     subprocess.run([*command, "-O0", "-std=c++17", "main.cpp", "-o", "order"], cwd=folder, check=True)
     return folder / "order"

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from consan.checker import build
+from consan.toolchain.host_library import CXX
 
 TESTS = Path(__file__).parents[1]
 FILES = ("record/test_checker.py", "oracle/test_litmus.py", "oracle/test_litmus_async.py")  # those that NVRTC does not compile for
@@ -23,14 +23,14 @@ def test_broken(monkeypatch):
     sources = build.sources()
     assert sources["replay.cpp"].count({SOUND!r}) == 1
     sources["replay.cpp"] = sources["replay.cpp"].replace({SOUND!r}, {BROKEN!r})
-    monkeypatch.setattr(build, "sources", lambda: sources)
+    monkeypatch.setattr(type(build.CHECKER), "sources", lambda _: sources)
     build.library.cache_clear()
     _replay([1, 1024, 0xFFFFFFFF])
 """
 
 
 def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
-    command = build.compiler()
+    command = CXX.compiler()
     assert command is not None
     asked = subprocess.run([*command, "-print-file-name=libasan.so"], capture_output=True, text=True, check=True)
     library = asked.stdout.strip()

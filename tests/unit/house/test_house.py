@@ -54,11 +54,12 @@ ROOMS = {
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        *("consan.toolchain.cache", "consan.toolchain.extras", "consan.toolchain.host_compiler"),
+        *("consan.toolchain.extras", "consan.toolchain.host_library"),
     ),
     "consan.process": (
         *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
     ),
+    "consan.building": ("consan.checker.build", "consan.native.build"),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),

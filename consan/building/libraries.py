@@ -1,0 +1,24 @@
+"""The libraries that are built with the package."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from consan.checker.build import CHECKER
+from consan.native.build import INTERPOSER
+
+# The interposer is preloaded, and talks to the driver, as Linux has it.
+LIBRARIES = (CHECKER, INTERPOSER) if sys.platform == "linux" else (CHECKER,)
+FOLDER = "built"  # of the package; consan/toolchain/host_library.py looks there
+
+
+def has_compilers() -> bool:
+    """Whether the machine has the compilers for all of them."""
+    return all(library.language.compiler() for library in LIBRARIES)
+
+
+def build(package: Path) -> None:
+    """Put the libraries into the folder of the package. Raises EnvironmentFailure."""
+    for library in LIBRARIES:
+        library.build(package / FOLDER)

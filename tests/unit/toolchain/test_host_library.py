@@ -1,0 +1,78 @@
+"""The libraries in C++ and C: built with the package, compiled where their sources differ, and what the build asks for."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from consan._errors import EnvironmentFailure
+from consan.building import libraries
+from consan.checker.build import CHECKER
+from consan.native.build import INTERPOSER
+from consan.toolchain.host_library import CXX, HostLibrary
+
+ROOT = Path(__file__).parents[3]
+DEMO = ROOT / "tutorials" / "02_missing_cp_async_wait" / "exercise.cu"
+LAUNCH = ("--device", "cpu", "--grid", "2,2", "--block", "64", "--arg", "f32[3072]=random", "--arg", "f32[3072]=random")
+LAUNCH = (*LAUNCH, "--arg", "f32[1024]=zeros", "--arg", "i32=32", "--arg", "i32=96", "--format", "json")
+ONE = HostLibrary("one", "a test", CXX, "consan.checker", "one.cpp", ("-shared", "-fPIC"))
+SOURCES = {"one.cpp": 'extern "C" int one() { return 1; }\n'}
+
+
+@pytest.fixture
+def no_compiler(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A machine that has Python, and neither compilers nor what they have made."""
+    (tmp_path / "bin").mkdir()
+    (tmp_path / "bin" / "python3").symlink_to(sys.executable)
+    monkeypatch.setenv("PATH", str(tmp_path / "bin"))
+    monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
+    for variable in ("CXX", "CC"):
+        monkeypatch.delenv(variable, raising=False)
+    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
+
+
+@pytest.mark.parametrize("library", libraries.LIBRARIES, ids=lambda library: library.name)
+def test_the_installed_package_has_its_libraries(library: HostLibrary) -> None:
+    if not library.origin().startswith("built"):
+        pytest.skip("the sources have changed since consan was installed")
+    assert library.data().startswith(b"\x7fELF")
+
+
+def test_a_machine_without_a_compiler_records(no_compiler: None) -> None:
+    """Global memory is checked, and the fix that the report gives is the one that it has verified."""
+    if not CHECKER.origin():
+        pytest.skip("the sources have changed since consan was installed")
+    words = [sys.executable, "-m", "consan", "check", str(DEMO), *LAUNCH]
+    done = subprocess.run(words, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": str(ROOT)})
+    report = json.loads(done.stdout)
+    assert (done.returncode, report["verdict"]) == (66, "violations")
+    assert "global-memory" in report["checked"]
+    assert all("verified" in finding for finding in report["findings"])
+
+
+def test_the_build_asks_for_a_compiler_where_there_is_none(no_compiler: None) -> None:
+    assert not libraries.has_compilers()
+    for library in (CHECKER, INTERPOSER):
+        with pytest.raises(EnvironmentFailure, match=r"needs a C(\+\+)? compiler: install g\S+ or clang\S*, or the Python package ziglang"):
+            library.compiled(library.sources() | {"changed": ""})
+
+
+def test_a_library_is_named_by_what_it_is_made_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A build replaces the library of other sources, and compiles only what it lacks."""
+    monkeypatch.setattr(HostLibrary, "sources", lambda _: SOURCES)
+    ONE.build(tmp_path)
+    (first,) = tmp_path.iterdir()
+    monkeypatch.setattr(HostLibrary, "compiled", lambda *_: b"compiled again")
+    ONE.build(tmp_path)
+    assert first.read_bytes().startswith(b"\x7fELF")
+    replace(ONE, options=(*ONE.options, "-O1")).build(tmp_path)
+    (second,) = tmp_path.iterdir()
+    assert second != first
+    assert second.read_bytes() == b"compiled again"
