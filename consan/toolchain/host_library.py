@@ -39,7 +39,7 @@ class Language:
         if found := next((path for name in self.commands if (path := shutil.which(name))), None):
             return [found]
         # The library may run on another machine than this one.
-        return [sys.executable, "-m", "ziglang", self.zig, "-mcpu=baseline"] if util.find_spec("ziglang") else None
+        return [sys.executable, "-m", "ziglang", self.zig, "-mcpu=baseline", "-s"] if util.find_spec("ziglang") else None
 
 
 CXX: Final = Language("C++", "CXX", ("c++", "g++", "clang++"), "c++")
