@@ -16,7 +16,7 @@ from consan.reports.model import Access, Dim3, Finding
 from consan.reports.names import function_name
 from consan.reports.numbering import unflatten
 from consan.reports.places import located
-from consan.reports.sides import action_of, role_of_site
+from consan.reports.sides import action_of, of_surface, role_of_site
 from consan.reports.verdict.tolerance import of_same_value
 
 NO_GRID_WAIT: Final = "no-grid-wait"
@@ -83,7 +83,7 @@ class LaunchSide:
         """The access as reports show it."""
         site = self.module.site(self.site)
         assert site is not None
-        return replace(self._of(site, begin), name=self.name, **located(site))
+        return of_surface(replace(self._of(site, begin), name=self.name, **located(site)), site)
 
     def _of(self, site: Site, begin: int) -> Access:
         action = action_of(site)

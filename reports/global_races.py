@@ -210,6 +210,12 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the access releases or acquires"
             " it, and nothing orders the two lanes",
         ),
+        "surface-of-ctas": Situation(
+            "another launch: within one, no synchronisation orders the accesses of two CTAs to a surface (ISA 8.9.5: order through its"
+            " proxy holds within a CTA)",
+            "give each CTA bytes of its own, access them in another launch at {second_at}, or hand data over in ordinary memory",
+            "several CTAs access the same bytes of a surface, at {first_at} and {second_at}, in one launch",
+        ),
         **READ_ONLY,
         **BETWEEN_LAUNCHES,
         **WEAKER_FENCES,

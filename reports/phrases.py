@@ -178,6 +178,8 @@ def _range(access: Access) -> str:
     if access.space == "shared":
         numbers = f"shared bytes {begin}..{end - 1}"
         return f"{access.name} ({numbers})" if access.name else numbers
+    if access.space == "surface":
+        return f"{access.name}, {plural(end - begin, 'byte')}"
     address = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
     return f"{access.name} ({address})" if access.name else address
 

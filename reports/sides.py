@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Final
 
+from consan.instrument import surfaces
 from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, Operation
 from consan.instrument.sites import Site
 from consan.reports.divergence import TOGETHER
@@ -24,6 +25,7 @@ from consan.reports.ordering import Pair
 from consan.reports.places import located
 from consan.reports.tensor_memory import SPACE as TENSOR_SPACE, cells_of, in_tensor_memory, role_of
 
+SURFACE: Final = "surface"  # the family, the space and the proxy
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 # Operation number of the device -> name (`AsyncInfo.kind`).
 _OPERATIONS: Final = {
@@ -141,7 +143,15 @@ def _access(found: FindingRecord, number_of_site: int, thread: int, module: Modu
         proxy="async" if action is not None and action.kind in _ASYNC_PROXY else "generic",
         space="global" if is_global(found) else TENSOR_SPACE if tensor else "shared",
     )
-    return place if site is None else replace(place, role=role_of_site(site, action), op=site.opcode, **located(site))
+    return place if site is None else of_surface(replace(place, role=role_of_site(site, action), op=site.opcode, **located(site)), site)
+
+
+def of_surface(access: Access, site: Site) -> Access:
+    """An access to a surface as one of its own memory; others as they are."""
+    if site.family != SURFACE or access.bytes is None:
+        return access
+    geometry = next(word for word in site.opcode.split(".") if word in surfaces.GEOMETRIES)
+    return replace(access, space=SURFACE, proxy=SURFACE, name=surfaces.named(access.bytes[0], geometry))
 
 
 def _name(found: FindingRecord, module: ModuleSites, touched: tuple[int, int]) -> str:

@@ -44,6 +44,7 @@ class GridChecked:
     unknown: bool = False  # the bytes of a tensor copy are not known
     narrow: bool = False  # some scope excludes other CTAs
     unseen: bool = False  # threads may have synchronised through memory that the logs do not name
+    aliased: bool = False  # surfaces of several handles, of which one is written
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
@@ -120,7 +121,7 @@ def _replay(
     return GridChecked(
         _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
-        result["lane_events"], result["accesses"], result["compared"],
+        bool(result["aliased"]), result["lane_events"], result["accesses"], result["compared"],
         Kept(kept[: result["kept"]].copy(), bool(result["waited"])) if keep and not result["kept_full"] else None,
         stands if stopped else None, stops if stopped else None,
     )  # fmt: skip
@@ -158,5 +159,6 @@ def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
         "more accesses met than are kept": any(each.full for each in done),
         "the bytes of a tensor copy are not known": any(each.unknown for each in done),
         "threads may have synchronised by multimem instructions": any(each.unseen for each in done),
+        "surfaces of several handles, one of them written, may be of one array": any(each.aliased for each in done),
     }
     return tuple(reason for reason, holds in reasons.items() if holds)

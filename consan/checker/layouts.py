@@ -12,6 +12,7 @@ from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Op
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records
 from consan.instrument.record import templates
+from consan.instrument.surfaces import HANDLE
 
 RECORDS = Records()
 record = RECORDS.record
@@ -235,7 +236,7 @@ GRID_OUTPUT = record(
     u32 kept_full       not all accesses were kept
     u32 waited          a thread has executed griddepcontrol.wait
     u32 unseen          an access that the log does not name
-    u32 pad             -
+    u32 aliased         surfaces of several handles, of which one is written
     u64 lane_events     -
     u64 kept            accesses that were kept
     u64 accesses        to global memory
@@ -260,6 +261,7 @@ _ENUMERATIONS = (
     enumeration("StoppedKind", "u32", StoppedKind, "STOPPED_{}".format),
 )
 _NUMBERS = {"LANES": LANES, "END": templates.END, "STOP": templates.STOP, "LEFT": templates.LEFT, "UNORDERED": UNORDERED}
+_NUMBERS |= {"SURFACE_HANDLE": HANDLE}
 
 
 def header() -> str:

@@ -3,10 +3,11 @@
 PTX ISA 9.7.9.5, 9.7.9.6 (shfl), 9.7.10 (texture), 9.7.11 (surface), 9.7.12 (control flow), 9.7.13.8 to 9.7.13.14 (vote, match,
 activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellaneous).
 
-All but the accesses of textures and surfaces are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Textures and
-surfaces have paths of their own to global memory (8.6), which are not modelled: the texture or surface object says which bytes a coordinate
-reaches. Queries of these objects read no memory that a kernel writes. Labels, functions and tables of branch targets have operand roles of
-their own, so that they are not taken for registers.
+All but the accesses of textures and surfaces are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Surfaces
+are arrays that no address reaches: the bytes of a surface are named by its handle and the coordinates. `.clamp` moves coordinates to
+the border of an array whose extents are not known here, and the size of a sample of `sust.p` is not known. A texture may be of an array, or
+of bytes that have addresses, and a filter reads several of its elements: only the object says which. Queries read no memory that a kernel
+writes. Labels, functions and tables of branch targets have operand roles of their own, so that they are not taken for registers.
 """
 
 from __future__ import annotations
@@ -115,9 +116,13 @@ _TXQ = "width height depth channel_data_type channel_order normalized_coords arr
 _UNSEEN_READ: dict[str, Any] = {"status": "not modelled", "touch": "read texture texture 0 texture"}
 
 
-def _surface(name: str, block: str, access: str) -> list[Row]:
-    touch = f"{access} surface surface 0 surface"
-    return rows(f"Surface Instructions: {name}", "surface", block, status="not modelled", touch=touch, classes=_SURFACE)
+def _surface(name: str, form: str, operands: str, access: str, **columns: Any) -> list[Row]:
+    """Two rows: coordinates outside of the surface reach nothing, or, with .clamp, bytes that are not known."""
+    section, columns = f"Surface Instructions: {name}", {"touch": f"{access} surface surface type surface", "classes": _SURFACE, **columns}
+    return [
+        *rows(section, "surface", f"{form}.outside {operands}", status="recorded", **columns),
+        *rows(section, "surface", f"{form}.clamp {operands}", status="in part", **columns),
+    ]
 
 
 TEXTURE: list[Row] = [
@@ -159,29 +164,27 @@ _SURFACE = {
     "storeop": "wb cg cs wt",
     "type": "b8 b16 b32 b64",
     "vec": "v2 v4",
-    "clamp": "trap clamp zero",
-    "op": "add min max and or",
-    "ctype": "u32 u64 s32 b32 s64 b64",
+    "outside": "trap zero",
+}
+_REDUCED: dict[str, Any] = {
+    "sem": "relaxed",
+    "scope": "gpu",
+    "classes": _SURFACE | {"geom": "1d 2d 3d", "op": "add min max and or", "type": "u32 u64 s32 b32 s64 b64"},
 }
 
 SURFACE: list[Row] = [
-    *_surface("suld", "suld.b.geom{.loadop}{.vec}.type.clamp dst, [surface]", "read"),
-    *_surface(
-        "sust",
-        """
-        sust.b.geom{.storeop}{.vec}.type.clamp [surface], src
-        sust.p.geom{.vec}.b32.clamp [surface], src
-        """,
-        "write",
+    *_surface("suld", "suld.b.geom{.loadop}{.vec}.type", "dst, [surface]", "read"),
+    *_surface("sust", "sust.b.geom{.storeop}{.vec}.type", "[surface], src", "write"),
+    *rows(
+        "Surface Instructions: sust",
+        "surface",
+        "sust.p.geom{.vec}.b32.clamp [surface], src",
+        status="not modelled",
+        touch="write surface surface 0 surface",
+        classes=_SURFACE | {"clamp": "trap clamp zero"},
     ),
-    *_surface(
-        "sured",
-        """
-        sured.b.op.geom.ctype.clamp [surface], src
-        sured.p.op.geom.ctype.clamp [surface], src
-        """,
-        "rmw",
-    ),
+    *_surface("sured", "sured.b.op.geom.type", "[surface], src", "rmw", **_REDUCED),
+    *_surface("sured", "sured.p.op.geom.type", "[surface], src", "rmw", **_REDUCED),
     *rows(
         "Surface Instructions: suq",
         "surface",

@@ -27,6 +27,7 @@ MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix",
 MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
 _MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
 _SHARED_SPACES = frozenset({"shared", "generic"})
+_CHECKED_WITH = {"surface": "global"}  # spaces
 UNKNOWN_CALL = "call by an address that may lie outside of the module"
 _FIRST_LINE = 1  # for what holds for the whole module
 _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
@@ -92,8 +93,10 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
 
 
 def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
-    """Count an instruction that may write global memory. Races there are not detected; the report states the count."""
-    written = {(access.space, access.access) for access in row.accesses(instruction) if access.access in ("write", "rmw")}
+    """Count an instruction that may write global memory, or a surface, which is checked with it."""
+    written = {
+        (_CHECKED_WITH.get(each.space, each.space), each.access) for each in row.accesses(instruction) if each.access in ("write", "rmw")
+    }
     stats.global_atomics += ("global", "rmw") in written
     stats.global_stores += ("global", "write") in written
     stats.generic_writes += any(space == "generic" for space, _ in written)

@@ -33,6 +33,7 @@ from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
+from consan.instrument.record.surfaces import SURFACE, accesses_surface, name_of
 from consan.instrument.record.templates import WORD_BYTES
 from consan.instrument.record.uses import stores_of_values
 from consan.instrument.record.words import Words, keys_of
@@ -106,9 +107,11 @@ def waits_for_grids(instruction: Instruction) -> bool:
 
 
 def touches(instruction: Instruction) -> Row | None:
-    """The row of an instruction that accesses global memory, or may."""
+    """The row of an instruction that accesses global memory, or may, or a surface."""
     row = lookup(instruction.parts)
-    return row if row is not None and row.family in _FAMILIES and row.touches and row.describe(instruction).space in _OUTER else None
+    if row is None or not (accesses_surface(row) or (row.family in _FAMILIES and row.touches)):
+        return None
+    return row if row.describe(instruction).space in (*_OUTER, SURFACE) else None
 
 
 def is_unseen(instruction: Instruction) -> bool:
@@ -138,7 +141,7 @@ class OuterRecorder:
             self._note(GridWait, instruction)
         if is_unseen(instruction):
             self._note(Unseen, instruction)
-        elif row.family == "multimem":
+        elif row.family == "multimem" or accesses_surface(row):
             self._access(instruction, row, row.event(instruction), None)
         if row.family in _FAMILIES and row.touches:
             event, address = row.event(instruction), None
@@ -198,10 +201,13 @@ class OuterRecorder:
         return all(self._kernel.plan.names[name] < 2 for name in destinations(instruction))
 
     def _address(self, block: Words, instruction: Instruction, access: MemoryAccess) -> int:
-        """The first of two words with an address."""
+        """The first of two words with an address, or with the name of a byte of a surface."""
         assert access.address is not None
         snippet = Snippet()
-        wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
+        if access.space == SURFACE:
+            wide = name_of(snippet, instruction, access.address)
+        else:
+            wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
         low, high = snippet.register("b32"), snippet.register("b32")
         snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
         word, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
@@ -221,7 +227,7 @@ class OuterRecorder:
     def _global_guard(self, instruction: Instruction, access: MemoryAccess) -> int:
         """The word that says whether an access happens, and is one of global memory."""
         kernel, block = self._kernel, self._kernel.open_block()
-        if access.space == "global" or access.address is None:
+        if access.space in ("global", SURFACE) or access.address is None:
             return kernel.guard(block, instruction)
         snippet = Snippet()
         wide = wide_address(snippet, access.address, instruction.scope)

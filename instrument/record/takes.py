@@ -3,8 +3,8 @@
 A kernel is judged with the functions that it can reach. What else is in its file does not matter.
 
 Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies (bulk.py), tensor maps (tensormaps.py), proxy fences, `wmma` (wmma.py), `wgmma`, `tcgen05`, cluster launch control, barriers of a
-CTA, of a warp and of a cluster, warp-synchronous instructions, and device functions (functions.py).
+copies (bulk.py), tensor maps (tensormaps.py), proxy fences, surfaces (surfaces.py), `wmma` (wmma.py), `wgmma`, `tcgen05`, cluster launch
+control, barriers of a CTA, of a warp and of a cluster, warp-synchronous instructions, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of
 such a loop would fill the log.
@@ -22,14 +22,14 @@ from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers
+from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, surfaces
 from consan.instrument.record.crossing import may_cross
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
 
 COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
 _REFUSED = {"wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", "multimem", annotated.FAMILY})
+_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", "multimem", surfaces.SURFACE, annotated.FAMILY})
 _TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")

@@ -42,9 +42,8 @@ def _listed(body: str) -> tuple[list[str], str]:
     [
         "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r9}];",
         "tld4.r.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%f1, %f2}];",
-        "suld.b.1d.b32.trap %r1, [%d1, {%r2}];",
-        "sust.b.1d.b32.trap [%d1, {%r2}], %r1;",
-        "sured.b.add.1d.u32.trap [%d1, {%r2}], %r1;",
+        "sust.p.1d.b32.trap [%d1, {%r2}], %r1;",
+        "sured.b.add.1d.u32.clamp [%d1, {%r2}], %r1;",
         "multimem.red.global.add.u32 [%d1], %r1;",
         "multimem.st.global.u32 [%d1], %r1;",
         "multimem.ld_reduce.global.add.u32 %r1, [%d1];",

@@ -18,6 +18,7 @@ class LaunchReplay {
         output_.of_units = of_units_;
         output_.full = grid_.outer.full(), output_.unknown = grid_.outer.unknown();
         output_.compared = grid_.outer.compared();
+        output_.aliased = surfaces_.aliased();
         output_.kept = grid_.kept.count(), output_.kept_full = grid_.kept.full(), output_.waited = grid_.kept.waited();
     }
 
@@ -93,6 +94,7 @@ class LaunchReplay {
     }
     void note_write(const effects::GlobalWrite &store, u32 unit, u32 thread) {
         ++output_.accesses;
+        surfaces_.note(store.address(), true);
         grid_.stored[unit * grid_.threads + thread] |= store.stores();
         grid_.footprints.write(store.address(), store.bytes(), unit, thread);
         if (input_.synced && !store.strong()) grid_.flags.add_plain(store.address(), store.bytes());
@@ -107,6 +109,7 @@ class LaunchReplay {
     void note_read(const effects::Write &store, u32 unit, u32) { grid_.flags.add_plain_shared(unit, store.at(), store.bytes()); }
     void note_read(const effects::GlobalRead &load, u32 unit, u32 thread) {
         ++output_.accesses;
+        surfaces_.note(load.address(), false);
         if (!grid_.unused(load, unit, thread)) grid_.footprints.read(load.address(), load.bytes(), unit, thread, load.nc());
     }
     void note_read(const effects::CopyIssue &copy, u32 unit, u32 thread) { note_rows(copy, unit, thread); }
@@ -219,6 +222,7 @@ class LaunchReplay {
     const GridInput &input_;
     GridOutput &output_;
     u32 of_units_ = 0;
+    Surfaces surfaces_;
     Grid grid_;
     static constexpr u32 MOST = 512;  // findings of a CTA
     std::vector<Record> buffer_;      // for what CTAs find that others report

@@ -9,6 +9,7 @@
 #include "kept.hpp"
 #include "maps.hpp"
 #include "outer_items.hpp"
+#include "surfaces.hpp"
 
 class Outer : OuterItems {
   public:
@@ -118,14 +119,22 @@ class Outer : OuterItems {
             const Item &item = items_[at];
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
             if (item.access.operation && item.access.operation == access.operation) continue;  // an operation does not meet itself
-            bool constant = (item.access.constant && access.writes) || (access.constant && item.access.writes);
             bool before = ordered(item, access);
-            if (before && !constant) {
+            Reason incoherent = incoherence(item.access, access, before);
+            if (before && !incoherent) {
                 if (Reason reason = unbridged(item, access)) lacks_fence(item, access, reason);
                 continue;
             }
-            report(item, access, !constant ? NO_REASON : before && item.access.constant ? WRITTEN_LATER : NOT_COHERENT);
+            report(item, access, incoherent);
         }
+    }
+
+    // Why no order makes one of two accesses see the other. R-GM13: a load with .nc. R-SU1: order through a proxy holds within a CTA only, but for
+    // the generic one (ISA 8.9.5, case 2).
+    Reason incoherence(const OuterAccess &old, const OuterAccess &now, bool before) const {
+        if ((old.constant && now.writes) || (now.constant && old.writes)) return before && old.constant ? WRITTEN_LATER : NOT_COHERENT;
+        bool apart = is_surface(now.address) && !views_.together(old.unit, old.thread, now.unit, now.thread);
+        return apart && !morally_strong(old, now) ? SURFACE_OF_CTAS : NO_REASON;
     }
 
     bool ordered(const Item &item, const OuterAccess &now) {
@@ -153,8 +162,7 @@ class Outer : OuterItems {
         return old.reads && old.writes && now.reads && now.writes && both_strong(old, now) && !same_bytes(old, now);
     }
 
-    // `constant`: why a load with .nc is wrong here.
-    void report(const Item &item, const OuterAccess &now, Reason constant) {
+    void report(const Item &item, const OuterAccess &now, Reason incoherent) {
         const OuterAccess &old = item.access;
         bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
         bool of_one = !(old.operation || now.operation) || (old.operation && now.operation && warp && old.site == now.site);
@@ -163,7 +171,7 @@ class Outer : OuterItems {
         found.kind = apart ? GLOBAL_RACE : DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
-        if (constant) found.reason = constant;
+        if (incoherent) found.reason = incoherent;
         else if (old.operation && before(item, now)) in_flight(old, now, found);
         else if (apart && old.strong && now.strong && !both_strong(old, now) && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
         else if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;

@@ -22,7 +22,10 @@ ROOMS = {
     "consan.instrument.abi": ("consan.instrument.layouts", "consan.instrument.findings"),
     "consan.instrument.effects": (),
     "consan.instrument": (ERRORS, "consan.instrument.findings", "consan.instrument.abi", "consan.instrument.effects"),
-    "consan.reports": ("consan.instrument.abi", "consan.instrument.findings", "consan.instrument.relations", "consan.instrument.sites"),
+    "consan.reports": (
+        *("consan.instrument.abi", "consan.instrument.findings", "consan.instrument.relations", "consan.instrument.sites"),
+        "consan.instrument.surfaces",
+    ),
     "consan.progress": ("consan.reports",),
     "consan.suppressions": (ERRORS, "consan.reports"),
     "consan.options": (ERRORS, "consan.reports"),

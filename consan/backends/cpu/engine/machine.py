@@ -140,6 +140,7 @@ class Machine:
         cluster = self._cluster(module, entry, grid, cluster)
         self._check(module, entry, grid, block, params, shared)
         self._launches += 1
+        self.arena.surfaces.clear()
         stats = LaunchStats()
         deadline = None if timeout is None else started + timeout
         reach = module.reach(entry)

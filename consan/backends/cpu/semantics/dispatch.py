@@ -22,6 +22,7 @@ from . import (
     launch_control,
     matrix,
     mbarrier_steps,
+    surfaces,
     tcgen05,
     tcgen05_registers,
     tensor,
@@ -52,7 +53,7 @@ _IGNORED = (
 )
 _MODULES = (
     *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk, wmma),
-    launch_control,
+    *(launch_control, surfaces),
 )
 STEPS: Steps = {
     **{key: decoder for module in _MODULES for key, decoder in module.STEPS.items()},

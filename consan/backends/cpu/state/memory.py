@@ -6,7 +6,7 @@ sees its shared memory at SHARED_WINDOW and every thread its local memory at LOC
 the mapping they really are. In a cluster the rank of a CTA stands in bits 24 and up of an address of its shared memory, in
 the window as in the 32-bit address, as on sm_90. Red zones between allocations make small overruns fall on nothing.
 
-Not handled: peer devices, managed memory, texture and surface memory.
+Not handled: peer devices, managed memory, texture memory.
 """
 
 from __future__ import annotations
@@ -79,6 +79,7 @@ class Arena:
         self._map = _map(self.SIZES)
         self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.views = unit_views(self.raw)
+        self.surfaces: dict[int, npt.NDArray[np.uint8]] = {}  # of a launch: their bytes, by names (semantics/surfaces.py)
         self._free: list[tuple[int, int]] = [(_PAGE, self.raw.size - _PAGE)]  # (offset, size), sorted
         self._reserved: dict[int, int] = {}  # offset -> reserved size
         self._starts: list[int] = []  # addresses of live allocations, sorted
