@@ -144,9 +144,9 @@ class _Reader:
         self.semicolon()
 
     def alias(self) -> None:
-        self.cursor.take_identifier("the alias")
+        alias = self.cursor.take_identifier("the alias")
         self.cursor.expect(",", "after the alias")
-        self.cursor.take_identifier("the function behind the alias")
+        self.source.aliases[alias] = self.cursor.take_identifier("the function behind the alias")
         self.semicolon()
 
 

@@ -35,13 +35,14 @@ class Span(NamedTuple):
 
 
 class Source:
-    """A module's text and its line table."""
+    """A module's text and its line table. `aliases`: names of functions, by other names of them (ISA ".alias")."""
 
-    __slots__ = ("_newlines", "name", "text")
+    __slots__ = ("_newlines", "aliases", "name", "text")
 
     def __init__(self, text: str, name: str) -> None:
         self.text = text
         self.name = name
+        self.aliases: dict[str, str] = {}
         self._newlines: list[int] | None = None
 
     def position(self, offset: int) -> tuple[int, int]:

@@ -1,19 +1,19 @@
 """The concrete tree of a module (ISA "Statements", "State Spaces, Types, and Variables", "Directives").
 
 Every node is a range of the module's text, so nothing is lost: only white space and comments lie between two nodes. Nodes compare by
-identity. Types are not checked. Nothing is resolved except names of registers (by scope) and source locations (by the current
-`.loc`).
+identity. Types are not checked. Nothing is resolved except names of registers (by scope), other names of functions (`.alias`) and source
+locations (by the current `.loc`).
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, TypeVar, Union, cast
 
 from consan.instrument.ptx.declared import Declared, Param, VarName, type_bytes
 from consan.instrument.ptx.operand_parser import parse_operands
-from consan.instrument.ptx.operands import Operand
+from consan.instrument.ptx.operands import Operand, Symbol
 from consan.instrument.ptx.source import Source, Span
 
 if TYPE_CHECKING:
@@ -111,8 +111,13 @@ class Instruction(Node):
         """The operands, read on first use."""
         if self._operands is None:
             is_call = self.opcode.partition(".")[0] == "call"
-            self._operands = parse_operands(self.source, self._arguments, is_call, self.scope.is_register)[0]
+            found = parse_operands(self.source, self._arguments, is_call, self.scope.is_register)[0]
+            self._operands = tuple(self._named(each) for each in found) if self.source.aliases else found
         return self._operands
+
+    def _named(self, operand: Operand) -> Operand:
+        """An operand, with the function in place of another name of it."""
+        return replace(operand, name=self.source.aliases.get(operand.name, operand.name)) if isinstance(operand, Symbol) else operand
 
     @property
     def loc(self) -> Loc | None:
