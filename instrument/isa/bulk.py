@@ -1,8 +1,8 @@
 """Rows of the bulk and tensor copies: PTX ISA 9.7.9.25 (cp.async.bulk), 9.7.9.26 and 9.7.9.27 (multimem, tensor copies).
 
-The prefetches into L2 touch nothing. Copies to multimem addresses are not modelled (8.2.3). The roles are complete: both sides of the copy,
-the mbarrier whose tx-count signals completion, the sizes and masks. The size of a tensor copy comes from its tensor map at run time, so the
-row does not contain it. Proxy: async for the data, generic for the mbarrier operand ("Async proxy").
+The prefetches into L2 touch nothing. Which memory a multimem address names is not known (8.2.3). The roles are complete: both sides of the
+copy, the mbarrier whose tx-count signals completion, the sizes and masks. The size of a tensor copy comes from its tensor map at run time,
+so the row does not contain it. Proxy: async for the data, generic for the mbarrier operand ("Async proxy").
 """
 
 from __future__ import annotations
@@ -97,7 +97,7 @@ BULK: list[Row] = [
         "multimem.cp.async.bulk.global.shared::cta.bulk_group{.cp_mask} [dst-addr], [src-addr], size{, byte-mask}",
         touch=_OUT,
         completion="bulk-group",
-        status="not modelled",
+        status="in part",
     ),
     *_copies(
         "multimem.cp.reduce.async.bulk",
@@ -107,7 +107,7 @@ BULK: list[Row] = [
         """,
         touch=_REDUCE_OUT,
         completion="bulk-group",
-        status="not modelled",
+        status="in part",
     ),
 ]
 

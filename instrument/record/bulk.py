@@ -32,7 +32,10 @@ if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 FAMILIES = frozenset({"bulk", "tensor", "proxy-fence"})
-_COPIES = ("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor")
+_COPIES = (
+    *("cp.async.bulk", "cp.reduce.async.bulk", "cp.async.bulk.tensor", "cp.reduce.async.bulk.tensor"),
+    *("multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"),
+)
 _GROUPS = ("cp.async.bulk.commit_group", "cp.async.bulk.wait_group")
 _ELEMENTS = {"f16": 2, "bf16": 2, "f32": 4, "s32": 4, "u32": 4, "b32": 4, "f64": 8, "s64": 8, "u64": 8, "b64": 8}  # bytes, of reductions
 _SHARED, _GLOBAL = 1, 2  # memories of a proxy fence

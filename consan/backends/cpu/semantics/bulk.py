@@ -5,7 +5,9 @@ lane's copy is a separate operation. A size or an address that is no multiple of
 An mbarrier gets a complete-tx of the bytes. With .multicast::cluster the copy to each destination CTA is a separate
 operation that lands by itself. So are the stores of one st.async that complete on different mbarriers.
 
-Not handled: tensor copies (tensor.py), multimem. Cache policies have no effect.
+A multimem address is that of the memory itself (access.py).
+
+Not handled: tensor copies (tensor.py). Cache policies have no effect.
 """
 
 from __future__ import annotations
@@ -300,8 +302,7 @@ def _wide(context: DecodeContext, size: Operand) -> bool:
 
 
 STEPS: Steps = {
-    "cp.async.bulk": decode,
-    "cp.reduce.async.bulk": decode,
+    **dict.fromkeys(("cp.async.bulk", "cp.reduce.async.bulk", "multimem.cp.async.bulk", "multimem.cp.reduce.async.bulk"), decode),
     "cp.async.bulk.commit_group": _commit,
     "cp.async.bulk.wait_group": _wait,
     "cp.async.bulk.prefetch": _prefetch,
