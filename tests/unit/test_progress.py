@@ -90,8 +90,12 @@ def test_a_long_name_stays_on_one_line(terminal: Terminal) -> None:
 def test_a_terminal_that_is_gone_does_not_end_the_run(terminal: Terminal) -> None:
     line = progress.ProgressLine(terminal, delay=0.0)
     terminal.close()
+    done = False
     with line.launch("k"):
         line.ctas(0, 1)
+        done = True
+    assert done
+    assert terminal.closed
 
 
 def test_a_session_that_nobody_watches_is_silent() -> None:

@@ -297,6 +297,12 @@ def test_launches_that_no_gpu_does(
         check_dimensions(grid, block, cluster)
 
 
-def test_launches_at_the_limits() -> None:
-    check_dimensions((2**31 - 1, 65535, 65535), (16, 1, 64), (1, 1, 1))
-    check_dimensions((16, 2, 1), (1024, 1, 1), (8, 2, 1))
+@pytest.mark.parametrize(
+    ("grid", "block", "cluster", "axis"),
+    [((2**31 - 1, 65535, 65535), (16, 1, 64), (1, 1, 1), 0), ((16, 2, 1), (1024, 1, 1), (8, 2, 1), 1)],
+)
+def test_launches_at_the_limits(grid: tuple[int, int, int], block: tuple[int, int, int], cluster: tuple[int, int, int], axis: int) -> None:
+    check_dimensions(grid, block, cluster)
+    larger = (grid[0] + 1, *grid[1:]) if axis == 0 else grid
+    with pytest.raises(UsageError):
+        check_dimensions(larger, block if axis == 0 else (block[0] + 1, *block[1:]), cluster)

@@ -66,8 +66,10 @@ def test_a_name_that_is_not_understood_tells_nothing(symbol: str) -> None:
 
 @pytest.mark.parametrize("symbol", ["_Z1kPKijfdxmbs6__half1ScN2ns1TEPKS3_PS5_PFviERA4_i", "_ZN3mma12swizzle_gemmIfLi2EEEvPT_PKS2_i"])
 def test_no_beginning_of_a_name_is_an_error(symbol: str) -> None:
+    whole = mangled.parameters(symbol)
+    assert whole
     for end in range(len(symbol)):
-        mangled.parameters(symbol[:end])
+        assert mangled.parameters(symbol[:end]) != whole
 
 
 # --- sources -------------------------------------------------------------------------------------------------------------
@@ -180,9 +182,19 @@ def test_a_float_that_does_not_fit_is_refused(text: str) -> None:
         parse_args([text])
 
 
-@pytest.mark.parametrize("text", ["f32=inf", "f32=-Infinity", "f32=nan", "f16=65504", "bf16=3e38", "f64=1e300"])
-def test_a_float_that_fits_is_taken(text: str) -> None:
-    parse_args([text])
+@pytest.mark.parametrize(
+    ("text", "data"),
+    [
+        ("f32=inf", np.float32("inf").tobytes()),
+        ("f32=-Infinity", np.float32("-inf").tobytes()),
+        ("f32=nan", np.float32("nan").tobytes()),
+        ("f16=65504", np.float16(65504).tobytes()),
+        ("bf16=3e38", b"\x62\x7f"),
+        ("f64=1e300", np.float64(1e300).tobytes()),
+    ],
+)
+def test_a_float_that_fits_is_taken(text: str, data: bytes) -> None:
+    assert [each.materialise(0) for each in parse_args([text])] == [data]
 
 
 SOURCE = 'extern "C" __global__ void k(int n, float* out) { out[threadIdx.x] = n; }\n'
