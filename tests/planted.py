@@ -1,8 +1,15 @@
-"""Checkers in which a fault is planted."""
+"""Checkers in which a fault is planted.
+
+Where it fits a fault is an operator on something with a name, not on text: an effect is dropped (`dropped`), a leaf of one is wrong
+(`leaf`), a decision of a rule always comes out one way, or findings of a reason are lost or get another one (`Plant`).
+"""
 
 from __future__ import annotations
 
 import ctypes
+import functools
+import re
+import tempfile
 from dataclasses import replace
 from pathlib import Path
 from types import ModuleType
@@ -14,6 +21,101 @@ from consan.instrument.effects import cpp
 from consan.toolchain.host_library import CXX
 
 Fault = tuple[str, str, str]  # a file of the checker, a text that stands there once, and what comes in its place
+
+# In place of decided.hpp. The family: that of a decision's type, or how findings of a reason change.
+_DECIDED = """
+#pragma once
+#include "types.hpp"
+enum class Edge : u32;
+enum class Inclusion : u32;
+enum Family : u32 { NO_FAULT, EDGE, INCLUSION, REASON, LOST, REPLACED };
+constexpr Family family_of(Edge) { return EDGE; }
+constexpr Family family_of(Inclusion) { return INCLUSION; }
+constexpr Family family_of(Reason) { return REASON; }
+extern "C" {
+struct Planted { u32 family, decision, outcome; };
+Planted planted_fault = {};
+}
+template <auto Decision> bool decided(bool holds = true) {
+    return planted_fault.family == family_of(Decision) && planted_fault.decision == (u32)Decision ? planted_fault.outcome : holds;
+}
+inline bool reported(Record &found) {
+    if (planted_fault.decision != found.reason) return true;
+    if (planted_fault.family == REPLACED) found.reason = NO_REASON;
+    return planted_fault.family != LOST;
+}
+"""
+_FAMILIES = ("", "Edge", "Inclusion", "Reason", "lost", "replaced")
+
+
+class _Planted(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_uint32) for name in ("family", "decision", "outcome")]
+
+
+@functools.cache
+def enumerators(enumeration: str) -> dict[str, int]:
+    """The names of an enumeration of the checker, and their numbers."""
+    text = "".join(build.sources()[file] for file in ("decisions.hpp", "layouts.hpp"))
+    match = re.search(rf"enum (?:class )?{enumeration} : u32 {{(.*?)}};", text, re.DOTALL)
+    assert match is not None
+    rows = [row.partition("=") for row in re.sub(r"//.*", "", match[1]).split(",") if row.strip()]
+    return {name.strip(): int(number) if number else place for place, (name, _, number) in enumerate(rows)}
+
+
+@functools.cache
+def decisions() -> set[str]:
+    """The decisions that the checker's sources make, as they are written there: `Edge::CTA_BARRIER`, `NO_WARP_SYNC`."""
+    return {name for text in build.sources().values() for name in re.findall(r"\bdecided<([\w:]+)>", text)}
+
+
+def outcomes() -> set[tuple[str, bool]]:
+    """The decisions, each with the outcomes that make a fault: one that has no condition always holds."""
+    text = "".join(build.sources().values())
+    return {
+        (name, outcome) for name in decisions() for outcome in (False, True) if not outcome or re.search(rf"\bdecided<{name}>\([^)]", text)
+    }
+
+
+@functools.cache
+def _checker() -> ctypes.CDLL:
+    data = build.CHECKER.compiled({**build.sources(), "decided.hpp": _DECIDED})
+    with tempfile.TemporaryDirectory() as folder:  # loaded by a name of its own: the loader takes an equal name for the same library
+        path = Path(folder) / "planted.so"
+        path.write_bytes(data)
+        return ctypes.CDLL(str(path))
+
+
+class Plant:
+    """A checker, for modules of consan.checker, in which one decision at a time is wrong."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, modules: tuple[ModuleType, ...]) -> None:
+        checker = _checker()
+        self._fault = _Planted.in_dll(checker, "planted_fault")
+        self.heal()
+        for module in modules:
+            monkeypatch.setattr(module, "library", lambda: checker)
+
+    def decides(self, decision: str, outcome: bool) -> None:
+        """From now on a decision comes always to `outcome`."""
+        family, _, name = decision.rpartition("::")
+        self._set(family or "Reason", name, outcome)
+
+    def loses(self, reason: str) -> None:
+        """From now on no finding with a reason is reported."""
+        self._set("lost", reason, False)
+
+    def replaces(self, reason: str) -> None:
+        """From now on findings with a reason have none."""
+        self._set("replaced", reason, False)
+
+    def heal(self) -> None:
+        """From now on there is no fault."""
+        self._fault.family = 0
+
+    def _set(self, family: str, name: str, outcome: bool) -> None:
+        enumeration = family if family in ("Edge", "Inclusion") else "Reason"
+        self._fault.decision, self._fault.outcome = enumerators(enumeration)[name], outcome
+        self._fault.family = _FAMILIES.index(family)
 
 
 def dropped(effect: str) -> Fault:

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 import pytest
 from launch_programs import floats, program, situations
-from planted import break_checker
+from planted import Plant, break_checker
 
 from consan.checker import beside as checked, grid, replay
 from consan.session import beside, prepared, streams
@@ -85,8 +85,6 @@ def halves() -> Any:
 # What is replaced by what in a file of the checker, and what shows it.
 OF_THE_CHECKER = {
     "a thread's own wait": ("kept.hpp", "if (behind_[place(unit, thread)]) return true;", "return false;", lambda: dependent(False)),
-    "behind a wait": ("kept.hpp", "if (is_behind(access.unit, access.thread)) ", "if (false) ", lambda: dependent(False)),
-    "before a wait": ("kept.hpp", "if (is_behind(access.unit, access.thread)) ", "if (true) ", lambda: dependent(True)),
     "a wait before a barrier": ("kept.hpp", "if (views_.before(other, ", "if (false && views_.before(other, ", lambda: dependent(False)),
     "CTAs that share nothing": ("launch.hpp", "!grid_.kept.wanted() && ", "", lambda: dependent(True)),
     "the launch has waited": ("kept.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
@@ -138,6 +136,14 @@ def test_a_fault_in_the_checker(rule: str, monkeypatch: pytest.MonkeyPatch, tmp_
     right = shown()
     break_checker(monkeypatch, tmp_path, (replay, grid), file, old, new)
     assert shown() != right
+
+
+@pytest.mark.slow  # it compiles the checker
+@pytest.mark.parametrize("behind", [False, True])
+def test_whether_an_access_is_behind_a_wait(behind: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = dependent(racy=behind)
+    Plant(monkeypatch, (replay, grid)).decides("Edge::GRID_WAIT", behind)
+    assert dependent(racy=behind) != right
 
 
 @pytest.mark.parametrize("rule", OF_THE_HOST)

@@ -7,14 +7,6 @@ from planted import leaf
 # The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it.
 RULES = {
     "G1: same bytes": ("outer.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
-    "G1: morally strong": (
-        "outer.hpp",
-        "return old.strong && now.strong && scopes;",
-        "return false && old.strong && scopes;",
-        "atomics_beside_atomics",
-        False,
-    ),
-    "annotations: an acquire takes a release": ("flags.hpp", "access.from = last;", ";", "annotated_handover", False),
     "annotations: a release takes those before it": (
         "flags.hpp",
         "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
@@ -23,44 +15,6 @@ RULES = {
         False,
     ),
     "annotations: regions": (*leaf("Effect", "ignored", "false"), "annotated_benign_race", False),
-    "G2: the release side": ("edges.hpp", "if (access.order & GIVES) own.releases", "own.releases", "split_k_relaxed_flag", True),
-    "G2: the acquire side": (
-        "edges.hpp",
-        "if (access.order & TAKES) acquire(access.unit",
-        "if (true) acquire(access.unit",
-        "relaxed_poll_no_fence",
-        True,
-    ),
-    "G2: fences release": ("edges.hpp", "if (fence.moment.number) carry(", "if (false) carry(", "fences_of_a_cta", False),
-    "G2: fences acquire": ("edges.hpp", "if (order & TAKES) acquire(unit, thread, own, scope, 0, false);", "", "fences_of_a_cta", False),
-    "G3: the release's scope": (
-        "edges.hpp",
-        "views_.includes(std::min(scope, each.scope), ",
-        "views_.includes(scope, ",
-        "scope_release_cta",
-        True,
-    ),
-    "G3: the acquire's scope": (
-        "edges.hpp",
-        "views_.includes(std::min(scope, each.scope), ",
-        "views_.includes(each.scope, ",
-        "scope_fence_cta",
-        True,
-    ),
-    "G3: the flag's scope": (
-        "edges.hpp",
-        "bool hop = meet(write, access);\n        if",
-        "bool hop = true;\n        if",
-        "scope_flag_cta",
-        True,
-    ),
-    "G4: read-modify-writes hand on": (
-        "edges.hpp",
-        "to.wide = from.wide, to.sc = from.sc;",
-        ";",
-        "last_block_release_sequence",
-        False,
-    ),
     "G4: stores do not": (
         "flag_order.hpp",
         "if (access.observes || access.updates) access.from = last;",
@@ -73,13 +27,6 @@ RULES = {
         "u32 seen = entry(from.unit, past, thread, sc);",
         "u32 seen = 0;",
         "fence_after_barrier",
-        False,
-    ),
-    "G6: fence.sc by all": (
-        "edges.hpp",
-        "views_.take(unit, thread, other.sc[known - 1]);",
-        "(void)known;",
-        "fence_by_all_then_barrier",
         False,
     ),
     "G6: a fence.sc that another has acquired": (
@@ -103,21 +50,6 @@ RULES = {
         "scope_flag_cta",
         True,
     ),
-    "G8: observed writes": (
-        "outer.hpp",
-        "return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);",
-        "return false;",
-        "counter_reset_by_last",
-        False,
-    ),
-    "G8: only those": (
-        "outer.hpp",
-        "return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);",
-        "return old.flag >= 0;",
-        "flag_seen_by_another_flag",
-        True,
-    ),
-    "G8: values that nothing reads": ("edges.hpp", "|| access.unused ||", "||", "sums_of_atomics", True),
     "G11: when a store is over": (
         "completions.hpp",
         "f(groups_.bulk(of.thread).results, of.group + 1)",
@@ -168,7 +100,6 @@ RULES = {
         False,
     ),
     "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
-    "G11: only read": ("groups.hpp", "if (!read_only && done > own.retired)", "if (done > own.retired)", "bulk_result_read_wait", True),
     "G11: chosen bytes": ("sides.hpp", "if (!copy.masked()) return", "return", "bulk_store_bytes_chosen", False),
     "G11: chosen bytes of the source": (
         "asynchronous.hpp",
@@ -177,6 +108,7 @@ RULES = {
         "bulk_store_bytes_of_source",
         False,
     ),
+    "G11: rows of a tensor": ("regions.hpp", "at + i * strides[d], f)", "at + i * sizes[d - 1], f)", "tensor_results", False),
     "G11: reductions": (
         "outer.hpp",
         "(updates || !(old.reduces || now.reduces))",
@@ -208,8 +140,6 @@ RULES = {
         "tensormap_changed_by_other_cta",
         True,
     ),
-    "B7: fences": ("maps.hpp", "if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;", "", "tensormap_not_acquired", True),
-    "B7: releases": ("maps.hpp", "any(releases_) ? NO_REASON", "true ? NO_REASON", "tensormap_stored_not_fenced", True),
     "B7: copies by a warp are releases": (
         "rules.hpp",
         "if (store.releases()) part_.release_maps(thread);",
@@ -226,13 +156,6 @@ RULES = {
         False,
     ),
     "B7: uses": ("grid.hpp", "if (sides::map_of(copy)) sides::add_map(", "if (false) sides::add_map(", "tensormap_changed_in_flight", True),
-    "D4: two CTAs": (
-        "outer.hpp",
-        "return crosses(old, now) ? ACROSS_CTAS : NO_REASON;",
-        "return NO_REASON;",
-        "bulk_result_loaded_by_peer",
-        True,
-    ),
     "D4: fences": (
         "outer.hpp",
         "return views_.fenced(old.unit, actor, number, now.unit, now.thread);",
@@ -262,34 +185,11 @@ RULES = {
         "flag_of_written_tile",
         False,
     ),
-    "D5: waits": ("operations.hpp", "if (known && isa_ && crosses(", "if (false && crosses(", "cluster_completion_cta_scope", True),
-    "D5: scopes": ("scopes.hpp", "if (isa_ && wide && actor != NOTHING)", "if (false)", "cluster_completion_cta_scope", False),
     "G12: a proxy fence for global memory": (
         "views.hpp",
         "if (other_unit == unit && clocks(unit).fenced(other, time, thread, clocks(unit).global_memory())) return true;",
         "if (other_unit == unit) return true;",
         "global_store_no_proxy_fence",
-        True,
-    ),
-    "G13: .nc": (
-        "outer.hpp",
-        "if ((old.constant && now.writes) || (now.constant && old.writes)) return before",
-        "if (false) return before",
-        "nc_load_beside_store",
-        True,
-    ),
-    "G13: written later": (
-        "outer.hpp",
-        "before && old.constant ? WRITTEN_LATER",
-        "false ? WRITTEN_LATER",
-        "written_after_constant_load",
-        True,
-    ),
-    "SU1: CTAs": (
-        "outer.hpp",
-        "apart && !morally_strong(old, now) ? SURFACE_OF_CTAS",
-        "false ? SURFACE_OF_CTAS",
-        "surface_handed_to_next_cta",
         True,
     ),
     "SU1: within a CTA": (
@@ -299,14 +199,6 @@ RULES = {
         "surface_within_a_cta",
         False,
     ),
-    "SU1: reductions": (
-        "outer.hpp",
-        "return old.strong && now.strong && scopes;",
-        "return false && old.strong && scopes;",
-        "surface_sums_of_ctas",
-        False,
-    ),
-    "G9: lanes": ("outer.hpp", "if (knows_as_warp(item, now)) found", "if (false) found", "acquired_by_other_lane", True),
     "G9: what the lanes of a warp did before": (
         "turns.hpp",
         "if (together_) return;",
@@ -404,7 +296,6 @@ RULES = {
         True,
     ),
     "what lacks: the midst of an access": ("turns.hpp", "rules_.begun(thread) || ", "", "counted_before_write", True),
-    "what lacks within a CTA: the release came before": ("grid.hpp", "last.made > at_barrier_", "false", "acknowledged_before_read", True),
     "what lacks within a CTA: a side of the flag": (
         "outer.hpp",
         "found.reason = released ? NO_ACQUIRE : NO_RELEASE;",

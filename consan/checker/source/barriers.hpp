@@ -20,8 +20,8 @@ class Barriers {
 
     // R-BAR2: what no barrier is, and which count is none.
     static Reason out_of_range(u32 id, u32 count) {
-        if (id >= MOST_BARRIERS) return BARRIER_NUMBER;
-        return count != NOTHING && (count % LANES || !count) ? THREAD_COUNT : NO_REASON;
+        if (decided<BARRIER_NUMBER>(id >= MOST_BARRIERS)) return BARRIER_NUMBER;
+        return decided<THREAD_COUNT>(count != NOTHING && (count % LANES || !count)) ? THREAD_COUNT : NO_REASON;
     }
 
     // A thread touches shared memory.
@@ -32,7 +32,7 @@ class Barriers {
         if (round.pasts.empty()) {
             round.count = arrival.count;
             round.site = arrival.site;
-        } else if (needed(round.count) != needed(arrival.count)) {
+        } else if (decided<COUNTS_DISAGREE>(needed(round.count) != needed(arrival.count))) {
             misuse(arrival, COUNTS_DISAGREE, round.site, round.pasts.front().thread);
         }
         check_last(arrival, round);
@@ -116,7 +116,7 @@ class Barriers {
         if (&round == &rounds_[0]) calls_.complete();
         Joined joined = clocks_.join(round.pasts);
         clocks_.acquire_warps(round.waiting, round.pasts);
-        clocks_.acquire(round.waiting, joined);
+        if (decided<Edge::CTA_BARRIER>()) clocks_.acquire(round.waiting, joined);
         round.forgets = forgets_;
         if (alone_ && round.waiting.size() == live_ && covers_exited(joined)) {
             races_.forget();

@@ -9,7 +9,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "types.hpp"
+#include "decisions.hpp"
 
 struct Arrival {
     u32 thread, id, count, site;
@@ -67,7 +67,7 @@ class Calls {
     bool out_of_step(const Visit &a, const Visit &b) const {
         u32 a_here = visits(a, a), a_there = visits(a, b), b_here = visits(b, b), b_there = visits(b, a);
         bool loop = a_there && b_there && std::max(a_here, b_here) > 1;
-        return loop && (b_there >= a_here || a_there >= b_here);
+        return decided<OUT_OF_STEP>(loop && (b_there >= a_here || a_there >= b_here));
     }
 
     std::unordered_map<u64, u32> visits_;  // of a warp at a call

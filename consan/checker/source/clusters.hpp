@@ -89,7 +89,7 @@ class ClusterBarrier {
     }
 
     void let_go(u32 thread) {
-        clocks_.take(thread, done_.seen);
+        if (decided<Edge::CLUSTER_BARRIER>()) clocks_.take(thread, done_.seen);
         clocks_.take_executed(thread, done_.executed);
         clocks_.take_warp(thread, warps_);
         scopes_.take(thread, fenced_, true, true, NOTHING, 0);

@@ -89,9 +89,9 @@ class Copies {
                 }
                 if (item.mask & mask && !observed(wait, item, cell, access)) {
                     Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site,
-                                            reason                         ? reason
-                                            : refilled(item, access, cell) ? REFILLED
-                                                                           : NO_REASON);
+                                            reason                                            ? reason
+                                            : decided<REFILLED>(refilled(item, access, cell)) ? REFILLED
+                                                                                              : NO_REASON);
                     found.hazard = access.writes ? WAW : RAW;
                     found.offset = access.offset;
                     found.bytes = access.bytes;
@@ -191,7 +191,7 @@ class Copies {
 
     // `number`: of the copy among those of its thread.
     bool observed(const Wait *wait, u32 issuer, u32 number, u32 thread) const {
-        if (wait && clocks_.before(issuer, wait->time, thread)) return true;
+        if (wait && decided<Edge::COPY_WAIT>(clocks_.before(issuer, wait->time, thread))) return true;
         const std::vector<CompletionTag> &tags = threads_[issuer].tags;
         auto knows = [&](const CompletionTag &tag) { return tag.copies > number && mbarriers_.knows(thread, tag.phase); };
         return std::any_of(tags.rbegin(), tags.rend(), knows);
@@ -251,7 +251,9 @@ class Copies {
 
     Record conflict(u32 issuer, u32 group, u32 number, u32 other_site, u32 thread, u32 site, Reason reason) const {
         const Thread &other = threads_[issuer];
-        Reason why = group < other.retired ? WAITED_NO_BARRIER : group >= other.commits ? NOT_COMMITTED : NOT_WAITED;
+        Reason why = decided<WAITED_NO_BARRIER>(group < other.retired) ? WAITED_NO_BARRIER
+                     : decided<NOT_COMMITTED>(group >= other.commits)  ? NOT_COMMITTED
+                                                                       : NOT_WAITED;
         Record found{};
         found.kind = MISSING_WAIT;
         found.reason = reason ? reason : why;

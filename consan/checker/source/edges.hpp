@@ -56,12 +56,12 @@ class Edges {
         Scope scope = views_.scope(fence.order());
         Thread &own = threads_[unit][thread];
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, fence);
-        if (order & TAKES && (!strict_ || order & IS_SC)) take_behind_sc(unit, thread, scope);
-        if (order & TAKES) acquire(unit, thread, own, scope, 0, false);
+        if (decided<Edge::FENCE_SC>(order & TAKES && (!strict_ || order & IS_SC))) take_behind_sc(unit, thread, scope);
+        if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & TAKES)) acquire(unit, thread, own, scope, 0, false);
         if (order & TAKES) own.relaxed.clear();
         bool sc = order & (strict_ ? IS_SC : GIVES) && scope >= GPU_SCOPE;
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
-        if (!(order & GIVES)) return;
+        if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & GIVES)) return;
         Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
     }
@@ -166,13 +166,13 @@ class Edges {
 
     void observe_part(u32 number) {
         const FlagAccess &access = flags_[number];
-        if (!access.observes || access.unused || access.from < 0) return;
+        if (!access.observes || !decided<Edge::VALUE_IS_USED>(!access.unused) || access.from < 0) return;
         Thread &own = threads_[access.unit][access.thread];
         const FlagAccess &write = flags_[access.from];
-        bool hop = meet(write, access);
+        bool hop = decided<Inclusion::GLOBAL_FLAG>(meet(write, access));
         if (hop) note_observer((u32)access.from, {access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
         if (done_[access.from]) receive(number, own, hop);
-        if (access.order & TAKES) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+        if (decided<Edge::GLOBAL_ACQUIRE>(access.order & TAKES)) acquire(access.unit, access.thread, own, access.scope, access.address, true);
         else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
 
@@ -188,7 +188,7 @@ class Edges {
         Clocks &clocks = views_.clocks(access.unit);
         Past past = clocks.release(access.thread);
         auto published = [&](Layer layer) { return views_.publish(access.unit, access.thread, layer, past, access.site); };
-        if (access.order & GIVES) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
+        if (decided<Edge::GLOBAL_RELEASE>(access.order & GIVES)) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
         auto released = own.releases.find(access.address);
         if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
@@ -206,7 +206,7 @@ class Edges {
         observed_[access.unit].push_back(number);
         if (!hop) return;
         expect(own, access);
-        if (!strict_ && access.order & TAKES && access.scope >= GPU_SCOPE) views_.take(access.unit, access.thread, handed.sc);
+        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & TAKES && access.scope >= GPU_SCOPE)) views_.take(access.unit, access.thread, handed.sc);
         else if (views_.clocks(access.unit).keeps_sc()) note_sc(access, handed.sc);
     }
 
@@ -218,7 +218,7 @@ class Edges {
 
     void hand_on(Handed &to, const Handed &from, const FlagAccess &access) {
         to.loose = from.loose, to.loose_root = from.loose_root, to.depth = from.depth + 1;
-        if (!meet(flags_[access.from], access)) return;
+        if (!decided<Inclusion::GLOBAL_SEQUENCE>(meet(flags_[access.from], access)) || !decided<Edge::READ_MODIFY_WRITE>()) return;
         to.before = access.from, to.root = from.root, to.narrow = from.narrow;
         to.wide = from.wide, to.sc = from.sc;
     }
@@ -291,7 +291,8 @@ class Edges {
             for (const Carried &each : at->own) {
                 if (each.layer != KNOWN || (wide && each.scope >= GPU_SCOPE)) continue;
                 const Views::Chain &from = views_.chain(each.moment.chain);
-                bool included = views_.includes(std::min(scope, each.scope), from.unit, from.thread, unit, thread);
+                auto includes = [&](Scope of) { return views_.includes(of, from.unit, from.thread, unit, thread); };
+                bool included = decided<Inclusion::GLOBAL_RELEASE>(includes(each.scope)) && decided<Inclusion::GLOBAL_ACQUIRE>(includes(scope));
                 if (included) views_.take(unit, thread, views_.given(each.moment));
                 all = all && (included || wide);
             }

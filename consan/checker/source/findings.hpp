@@ -6,7 +6,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "types.hpp"
+#include "decisions.hpp"
 
 class Findings {
   public:
@@ -14,6 +14,7 @@ class Findings {
     Findings(Record *records, u32 capacity, u32 threads = ~0u) : records_(records), capacity_(capacity), threads_(threads) {}
 
     void add(Record found, u32 times = 1) {
+        if (!reported(found)) return;
         u32 first = std::min(found.site, found.other_site), second = std::max(found.site, found.other_site);
         u64 key = (u64)found.kind << 56 | (u64)(found.flags & 3) << 52 | (u64)found.reason << 44 | (u64)first << 22 | second;
         auto known = places_.find(key);

@@ -12,6 +12,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "decisions.hpp"
 #include "flag_order.hpp"
 #include "log.hpp"
 
@@ -159,7 +160,7 @@ class Flags {
         i32 last = -1;
         for (u32 each : found) {
             FlagAccess &access = all_[each];
-            access.from = last;
+            if (decided<Edge::ANNOTATION>()) access.from = last;
             if (access.updates && last >= 0) all_[last].next = (i32)each;
             if (access.writes) last = (i32)each;
         }

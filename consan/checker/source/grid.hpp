@@ -147,7 +147,7 @@ class Part {
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
         Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
         Views::Published last = grid_->views.last_of(unit_, found.other_thread, unit_, found.thread);
-        if (found.reason == NO_BARRIER && last.made > at_barrier_) found.reason = RELEASED_BEFORE, found.fence = last.site;
+        if (found.reason == NO_BARRIER && decided<RELEASED_BEFORE>(last.made > at_barrier_)) found.reason = RELEASED_BEFORE, found.fence = last.site;
     }
 
     // A barrier has ordered all accesses of the CTA before it.

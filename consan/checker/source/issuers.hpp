@@ -50,7 +50,7 @@ class Issuers {
         Issuer &own = issuers_[known->second];
         own.committed = own.issued;
         own.used.clear();
-        clocks_.take(thread, {}, own.actor, own.issued);
+        if (decided<Edge::TENSOR_WAIT>()) clocks_.take(thread, {}, own.actor, own.issued);
         clocks_.take_executed(thread, {}, own.waited, own.issued);
     }
 
@@ -58,11 +58,14 @@ class Issuers {
     // of execution the actors have what is before such a fence.
     void fence_before(u32 thread) {
         for (Issuer &each : issuers_) {
+            if (!decided<Edge::TENSOR_FENCE_BEFORE>()) break;
             clocks_.take_executed(thread, {}, each.actor, clocks_.known(thread, each.actor));
             if (each.thread == thread) clocks_.take_executed(thread, {}, each.fenced, each.issued);
         }
     }
-    void fence_after(u32 thread) { fenced_[thread] = clocks_.executed(thread); }
+    void fence_after(u32 thread) {
+        if (decided<Edge::TENSOR_FENCE_AFTER>()) fenced_[thread] = clocks_.executed(thread);
+    }
 
     // Operation `load` of a warp's text, the last time that it was executed.
     void name(const Ticket &ticket, u32 load) { issuers_[ticket.issuer].latest[load] = ticket.number; }
@@ -76,7 +79,7 @@ class Issuers {
         if (last == own.latest.end()) return;
         if (last->second >= own.committed) own.used.insert(last->second);
         while (own.used.erase(own.committed)) ++own.committed;
-        clocks_.take(thread, {}, own.actor, own.committed);
+        if (decided<Edge::TENSOR_USE>()) clocks_.take(thread, {}, own.actor, own.committed);
     }
 
     // Whether a thread knows that an operation is complete: `complete` for tensor memory, `known` for shared memory too.
@@ -101,8 +104,8 @@ class Issuers {
     // The fence that is missing where relaxed synchronisation orders the completion of an operation; NO_REASON where nothing does.
     Reason unfenced(const Ticket &ticket, u32 thread) const {
         const Issuer &own = issuers_[ticket.issuer];
-        if (clocks_.executed(thread, own.actor) > ticket.number) return NO_FENCE_AFTER;
-        return clocks_.executed(thread, own.waited) > ticket.number ? NO_FENCE_BEFORE : NO_REASON;
+        if (decided<NO_FENCE_AFTER>(clocks_.executed(thread, own.actor) > ticket.number)) return NO_FENCE_AFTER;
+        return decided<NO_FENCE_BEFORE>(clocks_.executed(thread, own.waited) > ticket.number) ? NO_FENCE_BEFORE : NO_REASON;
     }
 
     // How many operations of the issuer a thread knows to be complete.

@@ -5,6 +5,7 @@
 #pragma once
 
 #include "views.hpp"
+#include "decisions.hpp"
 
 class Kept {
   public:
@@ -31,7 +32,7 @@ class Kept {
             full_ = true;
             return;
         }
-        if (is_behind(access.unit, access.thread)) access.flags |= KEPT_BEHIND;
+        if (decided<Edge::GRID_WAIT>(is_behind(access.unit, access.thread))) access.flags |= KEPT_BEHIND;
         rows_[count_++] = access;
     }
 

@@ -3,6 +3,7 @@
 #pragma once
 
 #include "views.hpp"
+#include "decisions.hpp"
 
 constexpr u32 MAP_BYTES = 128;  // ISA "tensormap.replace"
 
@@ -19,8 +20,8 @@ class MapFences {
             return views_.before(fence.unit, fence.past.thread, fence.past.time, user_unit, user) && views_.knew(fence.unit, fence.past, unit, writer, time);
         };
         auto any = [&](const std::vector<Fence> &fences) { return std::any_of(fences.rbegin(), fences.rend(), between); };  // later ones fit more often
-        if (!any(acquires_[map])) return MAP_NOT_ACQUIRED;
-        return any(releases_) ? NO_REASON : MAP_NOT_RELEASED;
+        if (decided<MAP_NOT_ACQUIRED>(!any(acquires_[map]))) return MAP_NOT_ACQUIRED;
+        return decided<MAP_NOT_RELEASED>(!any(releases_)) ? MAP_NOT_RELEASED : NO_REASON;
     }
 
   private:

@@ -76,7 +76,7 @@ class Mbarriers {
             if (!object) continue;
             total += each.count;
             if (each.bytes) announce(*object, each.thread, site, (i32)each.bytes);
-            if (publishes) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
+            if (decided<Edge::MBARRIER_ARRIVAL>(publishes)) scopes_.release(each.thread, !(flags & RELAXED), !(flags & NARROW), object->gathered);
         }
         if (!object) return;
         if (flags & DROP) object->expected -= std::min(total, object->expected);
@@ -127,7 +127,7 @@ class Mbarriers {
             if (object.init == NOTHING) object.init = clocks_.new_actor();
             inits.push_back(object.init);
         }
-        scopes_.fence_inits(thread, inits);
+        if (decided<Edge::MBARRIER_INIT_FENCE>()) scopes_.fence_inits(thread, inits);
     }
 
     // Returns whether the thread continues at once.
@@ -248,7 +248,7 @@ class Mbarriers {
             return nullptr;
         }
         bool published = clocks_.before(object.thread, object.time, thread) || (object.init != NOTHING && clocks_.known(thread, object.init));
-        if (!published) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
+        if (decided<INIT_NOT_PUBLISHED>(!published)) misuse(thread, site, place, &object, INIT_NOT_PUBLISHED, object.site, object.thread);
         return &object;
     }
 
@@ -269,7 +269,8 @@ class Mbarriers {
             settle(object, released);
         }
         if (fits || lapped) check_lap(object, before, leader, site);
-        if (flags & NO_COMPLETE && object.phase != before) misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
+        if (decided<NO_COMPLETE_REASON>(flags & NO_COMPLETE && object.phase != before))
+            misuse(leader, site, object.place, &object, NO_COMPLETE_REASON, object.site, object.thread);
         check_bytes(object, leader, site);
         object.last_site = site;
     }
@@ -298,7 +299,8 @@ class Mbarriers {
         object.waited = std::max(object.waited, phase + 1);
         // Nobody looks at the result: the thread goes on as it would without it, and nothing is ordered (R-M14).
         if (waiter.flags & UNUSED) return clocks_.take_executed(thread, object.done[phase].executed, object.actor, phase + 1);
-        scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
+        if (decided<Edge::MBARRIER_PHASE>())
+            scopes_.take(thread, object.done[phase], !(waiter.flags & RELAXED), !(waiter.flags & NARROW), object.actor, phase + 1);
         object.observers[thread / LANES] = {thread, clocks_.time(thread), clocks_.warp_time(thread)};
         object.seen_at[thread] = clocks_.time(thread);
     }
@@ -311,7 +313,7 @@ class Mbarriers {
 
     // Reports bytes that no expect-tx announces. Returns whether there are any.
     bool exceeds(const Object &object) {
-        bool found = object.live && object.tx < 0;
+        bool found = decided<BYTES_NOT_ANNOUNCED>(object.live && object.tx < 0);
         if (found) misuse(object.copy.thread, object.copy.site, object.place, &object, BYTES_NOT_ANNOUNCED, object.expect.site, object.expect.thread);
         return found;
     }
@@ -321,7 +323,7 @@ class Mbarriers {
 
     void check_lap(const Object &object, u32 before, u32 thread, u32 site) {
         // By the text of 9.7.13.15.4 the first arrival of the next phase is one too many (D11).
-        if (unwaited(object, before) && (isa_ || object.phase != before))
+        if (unwaited(object, before) && decided<PHASE_NOT_WAITED>(isa_ || object.phase != before))
             misuse(thread, site, object.place, &object, object.phase != before ? PHASE_LAPPED : PHASE_NOT_WAITED, object.last_site, object.thread);
     }
 

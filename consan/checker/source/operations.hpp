@@ -74,7 +74,7 @@ class Operations {
                     issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset))))
                     findings_.add(unbridged(other, access));
                 bool known = observed(other, access.thread);
-                if (known && isa_ && crosses(other, access.thread)) findings_.add(narrow(other, access));
+                if (known && isa_ && decided<COMPLETION_SCOPE>(crosses(other, access.thread))) findings_.add(narrow(other, access));
                 if (known || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
                 findings_.add(conflict(other, access));
             }
@@ -157,7 +157,8 @@ class Operations {
     // Two reductions, or a reduction and an atomic, of the same elements (D24).
     bool morally_strong(const Operation &old, const Access &now) const { return both_strong(old, now) && old.element == now.element; }
     bool both_strong(const Operation &old, const Access &now) const {
-        return old.strong && now.strong && !(now.narrow && shape_.home(old.thread) != shape_.home(now.thread));
+        bool scopes = !now.narrow || shape_.home(old.thread) == shape_.home(now.thread);
+        return old.strong && now.strong && decided<Inclusion::OPERATION_STRONG>(scopes);
     }
 
     // An operation meets what came before it.
@@ -283,20 +284,20 @@ class Operations {
     // Why a thread does not know that an operation is complete. `engine`: it is about to issue another one.
     Reason why(const Operation &of, u32 thread, bool engine) const {
         if (of.by_phase()) {
-            if (lanes_know(of, thread)) return OTHER_LANES;
+            if (decided<OTHER_LANES>(lanes_know(of, thread))) return OTHER_LANES;
             bool refilled = !engine && of.refill && mbarriers_.phases_known(thread, of.phase) == of.phase.phase;
-            if (refilled && mbarriers_.waits(thread, of.phase)) return REFILLED;
-            if (mbarriers_.waited(of.phase)) return WAITED_NO_BARRIER;
+            if (refilled && decided<REFILLED>(mbarriers_.waits(thread, of.phase))) return REFILLED;
+            if (decided<WAITED_NO_BARRIER>(mbarriers_.waited(of.phase))) return WAITED_NO_BARRIER;
             return refilled ? REFILLED : NOT_WAITED;
         }
         if (of.by_commit()) return issuers_.why(of.ticket, thread);
         const Groups::Owner &own = owner(of);
         bool product = of.kind == WGMMA_OPERATION;
-        if (of.group >= own.commits) return NOT_COMMITTED;
-        if (product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group)
+        if (decided<NOT_COMMITTED>(of.group >= own.commits)) return NOT_COMMITTED;
+        if (decided<OWN_WARP_WAITED>(product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group))
             return engine ? WAITED_NO_BARRIER : OWN_WARP_WAITED;
         if (of.group < own.read) return of.thread / LANES == thread / LANES && !product ? OTHER_LANES : WAITED_NO_BARRIER;
-        return groups_.bulk(thread).waits && of.thread != thread ? OTHER_ISSUER : NOT_WAITED;
+        return decided<OTHER_ISSUER>(groups_.bulk(thread).waits && of.thread != thread) ? OTHER_ISSUER : NOT_WAITED;
     }
 
     bool lanes_know(const Operation &of, u32 thread) const {

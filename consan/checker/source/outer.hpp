@@ -132,15 +132,16 @@ class Outer : OuterItems {
     // Why no order makes one of two accesses see the other. R-GM13: a load with .nc. R-SU1: order through a proxy holds within a CTA only, but for
     // the generic one (ISA 8.9.5, case 2).
     Reason incoherence(const OuterAccess &old, const OuterAccess &now, bool before) const {
-        if ((old.constant && now.writes) || (now.constant && old.writes)) return before && old.constant ? WRITTEN_LATER : NOT_COHERENT;
+        if (decided<NOT_COHERENT>((old.constant && now.writes) || (now.constant && old.writes)))
+            return decided<WRITTEN_LATER>(before && old.constant) ? WRITTEN_LATER : NOT_COHERENT;
         bool apart = is_surface(now.address) && !views_.together(old.unit, old.thread, now.unit, now.thread);
-        return apart && !morally_strong(old, now) ? SURFACE_OF_CTAS : NO_REASON;
+        return decided<SURFACE_OF_CTAS>(apart && !morally_strong(old, now)) ? SURFACE_OF_CTAS : NO_REASON;
     }
 
     bool ordered(const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access;
         if (morally_strong(old, now) || ended(item, now)) return true;
-        return old.flag >= 0 && old.writes && edges_.observed(old.flag, now.unit, now.thread);
+        return old.flag >= 0 && old.writes && decided<Edge::OBSERVED>(edges_.observed(old.flag, now.unit, now.thread));
     }
 
     // A vector is as many scalar accesses (G10). They are aligned, so two of one size that meet are of the same bytes.
@@ -154,7 +155,7 @@ class Outer : OuterItems {
 
     bool both_strong(const OuterAccess &old, const OuterAccess &now) const {
         bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
-        return old.strong && now.strong && scopes;
+        return old.strong && now.strong && decided<Inclusion::GLOBAL_STRONG>(scopes);
     }
 
     // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
@@ -173,9 +174,10 @@ class Outer : OuterItems {
         found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         if (incoherent) found.reason = incoherent;
         else if (old.operation && before(item, now)) in_flight(old, now, found);
-        else if (apart && old.strong && now.strong && !both_strong(old, now) && same_bytes(old, now)) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
-        else if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
-        else if (knows_as_warp(item, now)) found.reason = NO_WARP_SYNC;
+        else if (decided<ACCESS_SCOPE>(apart && old.strong && now.strong && !both_strong(old, now) && same_bytes(old, now)))
+            found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+        else if (decided<MIXED_ATOMICS>(mixed_atomics(old, now))) found.reason = MIXED_ATOMICS;
+        else if (decided<NO_WARP_SYNC>(knows_as_warp(item, now))) found.reason = NO_WARP_SYNC;
         else if (apart) explain(item, now, found);
         else explain_within(item, now, found);
         if (found.kind == DATA_RACE && overwrites(item, now)) turn(found);
@@ -186,10 +188,10 @@ class Outer : OuterItems {
     // R-PX, R-GM12, R-B7: an access comes behind a write through another proxy, perhaps of another CTA. The fence that lacks between them.
     Reason unbridged(const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access;
-        if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return crosses(old, now) ? ACROSS_CTAS : NO_REASON;
+        if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return decided<ACROSS_CTAS>(crosses(old, now)) ? ACROSS_CTAS : NO_REASON;
         if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes || morally_strong(old, now)) return NO_REASON;
         if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.unit, old.thread, item.time, now.unit, now.thread);
-        return views_.fenced(old.unit, old.thread, item.time, now.unit, now.thread) ? NO_REASON : NO_PROXY_FENCE;
+        return decided<NO_PROXY_FENCE>(!views_.fenced(old.unit, old.thread, item.time, now.unit, now.thread)) ? NO_PROXY_FENCE : NO_REASON;
     }
 
     // D4: two operations of the async proxy, by threads of two CTAs, and no proxy fence behind the completion of the first.
@@ -310,7 +312,7 @@ class Outer : OuterItems {
     // Between two CTAs.
     void explain(const Item &item, const OuterAccess &now, Record &found) {
         const Told &told = this->told(item, now, true);
-        found.reason = told.others ? OTHER_THREADS : LACKS[(u32)told.deficit.lack];
+        found.reason = decided<OTHER_THREADS>(told.others) ? OTHER_THREADS : LACKS[(u32)told.deficit.lack];
         if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
         tell_flag(told.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
@@ -325,12 +327,13 @@ class Outer : OuterItems {
         const OuterAccess &old = item.access;
         Views::Published last = views_.last_of(old.unit, old.thread, now.unit, now.thread);
         bool copies = old.operation || now.operation;  // their strength is not what lacks
-        if (!copies && old.strong && now.strong) return (void)(found.reason = MIXED_SIZES);
-        if (!copies && old.strong != now.strong && (!last.made || signals(old.strong ? old : now))) return (void)(found.reason = WEAK_ACCESS);
-        if (old.unit == now.unit) found.reason = NO_CLUSTER_BARRIER;
+        if (decided<MIXED_SIZES>(!copies && old.strong && now.strong)) return (void)(found.reason = MIXED_SIZES);
+        bool weak = !copies && old.strong != now.strong && (!last.made || signals(old.strong ? old : now));
+        if (decided<WEAK_ACCESS>(weak)) return (void)(found.reason = WEAK_ACCESS);
+        if (decided<NO_CLUSTER_BARRIER>(old.unit == now.unit)) found.reason = NO_CLUSTER_BARRIER;
         if (!last.made) return;
         bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.unit).before(last.thread, last.time, old.thread));
-        found.reason = earlier ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.fence = last.site;
+        found.reason = decided<RELEASED_BEFORE>(earlier) ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.fence = last.site;
     }
 
     // Whether a strong access sets or tests a value, as one of a flag or a lock does. A sum does not.

@@ -146,13 +146,13 @@ class Proxies {
     // fence that is not the writer's own (D2), matter to the strict reading only.
     Reason lacking(const Item &item, const Access &use, bool product) const {
         bool passed = fenced(item, use.thread);
-        if (item.own) return !passed && shape_.home(item.thread) != shape_.home(use.thread) ? ACROSS_CTAS : NO_REASON;
-        if (item.read) return use.writes && !passed ? READ_NO_FENCE : NO_REASON;
-        if (item.copy && product) return isa_ && !passed ? COPY_NO_FENCE : NO_REASON;
-        if (!passed) return NO_PROXY_FENCE;
-        if (isa_ && !item.store && !by_writer(item)) return WRITER_NO_FENCE;
+        if (item.own) return decided<ACROSS_CTAS>(!passed && shape_.home(item.thread) != shape_.home(use.thread)) ? ACROSS_CTAS : NO_REASON;
+        if (item.read) return decided<READ_NO_FENCE>(use.writes && !passed) ? READ_NO_FENCE : NO_REASON;
+        if (item.copy && product) return decided<COPY_NO_FENCE>(isa_ && !passed) ? COPY_NO_FENCE : NO_REASON;
+        if (decided<NO_PROXY_FENCE>(!passed)) return NO_PROXY_FENCE;
+        if (isa_ && !item.store && decided<WRITER_NO_FENCE>(!by_writer(item))) return WRITER_NO_FENCE;
         bool operand = product || use.operation == TCGEN05_CP_OPERATION;
-        return isa_ && operand && !item.store && !covers(item, use.thread) ? FENCE_OF_OWN_CTA : NO_REASON;
+        return isa_ && operand && !item.store && decided<FENCE_OF_OWN_CTA>(!covers(item, use.thread)) ? FENCE_OF_OWN_CTA : NO_REASON;
     }
     bool by_writer(const Item &item) const {
         u32 time = item.copy ? copies_.waited(item.thread, item.group) : item.time;

@@ -203,7 +203,7 @@ class Races {
 
     bool both_strong(const Access &old, const Access &now) const {
         bool scopes = !(old.narrow || now.narrow) || shape_.home(old.thread) == shape_.home(now.thread);
-        return old.strong && now.strong && scopes;
+        return old.strong && now.strong && decided<Inclusion::SHARED_STRONG>(scopes);
     }
 
     // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
@@ -218,11 +218,11 @@ class Races {
         found.kind = DATA_RACE;
         found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
         bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
-        found.reason = !ordered                                  ? NO_BARRIER
-                       : warp || !clocks_.lanes_take(now.thread) ? NO_WARP_SYNC
-                       : lane_knows(item, now.thread)            ? OTHER_LANES
-                                                                 : OTHER_LANE_RELEASED;
-        if (mixed_atomics(old, now)) found.reason = MIXED_ATOMICS;
+        found.reason = !ordered                                                         ? NO_BARRIER
+                       : decided<NO_WARP_SYNC>(warp || !clocks_.lanes_take(now.thread)) ? NO_WARP_SYNC
+                       : decided<OTHER_LANES>(lane_knows(item, now.thread))             ? OTHER_LANES
+                                                                                        : OTHER_LANE_RELEASED;
+        if (decided<MIXED_ATOMICS>(mixed_atomics(old, now))) found.reason = MIXED_ATOMICS;
         found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
         found.site = now.site;
         found.other_site = old.site;

@@ -7,6 +7,7 @@
 #pragma once
 
 #include "clocks.hpp"
+#include "decisions.hpp"
 
 // How much is taken for an edge: what the rule says; waits of any scope; releases of any scope too.
 // The clocks that releases have published, by who may take them: the threads of each CTA, and (FAR, the last) those of any CTA. One CTA has no FAR.
@@ -37,22 +38,23 @@ class Scopes {
     // What the releases of a thread signal from now on, besides its clock.
     void signals(u32 thread, Progress progress) { progress_[thread] = progress; }
 
-    // A strong write of a thread. `orders`: it is a release; `wide`: of .cluster scope or wider.
-    void release(u32 thread, bool orders, bool wide, Given &to) {
+    // A strong write of a thread. `release`: it is one; `wide`: of .cluster scope or wider.
+    void release(u32 thread, bool release, bool wide, Given &to) {
+        bool orders = decided<Edge::RELEASE>(release);
         to.wide.clear();
         Past past = clocks_.release(thread);
         clocks_.give_executed(to.executed, past);
-        give(thread, wide || level_ >= SCOPES, to, [&](Deposit &deposit, bool far) {
+        give(thread, wide || any_release(), to, [&](Deposit &deposit, bool far) {
             if (orders) clocks_.give(deposit, past);
-            else clocks_.give(deposit, far ? fences_[thread].far : fences_[thread].near);
+            else if (decided<Edge::RELEASE_FENCE>()) clocks_.give(deposit, far ? fences_[thread].far : fences_[thread].near);
         });
-        if (orders) add(progress_[thread], to);
+        if (decided<Edge::PRODUCTS_SIGNALLED>(orders)) add(progress_[thread], to);
     }
 
     // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number.
     void signal(u32 thread, Progress progress, Given &to) {
         release(thread, true, true, to);
-        if (progress.actor == NOTHING) return;
+        if (!decided<Edge::TENSOR_COMMIT>(progress.actor != NOTHING)) return;
         Vector done = clocks_.only({progress.actor}, progress.number);
         if (to.executed) clocks_.add(to.executed, done);
         for (Deposit &each : to.by) clocks_.add(each.seen, done);  // in each CTA, whatever the scope of its wait
@@ -61,16 +63,16 @@ class Scopes {
     // A strong read sees what has been published. `actor`, `number`: what it then knows of an mbarrier, or NOTHING.
     void take(u32 thread, Given &from, bool orders, bool wide, u32 actor, u32 number) {
         clocks_.take_executed(thread, from.executed, actor, number);
-        wide |= level_ >= WAIT_SCOPES;
-        if (orders) acquire(thread, from, wide, actor, number);
+        wide |= any_wait();
+        if (decided<Edge::ACQUIRE>(orders)) acquire(thread, from, wide, actor, number);
         else pending_[thread].push_back({from, wide, actor, number});
     }
 
     // A fence. `wide`: of .cluster scope or wider.
     void fence(u32 thread, bool acquires, bool releases, bool wide) {
         std::vector<Seen> &pending = pending_[thread];
-        if (acquires) {
-            bool far = wide || level_ >= WAIT_SCOPES;
+        if (decided<Edge::ACQUIRE_FENCE>(acquires)) {
+            bool far = wide || any_wait();
             for (Seen &each : pending) acquire(thread, each.given, far && each.wide, each.actor, each.number);
             if (far) pending.clear();
         }
@@ -78,7 +80,7 @@ class Scopes {
         Past past = clocks_.release(thread);
         Fences &own = fences_[thread];
         clocks_.give(own.near, past);
-        if (wide || level_ >= SCOPES) clocks_.give(own.far, past);
+        if (decided<Inclusion::FENCE>(wide || any_release())) clocks_.give(own.far, past);
     }
 
     // fence.mbarrier_init: it covers initialisations, the actors, and nothing else.
@@ -98,6 +100,9 @@ class Scopes {
         u32 actor, number;
     };
 
+    bool any_release() const { return decided<Inclusion::ANY_RELEASE>(level_ >= SCOPES); }
+    bool any_wait() const { return decided<Inclusion::ANY_WAIT>(level_ >= WAIT_SCOPES); }
+
     void add(Progress progress, Given &to) const {
         Vector done;
         for (Deposit &each : to.by) {
@@ -112,20 +117,20 @@ class Scopes {
         u32 far = shape_.ctas() == 1 ? 0 : shape_.ctas();
         to.by.resize(far + 1);
         add(to.by[shape_.home(thread)], false);
-        if (wide && far) add(to.by[far], true);
+        if (far && decided<Inclusion::RELEASE>(wide)) add(to.by[far], true);
     }
 
     void acquire(u32 thread, Given &from, bool wide, u32 actor, u32 number) {
         const Deposit &deposit = reached(from, shape_.home(thread), wide);
         if (!deposit.seen && actor == NOTHING) return;
         clocks_.take(thread, deposit.seen, actor, number);
-        if (isa_ && wide && actor != NOTHING) clocks_.take(thread, {}, actor + 1, number);
+        if (isa_ && actor != NOTHING && decided<Inclusion::COMPLETION>(wide)) clocks_.take(thread, {}, actor + 1, number);
         clocks_.take_warp(thread, deposit.warps);
     }
 
     const Deposit &reached(Given &from, u32 home, bool wide) {
         if (from.by.empty()) return nothing_;
-        if (from.by.size() == 1 || !wide) return from.by[home];
+        if (from.by.size() == 1 || !decided<Inclusion::ACQUIRE>(wide)) return from.by[home];
         if (from.wide.empty()) from.wide.resize(shape_.ctas());
         Deposit &made = from.wide[home];
         if (!made.seen) made = from.by[home], clocks_.give(made, from.by.back());

@@ -140,7 +140,7 @@ class TensorOrder {
                 now.kind == TCGEN05_MMA_OPERATION && (old.kind != TCGEN05_MMA_OPERATION || (old.accumulator == now.accumulator && old.shape == now.shape));
             return listed || old.kind == TCGEN05_SHIFT_OPERATION || now.kind == TCGEN05_SHIFT_OPERATION ? NO_REASON : ISSUE_ORDER;
         }
-        if (old.kind == TCGEN05_LD_OPERATION && !issuers_.waited(old.ticket, now.thread)) return ONLY_USED;
+        if (decided<ONLY_USED>(old.kind == TCGEN05_LD_OPERATION && !issuers_.waited(old.ticket, now.thread))) return ONLY_USED;
         return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
     }
 
@@ -206,7 +206,8 @@ class TensorOrder {
         if (now.kind == NO_OPERATION) return NO_REASON;
         if (now.writes && read_unwritten(item)) return NO_BARRIER;
         if (!knows_earlier(item, now) || released(item, now)) return NO_REASON;
-        return old.reads && old.writes && !overwritten(item, now) && !issuers_.told(old.ticket, now.thread) ? EARLIER_COMMIT : NO_BARRIER;
+        bool adds = old.reads && old.writes && !overwritten(item, now);
+        return decided<EARLIER_COMMIT>(adds && !issuers_.told(old.ticket, now.thread)) ? EARLIER_COMMIT : NO_BARRIER;
     }
 
     // Whether an operation has read cells that nothing had written: a write of them that comes behind it is late, whatever waits for the operation.

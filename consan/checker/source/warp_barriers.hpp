@@ -4,6 +4,7 @@
 #include <vector>
 
 #include "clocks.hpp"
+#include "decisions.hpp"
 
 class WarpBarriers {
   public:
@@ -37,7 +38,7 @@ class WarpBarriers {
             pasts.push_back(clocks_.release(member));
             masks_[member] = 0;
         }
-        clocks_.acquire(team, clocks_.join(pasts));
+        if (decided<Edge::WARP_BARRIER>()) clocks_.acquire(team, clocks_.join(pasts));
         released.insert(released.end(), team.begin(), team.end());
     }
 

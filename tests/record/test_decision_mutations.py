@@ -1,0 +1,52 @@
+"""A mutation for each outcome of each decision, and for each reason: a checker that decides otherwise reports something else of a kernel.
+
+What orders, whom a scope includes and why something is a finding have names in the checker (decisions.hpp), so moving text does not disarm
+these faults.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+from planted import Plant, decisions, enumerators
+from planted_decisions import DECIDED, REASONS
+from record_support import KERNELS, twin_file
+
+import consan
+from consan.checker import grid, replay
+
+QUICK = (("Edge::GLOBAL_RELEASE", True), ("Inclusion::GLOBAL_FLAG", True))
+
+
+def _said(name: str, racy: bool) -> Any:
+    path = next(KERNELS.rglob(f"{name}.cu"))
+    spec = twin_file.read(path)
+    options = {"smem": spec.smem, "device": "cpu", "global_memory": "on", "policy": spec.policy}
+    report = consan.launch(twin_file.kernel(path, racy), spec.grid, spec.block, spec.parameters(spec.fresh_args()), **options)
+    return report.verdict, sorted((one.kind, one.severity, one.situation, one.count) for one in report.findings), report.incomplete
+
+
+@pytest.mark.parametrize("enumeration", ["Edge", "Inclusion"])
+def test_each_name_is_one_of_a_decision(enumeration: str) -> None:
+    assert {f"{enumeration}::{name}" for name in enumerators(enumeration)} == {name for name in decisions() if name.startswith(enumeration)}
+
+
+@pytest.mark.parametrize(
+    "way", [pytest.param(way, id=f"{way[0]}-{way[1]}", marks=[] if way in QUICK else pytest.mark.slow) for way in DECIDED]
+)
+def test_a_decision_that_is_wrong(way: tuple[str, bool], monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _said(*DECIDED[way])
+    Plant(monkeypatch, (replay, grid)).decides(*way)
+    assert _said(*DECIDED[way]) != right
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("reason", REASONS)
+def test_a_reason_that_is_wrong(reason: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    right = _said(*REASONS[reason])
+    plant = Plant(monkeypatch, (replay, grid))
+    plant.loses(reason)
+    assert _said(*REASONS[reason]) != right
+    plant.replaces(reason)
+    assert _said(*REASONS[reason]) != right
