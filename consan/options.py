@@ -254,10 +254,11 @@ SESSION: Final = (
 STATUS: Final = (
     _switch("--strict", "warnings give status 66"),
     _switch("--allow-incomplete", "an incomplete verdict gives status 0, not 67"),
+    Option("--baseline", "a stored run: findings that it has are marked and do not count, so that only new ones fail", metavar="FILE"),
 )
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
 OUTPUT: Final = (
-    Option("--format", "format of the report", choices=("text", "json", "sarif", "html")),
+    Option("--format", "format of the report", choices=("text", "short", "json", "sarif", "html")),
     Option("-o --output", "write to this file", metavar="FILE"),
     NOTES,
 )

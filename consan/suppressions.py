@@ -1,4 +1,4 @@
-"""Applies the suppressions of a run to its report, and lists those that matched nothing.
+"""Applies the suppressions of a run, and its baseline, to its report, and lists those that matched nothing.
 
 A comment is unused if its line was watched (the kernel was launched and has an instruction there) and no
 finding matched. A rule of pyproject.toml is unused if no finding of the run matched.
@@ -9,8 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from consan._errors import UsageError
+from consan.files import read_file
+from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 from consan.reports.sources import Reader, embed, read_lines
+from consan.reports.verdict.baseline import KnownFinding, known
 from consan.reports.verdict.suppression import Lines, Rule, SuppressionError, comment_rules, suppress
 
 Place = tuple[str, int]
@@ -38,4 +41,17 @@ def comments_at(places: Iterable[Place]) -> list[Rule]:
 def unused(rules: Iterable[Rule], report: Report) -> list[str]:
     """One line for each rule that matched no finding."""
     used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
-    return [f"{rule}: this suppression covered no finding" for rule in rules if (rule.by, rule.kind) not in used]
+    return [rule.unused for rule in rules if (rule.by, rule.kind) not in used]
+
+
+def stored(name: str) -> Report:
+    """The report in a file. Raises UsageError if it is none."""
+    try:
+        return loads(read_file(name))
+    except ReportError as error:
+        raise UsageError(f"{name} is {error}") from None
+
+
+def baseline(name: str | None) -> tuple[KnownFinding, ...]:
+    """The rules of a stored run; none without a name. Raises UsageError if the file is no stored run."""
+    return known(stored(name), name) if name else ()

@@ -24,6 +24,7 @@ def _renderer(module: str, function: str = "render") -> Callable[..., str]:
 FORMATS.update(
     {
         "text": _renderer("text"),
+        "short": _renderer("short"),
         "json": _renderer("json_format", "dumps"),
         "sarif": _renderer("sarif"),
         "html": _renderer("html"),
@@ -44,9 +45,9 @@ def render(
 ) -> str:
     """The report as text in one of FORMATS, plain (no colour, ASCII), for a file or a pipe. Raises FormatError for another format.
 
-    The text prints findings of severity note in full with `notes` and draws each finding with `timeline`; HTML always has both.
+    Text and lines have findings of severity note with `notes`, the text draws each finding with `timeline`; HTML always has both.
     """
     renderer = FORMATS.get(format)
     if renderer is None:
         raise FormatError(f"format '{format}' is unknown; choose from {', '.join(FORMATS)}")
-    return renderer(report, notes=notes, timeline=timeline) if format == "text" else renderer(report)
+    return renderer(report, notes=notes, timeline=timeline) if format in ("text", "short") else renderer(report)

@@ -50,6 +50,16 @@ def of_texts(texts: Mapping[str, str]) -> Reader:
     return lambda file: texts.get(file, "").splitlines()
 
 
+def of_lines(sources: Mapping[str, Mapping[int, str]]) -> Reader:
+    """Reads the lines that a report has stored; those between them are empty."""
+
+    def read(file: str) -> list[str]:
+        lines = sources.get(file, {})
+        return [lines.get(number, "") for number in range(1, max(lines, default=0) + 1)]
+
+    return read
+
+
 def within(folder: Path) -> Reader:
     """Reads the files of a folder only: the file of the same path below it, else the one that shares the longest end of the path."""
     root = folder.resolve()

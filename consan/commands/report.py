@@ -5,6 +5,7 @@ from __future__ import annotations
 import argparse
 import os
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -12,10 +13,11 @@ from consan import options
 from consan._errors import UsageError
 from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, read_file, write_file
-from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
-from consan.reports.sources import embed, within
-from consan.reports.verdict.suppression import to_toml
+from consan.reports.sources import embed, of_lines, within
+from consan.reports.verdict.baseline import KnownFinding, gone
+from consan.reports.verdict.suppression import suppress, to_toml
+from consan.suppressions import baseline, stored
 
 
 class ReportCommand:
@@ -29,6 +31,7 @@ class ReportCommand:
         parser.add_argument("--emit-suppression", dest="emit", action="store_true", help=shown)
         root = "show lines of the sources below this folder where the run has not stored them; otherwise no other file is read"
         parser.add_argument("--source-root", dest="root", metavar="DIR", help=root)
+        parser.add_argument("--diff", metavar="OLD", help="show what FILE has found and the stored run OLD has not, and what is gone")
         options.add(parser, (*options.OUTPUT, *options.PICTURE, *options.TERMINAL), "output")
 
     def run(self, args: argparse.Namespace) -> int:
@@ -37,7 +40,9 @@ class ReportCommand:
         check_writable(args.output)
         if _shown_by_triage(args.file, chosen, args.notes):
             return 0
-        report = _with_lines(load(args.file), args.root)
+        report = _with_lines(stored(args.file), args.root)
+        if args.diff:
+            report = _compared(report, baseline(args.diff))
         if not args.emit:
             return deliver(report, chosen, args.output, stored=args.file, notes=args.notes, timeline=args.timeline)
         if args.output is None:
@@ -45,6 +50,14 @@ class ReportCommand:
         else:
             write_file(args.output, to_toml(report, os.getcwd()))
         return 0
+
+
+def _compared(report: Report, rules: Sequence[KnownFinding]) -> Report:
+    """The report, in which findings of an earlier one do not count. Says which of those are gone."""
+    marked = suppress(report, rules, of_lines(report.sources))
+    for line in gone(rules, marked):
+        print(f"consan: {line}", file=sys.stderr)
+    return marked
 
 
 def _with_lines(report: Report, root: str | None) -> Report:
@@ -73,11 +86,3 @@ def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
     with refused(name, document["schema"]):
         show_document(document, sys.stdout, notes=notes)
     return True
-
-
-def load(name: str) -> Report:
-    """The report in a file. Raises UsageError if it is none."""
-    try:
-        return loads(read_file(name))
-    except ReportError as error:
-        raise UsageError(f"{name} is {error}") from None

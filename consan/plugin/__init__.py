@@ -31,6 +31,7 @@ OPTIONS: Final = (
     ("consan_seed", False, "seed of the schedule"),
     ("consan_strict", True, "warnings and incomplete verdicts fail a test too"),
     ("consan_allow_incomplete", True, "an incomplete verdict neither marks nor fails a test"),
+    ("consan_baseline", False, "a stored run: findings that it has do not count"),
     ("consan_notes", True, "print findings of severity note in full; by default they are only counted"),
     ("consan_mutate", True, "say which barriers, waits and fences no test would notice the absence of (on the virtual machine)"),
     ("consan_report", False, "write one report of all tests: .json, .sarif, .html, or text"),

@@ -47,11 +47,16 @@ class Rule:
     source: str = "*"
     in_source: bool = False
 
-    def covers(self, finding: Finding) -> bool:
+    def covers(self, finding: Finding, lines: Lines) -> bool:
         """Whether the rule covers this finding. One of the two accesses' source files has to match."""
         if finding.kind != self.kind or not fnmatchcase(finding.kernel, self.kernel):
             return False
         return self.source == "*" or any(_matches(file, self.source) for file in _files(finding))
+
+    @property
+    def unused(self) -> str:
+        """What is said where the rule covers no finding."""
+        return f"{self}: this suppression covered no finding"
 
     @property
     def mark(self) -> Suppressed:
@@ -85,7 +90,7 @@ def suppress(report: Report, rules: Iterable[Rule], read: Reader = read_lines) -
 def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:
     places = {place for access in finding.pair for place in steps(access)}
     comments = [rule for place in sorted(places) for rule in comment_rules(*place, lines)]
-    covering = next((rule for rule in (*comments, *rules) if rule.covers(finding)), None)
+    covering = next((rule for rule in (*comments, *rules) if rule.covers(finding, lines)), None)
     return replace(finding, suppressed=covering.mark) if covering else finding
 
 
@@ -104,6 +109,11 @@ class Lines:
         if file not in self._read:
             self._read[file] = self._reader(file)
         return self._read[file]
+
+    def at(self, file: str, line: int) -> str:
+        """One line; empty if there is none."""
+        texts = self.of(file)
+        return texts[line - 1] if 0 < line <= len(texts) else ""
 
 
 def comment_rules(file: str, line: int, lines: Lines) -> Iterator[Rule]:

@@ -45,7 +45,7 @@ def racy(file: str = "reduce.cu", line: int = 5) -> Report:
 def test_what_a_rule_covers(rule: Rule, covered: bool) -> None:
     first, second = racy("/home/me/src/reduce.cu").findings[0].accesses
     inlined = replace(second, inlined=(Frame("sum", "/home/me/src/main.cu", 3, 1),))
-    assert rule.covers(replace(samples.RACE, accesses=(first, inlined))) == covered
+    assert rule.covers(replace(samples.RACE, accesses=(first, inlined)), Lines()) == covered
 
 
 def test_a_suppressed_finding_stays_and_does_not_count() -> None:
@@ -189,8 +189,8 @@ def test_names_that_are_no_globs() -> None:
     report = replace(report, findings=(replace(report.findings[0], kernel="k?"),))
     text = to_toml(report, "/")
     assert 'source = "a[[]1]\\"[*].cu"' in text
-    assert Rule("data-race", "r", "here", "k[?]", 'a[[]1]"[*].cu').covers(report.findings[0])
-    assert not Rule("data-race", "r", "here", "k[?]").covers(samples.RACE)
+    assert Rule("data-race", "r", "here", "k[?]", 'a[[]1]"[*].cu').covers(report.findings[0], Lines())
+    assert not Rule("data-race", "r", "here", "k[?]").covers(samples.RACE, Lines())
 
 
 # --- several reports as one ----------------------------------------------------------------------------------------------

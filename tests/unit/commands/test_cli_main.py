@@ -76,7 +76,7 @@ def test_the_commands_of_this_version() -> None:
         ([*LAUNCH, "--shadow-memory", "lots"], "--shadow-memory: expected a size above zero"),
         ([*LAUNCH, "--assembly", "fats"], "expected one of best, fast, got 'fats'; did you mean fast?"),
         (["report", "none.json"], "cannot read none.json: No such file or directory"),
-        (["report", "none.json", "--format", "yaml"], "--format: expected one of text, json, sarif, html, got 'yaml'"),
+        (["report", "none.json", "--format", "yaml"], "--format: expected one of text, short, json, sarif, html, got 'yaml'"),
         (["explain", "data-rac"], "did you mean data-race?"),
         (["explain", "zzz"], "the kinds are data-race, "),
         (["ptx", "k.txt"], "expected a .cu or a .ptx file"),

@@ -27,7 +27,7 @@ ROOMS = {
         "consan.instrument.surfaces",
     ),
     "consan.progress": ("consan.reports",),
-    "consan.suppressions": (ERRORS, "consan.reports"),
+    "consan.suppressions": (ERRORS, "consan.files", "consan.reports"),
     "consan.options": (ERRORS, "consan.reports"),
     "consan.config": (ERRORS, "consan.options", "consan.reports"),
     "consan.tensormap": (ERRORS,),
@@ -82,7 +82,9 @@ ROOMS = {
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),
         *("consan.api", "consan.commands"),
     ),
-    "consan.__main__": (ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),
+    "consan.__main__": (
+        *(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.suppressions", "consan.process", "consan.commands"),
+    ),
     "consan": ("consan.api", "consan.reports"),
 }
 # Of these rooms, annotations may name types of the rooms that use them: the machine's state and steps are handed what runs them.

@@ -234,8 +234,8 @@ def test_every_finding_shows_both_places_and_what_to_do() -> None:
 
 
 def test_unknown_formats_say_which_there_are() -> None:
-    assert set(FORMATS) == {"text", "json", "sarif", "html"}
-    with pytest.raises(FormatError, match="'yaml' is unknown; choose from text, json, sarif, html"):
+    assert set(FORMATS) == {"text", "short", "json", "sarif", "html"}
+    with pytest.raises(FormatError, match="'yaml' is unknown; choose from text, short, json, sarif, html"):
         render(samples.clean(), "yaml")
 
 
