@@ -13,9 +13,9 @@ from consan.instrument.isa import family_of, flow_of, lookup
 from consan.instrument.passes.flow import ENDS, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
-_OUTER = ("global", "generic")
-_ACCESSES = frozenset({"load", "store", "atomic", "reduction", "wmma"})
-_NEVER_RECORDED = frozenset({"texture", "surface", "multimem"})  # families
+_OUTER = ("global", "generic", "surface")
+_ACCESSES = frozenset({"load", "store", "atomic", "reduction", "wmma", "surface"})
+_NEVER_RECORDED = frozenset({"texture", "multimem"})  # families
 _OF_GRIDS = ("griddepcontrol",)
 _SHARED_FLAG = "there is a flag in shared memory in its reach: the run had one order of its accesses"
 _TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})
@@ -111,7 +111,7 @@ class BarrierReach:
         row, flow = lookup(instruction.parts), flow_of(instruction)
         if row is None or flow == "call":
             return f"{instruction.opcode} in its reach is not followed"
-        if row.family in _NEVER_RECORDED or row.name in _OF_GRIDS:
+        if row.family in _NEVER_RECORDED or row.status == "not modelled" or row.name in _OF_GRIDS:
             return f"{instruction.opcode} in its reach is not recorded"
         if flow in ENDS:
             return "" if self._outer else "threads exit in its reach, and global memory was not recorded"

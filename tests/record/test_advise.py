@@ -153,6 +153,24 @@ def test_nothing_is_said_of_what_has_unrecorded_accesses_in_its_reach(tmp_path: 
     assert "global accesses in its reach" in found[6]["why"]
 
 
+SURFACE = """extern "C" __global__ void k(unsigned long long plane, unsigned* out) {
+    unsigned x = threadIdx.x, found;
+    asm volatile("sust.b.1d.b32.trap [%0, {%1}], %1;" ::"l"(plane), "r"(4 * x) : "memory");
+    __syncthreads();
+    asm volatile("suld.b.1d.b32.trap %0, [%1, {%2}];" : "=r"(found) : "l"(plane), "r"(4 * (x ^ 32)) : "memory");
+    __syncthreads();
+    out[x] = found;
+}"""
+
+
+def test_accesses_to_surfaces_are_in_the_log(tmp_path: Path) -> None:
+    words = "--grid", "1", "--block", "64", "--arg", "u64=7", "--arg", "u32[64]=zeros"
+    found = _advise(tmp_path, SURFACE, *words)
+    assert {line: each["need"] for line, each in found.items()} == {4: "needed", 6: "not needed"}
+    found = _advise(tmp_path, SURFACE, *words, "--global", "off")
+    assert {each["need"] for each in found.values()} == {"not assessed"}
+
+
 def test_a_barrier_before_a_semaphore_is_never_advised_away(tmp_path: Path) -> None:
     words = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
     found = _advise(tmp_path, SEMAPHORE, *words)
