@@ -12,28 +12,19 @@ from typing import Any, Final
 from consan.checker.changes import EventPlaces
 from consan.checker.walks import Walked
 from consan.instrument import effects
-from consan.instrument.effects.makes import makes
-from consan.instrument.effects.model import leaves
+from consan.instrument.effects.makes import Makes, makes
+from consan.instrument.effects.model import Role, leaves
 from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
+from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
 from consan.instrument.record.templates import Template
 from consan.instrument.sites import Site
 
-_NAMES: Final[dict[str, type[effects.Effect]]] = {  # of those whose rows do not say all of it
-    "bar": effects.CtaBarrier,
-    "barrier": effects.CtaBarrier,
-    "cp.async": effects.CopyIssue,
-    "wgmma.mma_async": effects.ProductOperand,
-    "wgmma.fence": effects.ProductFence,
-    "fence.proxy": effects.ProxyFence,
-    "fence": effects.Fence,
-    "membar": effects.Fence,
-}
-_ACCESSES: Final = {"read": effects.Read, "write": effects.Write, "rmw": effects.Atomic}
-_BARRIER: Final = makes(effects.CtaBarrier, id="barrier", threads="count")
+_ACCESSES: Final = {"read": makes(effects.Read), "write": makes(effects.Write), "rmw": makes(effects.Atomic)}
+_POINT: Final = makes(effects.PointReached)
 _UNKNOWN: Final = effects.WordValue(0, 1)  # some word: the number is in a register
 
 
@@ -59,26 +50,21 @@ class TextPlaces:
             template = Template(first + number)
             for step in node.steps:
                 row = lookup(step.instruction.parts)
-                if row is not None and (event := self._event(plan, step.instruction, row, constants)):
-                    template.events.append(event)
+                if row is not None and (made := _made(step.instruction, row)):
+                    template.events += self._events(plan, step.instruction, row, made, constants)
             self.templates.append(template)
 
-    def _event(self, plan: FunctionPlan, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect | None:
-        made = row.makes.kind if row.makes is not None else None
-        kind = made or _NAMES.get(row.name) or _ACCESSES.get(row.access)
-        if kind is None and row.family not in ("warp-collective", "ldmatrix", "stmatrix", "mma", "special"):
-            return None
+    def _events(
+        self, plan: FunctionPlan, instruction: Instruction, row: Row, made: tuple[Makes, ...], constants: dict[Key, int]
+    ) -> list[effects.Effect]:
         place, access = place_of(self.module, instruction), {"rmw": "write"}.get(row.access, row.access)
-        access = access if kind in _ACCESSES.values() else "none"
+        access = access if any(each.kind.access == "place" for each in made) else "none"
         number = len(self.sites) + 1
         self.sites.append(Site(number, plan.function.name, instruction.opcode, row.family, access, "", 0, **vars(place)))
-        if row.family == "bulk":
-            self.walked.sizes |= {
-                value
-                for role, operand in zip(row.roles(instruction), instruction.operands, strict=True)
-                if role == "size" and (value := _value(operand, instruction, constants)) is not None
-            }
-        return _described(kind or effects.PointReached, number, instruction, row, constants)
+        found = [_described(each, number, instruction, row, constants) for each in made]
+        sizes = (event.size for event in found if isinstance(event, (effects.BulkLoad, effects.BulkStore, effects.BulkPush)))
+        self.walked.sizes |= {size.number for size in sizes if size.is_known}
+        return found
 
 
 def _constants(function: Function) -> dict[Key, int]:
@@ -94,17 +80,22 @@ def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]
     return constants.get(key_of(instruction.scope, operand.text))
 
 
-def _described(kind: type[effects.Effect], site: int, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect:
-    made = _BARRIER if kind is effects.CtaBarrier else row.makes or makes(kind)
+def _made(instruction: Instruction, row: Row) -> tuple[Makes, ...]:
+    """The effects of an instruction. Accesses in the generic proxy follow from what it touches."""
+    if row.makes:
+        return row.makes
+    if row.access in _ACCESSES:
+        return (_ACCESSES[row.access],)
+    return (_POINT,) if members_of(instruction) is not None else ()
+
+
+def _described(made: Makes, site: int, instruction: Instruction, row: Row, constants: dict[Key, int]) -> effects.Effect:
+    means = {leaf.name: leaf.means for leaf in leaves(made.kind)}
     given = dict(zip(row.roles(instruction), instruction.operands, strict=True))
-    operands = ((name, given[role]) for name, role in made.operands.items() if role in given and role != "mbar")
-    fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in operands}
-    fields |= {**made.flags(instruction.parts), **made.numbers}
-    if any(leaf.name == "narrow" for leaf in leaves(kind)):
-        fields["narrow"] = "cta" in instruction.parts
-    if kind is effects.CtaBarrier:
-        fields["waits"] = row.action != "arrive"
-    return kind(site=site, **fields)
+    numbers = ((name, given[role]) for name, role in made.operands.items() if role in given and means[name] is Role.NUMBER)
+    fields: dict[str, Any] = {name: _known(operand, instruction, constants) for name, operand in numbers}
+    fields |= {"narrow": "cta" in instruction.parts} if "narrow" in means else {}
+    return made.kind(**fields | row.attributes(made, instruction), site=site)
 
 
 def _known(operand: Operand, instruction: Instruction, constants: dict[Key, int]) -> effects.WordValue:

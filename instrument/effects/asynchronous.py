@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, Effect, InFlight, Loose, Map, Number, Place, Wide
+from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, Effect, InFlight, Loose, Map, Number, Place, When, Wide
 
 
 @dataclass(frozen=True, kw_only=True)
 class CopyIssue(Effect):
     """A `cp.async` is issued: so many bytes are written, `reads` of them are read at the source. Without a source: it meets no access."""
 
+    access = "place"
     repeats = True
     at: Place = ZERO
     bytes: int = 0
@@ -78,6 +79,7 @@ class MbarrierTransaction(MbarrierEffect):
 class MbarrierWait(MbarrierEffect):
     """A wait that has returned true. `unused`: nothing depends on its result."""
 
+    recorded = When.BEHIND
     places = True
     parity: Number = ZERO
     relaxed: bool = False
@@ -96,6 +98,7 @@ class MbarrierCopies(MbarrierEffect):
 class ToShared(InFlight, AtShared):
     """A copy into shared memory that completes at an mbarrier. `ctas`: the mask of a multicast, whose mbarrier may be one of each pair."""
 
+    access = "place"
     mbarrier_at: Number = ZERO
     ctas: Number = ZERO
     multicast: bool = False
@@ -129,6 +132,7 @@ class LaunchRequest(ToShared):
 class BulkStore(InFlight, AtShared):
     """A bulk copy from shared memory, or a reduction of elements. `chosen`: bits for bytes of each 16."""
 
+    access = "place"
     size: Number = ZERO
     chosen: Number = ZERO
     target: Wide = NO_WORD
@@ -141,6 +145,7 @@ class BulkStore(InFlight, AtShared):
 class TensorStore(InFlight, AtShared):
     """A tensor copy from shared memory, or a reduction."""
 
+    access = "place"
     tensor: Map = NO_WORD
     rank: int = 0
     adds: bool = False
@@ -152,6 +157,7 @@ class TensorStore(InFlight, AtShared):
 class BulkPush(InFlight, AtShared):
     """A bulk copy from shared memory to that of a CTA of the cluster, or a reduction of elements."""
 
+    access = "place"
     size: Number = ZERO
     mbarrier_at: Number = ZERO
     source: Number = ZERO
@@ -163,6 +169,7 @@ class BulkPush(InFlight, AtShared):
 class StoreAsync(InFlight, AtShared):
     """`st.async` or, strong, `red.async`."""
 
+    access = "place"
     mbarrier_at: Number = ZERO
     bytes: int = 0
     element: int = 0
@@ -185,6 +192,7 @@ class BulkWait(GroupWait, InFlight):
 class LaunchAnswer(Effect):
     """A response has been decoded. `cancelled`: 1 if it tells of a cluster; `query`: its number if it is one for the id, or 0."""
 
+    recorded = When.BEHIND
     cancelled: Number = ZERO
     query: int = 0
 
@@ -200,6 +208,7 @@ class LaunchUse(Effect):
 class ProductOperand(InFlight):
     """An operand of `wgmma.mma_async` in shared memory: the halves of its descriptor, its rows and its depth in bytes."""
 
+    access = "read"
     repeats = True
     low: Number = ZERO
     high: Number = ZERO
@@ -221,3 +230,5 @@ class ProductWait(GroupWait, InFlight):
 
 class ProductFence(Effect):
     """`wgmma.fence`: it orders registers, which no log holds; only in changes of a text."""
+
+    recorded = When.NEVER

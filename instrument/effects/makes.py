@@ -1,32 +1,45 @@
-"""The effect that each form of an instruction makes, where its row says all of it (instrument/isa)."""
+"""The effects that each form of an instruction makes, as its row says them (instrument/isa)."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Any
 
-from consan.instrument.effects.model import Effect
+from consan.instrument.effects.model import VALUES, Effect, WordValue, leaves
+
+Attribute = Callable[[Mapping[str, str], Mapping[str, Any]], int]
 
 
 @dataclass(frozen=True)
 class Makes:
     """A kind, the roles of the operands that give its leaves, and the words of the opcode that set its flags.
 
-    `numbers`: leaves that the form itself gives. The role "mbar" is an address in shared memory; other roles are numbers.
+    `numbers`: leaves that the form itself gives. `computed`: numbers that follow from the modifiers of the opcode, by their class, and the
+    operands, by their role. How an operand is stored follows from the role of its leaf; several operands go into words in a row.
     """
 
     kind: type[Effect]
     operands: Mapping[str, str] = field(default_factory=dict)
-    words: Mapping[str, str] = field(default_factory=dict)
-    numbers: Mapping[str, int] = field(default_factory=dict)
+    words: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    numbers: Mapping[str, int | WordValue] = field(default_factory=dict)
+    computed: Mapping[str, Attribute] = field(default_factory=dict)
 
-    def flags(self, parts: tuple[str, ...]) -> dict[str, bool]:
-        """The flags that an opcode sets."""
-        return {name: word in parts for name, word in self.words.items()}
+    def attributes(self, parts: tuple[str, ...], modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> dict[str, Any]:
+        """What the text gives. A flag is set if all of its words are in the opcode."""
+        flags = {name: words <= set(parts) for name, words in self.words.items()}
+        return {**flags, **self.numbers, **{name: compute(modifiers, operands) for name, compute in self.computed.items()}}
+
+    def without(self, leaf: str) -> Makes:
+        """The same without an operand."""
+        return replace(self, operands={name: role for name, role in self.operands.items() if name != leaf})
 
 
-def makes(kind: type[Effect], **leaves: str | int) -> Makes:
-    """From `leaf="role"`, `flag=".word"` and `leaf=number`, in the order in which operands are stored."""
-    words = {name: text[1:] for name, text in leaves.items() if isinstance(text, str) and text.startswith(".")}
-    operands = {name: text for name, text in leaves.items() if isinstance(text, str) and name not in words}
-    return Makes(kind, operands, words, {name: number for name, number in leaves.items() if isinstance(number, int)})
+def makes(kind: type[Effect], **given: str | int | Attribute) -> Makes:
+    """From `leaf="role"`, `flag=".word"`, `leaf=number` and `leaf=function`, in the order in which operands are stored."""
+    values = {leaf.name for leaf in leaves(kind) if leaf.means in VALUES}
+    texts = {name: text for name, text in given.items() if isinstance(text, str)}
+    words = {name: frozenset(text[1:].split(".")) for name, text in texts.items() if text.startswith(".")}
+    numbers = {name: WordValue(each) if name in values else each for name, each in given.items() if isinstance(each, int)}
+    computed = {name: each for name, each in given.items() if callable(each)}
+    return Makes(kind, {name: text for name, text in texts.items() if name not in words}, words, numbers, computed)

@@ -50,6 +50,15 @@ class Role(enum.Enum):
     ACCESS = "the words of a strong access: address, readings of a clock, values; not hashed"
 
 
+class When(enum.Enum):
+    """When the recorder writes an effect of an instruction."""
+
+    BEFORE = "before the instruction"
+    BEHIND = "behind it: what it says is known then"
+    FENCES = "before it, where a fence can matter"
+    NEVER = "never: only in changes of a text"
+
+
 # The types of the fields of an effect.
 Place = Annotated[WordValue, Role.PLACE]
 Number = Annotated[WordValue, Role.NUMBER]
@@ -86,6 +95,8 @@ class Effect:
     mbarrier: ClassVar[bool] = False  # an operation on an mbarrier
     places: ClassVar[bool] = False  # it matters where in the text other threads are (holds.hpp)
     repeats: ClassVar[bool] = False  # iterations that have only such effects may be skipped (repeats.hpp)
+    recorded: ClassVar[When] = When.BEFORE
+    access: ClassVar[str] = "none"  # how its site accesses memory: none, read, write; "place": as the row says of the place
 
     site: int = 0
     guard: int = NO_WORD

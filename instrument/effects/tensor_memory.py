@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, InFlight, Number, Place, Words
+from consan.instrument.effects.model import NO_WORD, ONE, ZERO, AtShared, InFlight, Number, Place, When, Words
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -27,6 +27,8 @@ class TensorAllocRequest(TensorMemoryEffect):
 class TensorAlloc(TensorMemoryEffect):
     """`alloc`, once it has been served: the word that got the address, and the address."""
 
+    access = "write"
+    recorded = When.BEHIND
     at: Place = ZERO
     columns: Number = ZERO
     cells: Number = ZERO
@@ -58,9 +60,13 @@ class TensorMove(TensorMemoryEffect):
 class TensorLd(TensorMove):
     """`tcgen05.ld`."""
 
+    access = "read"
+
 
 class TensorSt(TensorMove):
     """`tcgen05.st`."""
+
+    access = "write"
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -75,6 +81,7 @@ class TensorWait(TensorMemoryEffect):
 class TensorMma(TensorMemoryEffect):
     """`mma`. `factors`, `form`: numbers of record/tensor_memory.py; `disabled`: words with lanes; `collector`: a buffer and its usage."""
 
+    access = "write"
     at: Place = ZERO
     operands: Words = NO_WORD
     factors: int = 0
@@ -87,6 +94,7 @@ class TensorMma(TensorMemoryEffect):
 class TensorCp(TensorMemoryEffect):
     """`cp`: rows of so many bytes to columns."""
 
+    access = "write"
     at: Place = ZERO
     operands: Words = NO_WORD
     rows: int = 0
@@ -98,6 +106,7 @@ class TensorCp(TensorMemoryEffect):
 class TensorShift(TensorMemoryEffect):
     """`shift`."""
 
+    access = "write"
     at: Place = ZERO
 
 

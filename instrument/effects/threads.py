@@ -17,6 +17,7 @@ from consan.instrument.effects.model import (
     InFlight,
     Loose,
     Number,
+    When,
     Wide,
 )
 
@@ -25,6 +26,7 @@ from consan.instrument.effects.model import (
 class SharedAccess(AtShared):
     """An access to shared memory: so many bytes, in elements of that size, by the first lanes of the warp. `row`: a MatrixRow."""
 
+    access = "place"
     repeats = True
     bytes: int = 0
     element: int = 0
@@ -54,6 +56,7 @@ class Atomic(SharedAccess):
 class Fill(AtShared):
     """`st.bulk`: a weak store of any size."""
 
+    access = "place"
     repeats = True
     size: Number = ZERO
 
@@ -62,6 +65,7 @@ class Fill(AtShared):
 class GlobalAccess(Effect):
     """An access to global memory. `stores`: a bit for each weak store, of a load: those that its value goes into (record/uses.py)."""
 
+    access = "place"
     repeats = True
     address: Wide = NO_WORD
     bytes: int = 0
@@ -183,6 +187,7 @@ class ClusterBarrierWait(Effect):
 class Fence(Effect):
     """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory."""
 
+    recorded = When.FENCES
     places = True
     order: int = 0
     acquires: bool = False
@@ -192,6 +197,8 @@ class Fence(Effect):
 
 class InitsFence(Effect):
     """`fence.mbarrier_init`."""
+
+    recorded = When.FENCES
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -42,4 +42,6 @@ def _row(
     form, _, operands = line.partition(" ")
     first = form.partition(".")[0].partition("{")[0]
     columns = {"action": name.rpartition(".")[2] if "." in name else "", **columns}
+    made = columns.get("makes", ())
+    columns["makes"] = made if isinstance(made, tuple) else (made,)
     return Row(name or first, form, operands.strip(), section, family, touches=touched, classes=classes, **columns)

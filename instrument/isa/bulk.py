@@ -9,10 +9,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from consan.instrument.effects import BulkCommit, BulkWait
+from consan.instrument.effects import BulkCommit, BulkLoad, BulkPush, BulkStore, BulkWait, TensorLoad, TensorStore
 from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
-from consan.instrument.isa.model import Row
+from consan.instrument.isa.model import Row, type_bytes
 
 __all__ = ["ROWS"]
 
@@ -32,6 +32,11 @@ _CLASSES = {
 _IN = "read src-addr global size async; write dst-addr dst size async; rmw mbar dst 8"
 _OUT = "read src-addr shared::cta size async; write dst-addr global size async"
 _REDUCE_OUT = "read src-addr shared::cta size async; rmw dst-addr global size async"
+# An mbarrier in another CTA of a pair may serve a copy that is no multicast, too: its address says which.
+_CTAS: dict[str, Any] = {"ctas": "cta-mask", "multicast": ".multicast::cluster", "pair": ".multicast::cluster.cta_group::2"}
+_SUMS: dict[str, Any] = {"adds": True, "element": type_bytes}
+_PUSH: dict[str, Any] = {"at": "dst-addr", "size": "size", "mbarrier_at": "mbar", "source": "src-addr"}
+_STORE: dict[str, Any] = {"at": "src-addr", "size": "size", "target": "dst-addr"}
 
 
 def _copies(name: str, block: str, **columns: Any) -> list[Row]:
@@ -50,12 +55,14 @@ BULK: list[Row] = [
         """,
         touch=_IN,
         completion="mbarrier",
+        makes=makes(BulkLoad, at="dst-addr", mbarrier_at="mbar", **_CTAS, size="size", source="src-addr"),
     ),
     *_copies(
         "cp.async.bulk",
         "cp.async.bulk.shared::cluster.shared::cta.complete_tx [dst-addr], [src-addr], size, [mbar]",
         touch="read src-addr shared::cta size async; write dst-addr shared::cluster size async; rmw mbar shared::cluster 8",
         completion="mbarrier",
+        makes=makes(BulkPush, **_PUSH),
     ),
     *_copies(
         "cp.async.bulk",
@@ -64,12 +71,14 @@ BULK: list[Row] = [
         """,
         touch=_OUT,
         completion="bulk-group",
+        makes=makes(BulkStore, **_STORE, chosen="byte-mask", masked=".cp_mask"),
     ),
     *_copies(
         "cp.reduce.async.bulk",
         "cp.reduce.async.bulk.shared::cluster.shared::cta.complete_tx.redOp.type [dst-addr], [src-addr], size, [mbar]",
         touch="read src-addr shared::cta size async; rmw dst-addr shared::cluster size async; rmw mbar shared::cluster 8",
         completion="mbarrier",
+        makes=makes(BulkPush, **_PUSH, **_SUMS),
     ),
     *_copies(
         "cp.reduce.async.bulk",
@@ -79,6 +88,7 @@ BULK: list[Row] = [
         """,
         touch=_REDUCE_OUT,
         completion="bulk-group",
+        makes=makes(BulkStore, **_STORE, **_SUMS),
     ),
     *_copies(
         "cp.async.bulk.prefetch",
@@ -98,6 +108,7 @@ BULK: list[Row] = [
         touch=_OUT,
         completion="bulk-group",
         status="in part",
+        makes=makes(BulkStore, **_STORE, chosen="byte-mask", masked=".cp_mask"),
     ),
     *_copies(
         "multimem.cp.reduce.async.bulk",
@@ -108,22 +119,39 @@ BULK: list[Row] = [
         touch=_REDUCE_OUT,
         completion="bulk-group",
         status="in part",
+        makes=makes(BulkStore, **_STORE, **_SUMS),
     ),
 ]
 
-TENSOR: list[Row] = [
-    *_tensor(
-        "cp.async.bulk.tensor",
-        "cp.async.bulk.tensor.dim.dst.global{.load_mode}.complete_tx{.multicast}{.cta_group}{.level::cache_hint} "
+_TENSOR: dict[str, Any] = {"tensor": "tensor", "rank": lambda modifiers, operands: int(modifiers["dim"][0])}
+_TENSOR_LOAD = makes(TensorLoad, at="dst-addr", mbarrier_at="mbar", **_CTAS, four_rows=".tile::gather4", **_TENSOR)
+
+
+def _tensor_loads(mode: str, modes: str, **columns: Any) -> list[Row]:
+    """Copies of tensors to shared memory. The recorder does not take mode im2col::w."""
+    return rows(
+        _MOVE + "cp.async.bulk.tensor",
+        "tensor",
+        f"cp.async.bulk.tensor.dim.dst.global{mode}.complete_tx{{.multicast}}{{.cta_group}}{{.level::cache_hint}} "
         "[dst-addr], [tensor], [mbar]{, im2col}{, cta-mask}{, policy}",
+        name="cp.async.bulk.tensor",
+        status="checked",
         touch="read tensor global 0 async; write dst-addr dst 0 async; rmw mbar dst 8",
         completion="mbarrier",
-    ),
+        classes={**_CLASSES, "load_mode": modes},
+        **columns,
+    )
+
+
+TENSOR: list[Row] = [
+    *_tensor_loads("{.load_mode}", "tile tile::gather4 im2col", makes=_TENSOR_LOAD),
+    *_tensor_loads(".load_mode", "im2col::w im2col::w::128"),
     *_tensor(
         "cp.async.bulk.tensor",
         "cp.async.bulk.tensor.dim.global.shared::cta{.store_mode}.bulk_group{.level::cache_hint} [tensor], [src-addr]{, policy}",
         touch="read src-addr shared::cta 0 async; write tensor global 0 async",
         completion="bulk-group",
+        makes=makes(TensorStore, at="src-addr", four_rows=".tile::scatter4", **_TENSOR),
     ),
     *_tensor(
         "cp.reduce.async.bulk.tensor",
@@ -131,6 +159,7 @@ TENSOR: list[Row] = [
         "[tensor], [src-addr]{, policy}",
         touch="read src-addr shared::cta 0 async; rmw tensor global 0 async",
         completion="bulk-group",
+        makes=makes(TensorStore, at="src-addr", adds=True, **_TENSOR),
     ),
     *_tensor(
         "cp.async.bulk.prefetch.tensor",

@@ -1,22 +1,17 @@
-"""Rows of the matrix instructions: PTX ISA 9.7.14 (mma, wmma, ldmatrix, stmatrix, movmatrix), 9.7.15 (wgmma) and 9.7.16 (tcgen05).
+"""Rows of the matrix instructions: PTX ISA 9.7.14 (mma, wmma, ldmatrix, stmatrix, movmatrix) and 9.7.15 (wgmma).
 
 `ldmatrix` and `stmatrix` access 16 bytes of shared memory at each row address, including the padding of 4-bit and 6-bit formats. Threads 0
 to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` use registers only. `wmma.load`
 and `wmma.store` are not modelled: the ISA does not specify which bytes a thread accesses ("Matrix Fragments for WMMA"). The shared-memory
-operands of wgmma and tcgen05 are descriptors in registers, whose footprint is known at run time only, so these rows have no touches.
-
-tcgen05: the virtual machine executes it and the recording engine takes it; called hooks do not know tensor memory. Tensor memory is named
-by `taddr` and other operands (lane in the upper, column in the lower half of an address), so it is no touch. `completion` says what
-observes the end: an mbarrier after `tcgen05.commit`, or `tcgen05.wait::ld` and `tcgen05.wait::st`.
+operands of wgmma are descriptors in registers, whose footprint is known at run time only, so these rows have no touches.
 """
 
 from __future__ import annotations
 
-from itertools import product
 from typing import Any
 
-from consan.instrument.effects import Effect, ProductCommit, ProductWait, TensorDealloc, TensorFence, TensorRelinquish, TensorWait
-from consan.instrument.effects.makes import Makes, makes
+from consan.instrument.effects import ProductCommit, ProductFence, ProductOperand, ProductWait
+from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -199,6 +194,7 @@ WGMMA: list[Row] = [
         wgmma.mma_async.sync.aligned.k256.s32.b1.b1.and.popc acc, src, desc, src
         """,
         name="wgmma.mma_async",
+        makes=makes(ProductOperand),
         status="checked",
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,
@@ -215,11 +211,12 @@ WGMMA: list[Row] = [
         """,
         name="wgmma.mma_async.sp",
         action="mma_async",
+        makes=makes(ProductOperand),
         status="recorded",
         completion="wgmma-group",
         classes=_WGMMA_CLASSES,
     ),
-    *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="checked"),
+    *rows(_WGMMA + "wgmma.fence", "wgmma", "wgmma.fence.sync.aligned", name="wgmma.fence", status="checked", makes=makes(ProductFence)),
     *rows(
         _WGMMA + "wgmma.commit_group",
         "wgmma",
@@ -238,92 +235,4 @@ WGMMA: list[Row] = [
     ),
 ]
 
-_TCGEN05 = "TensorCore 5th Generation Family Instructions: "
-_COLLECT = " ".join(f"collector::a::{op}" for op in ("fill", "use", "lastuse", "discard"))
-_COLLECT_B = " ".join(f"collector::b{i}::{op}" for i, op in product(range(4), ("fill", "use", "lastuse", "discard")))
-_TC_CLASSES = {
-    "shape1": "16x64b 16x128b 16x256b 32x32b",
-    "shape2": "16x32bx2",
-    "shape3": "32x32b",
-    "num": "x1 x2 x4 x8 x16 x32 x64 x128",
-    "redOp": "min max",
-    "type": "u32 s32",
-    "shape": "128x256b 4x256b 128x128b 64x128b 32x128b",
-    "warps": "warpx2::02_13 warpx2::01_23 warpx4",
-    "src_fmt": "b6x16_p32 b4x16_p64",
-    "kind": "kind::f16 kind::tf32 kind::f8f6f4 kind::i8",
-    "mxkind": "kind::mxf8f6f4 kind::mxf4 kind::mxf4nvf4",
-    "scale_vectorsize": "scale_vec::1X scale_vec::2X scale_vec::4X block16 block32",
-    "collector_usage": _COLLECT,
-    "collector_b": _COLLECT_B,
-}
-
-
-def _tcgen05(word: str, block: str, *, ss: str = "shared::cta", **columns: Any) -> list[Row]:
-    name, classes = f"tcgen05.{word}", {**_TC_CLASSES, "ss": ss}
-    return rows(f"{_TCGEN05}{name}", "tcgen05", block, name=name, status="recorded", classes=classes, **columns)
-
-
-def _of_group(kind: type[Effect], **leaves: str) -> Makes:
-    return makes(kind, **leaves, pair=".cta_group::2", single=".cta_group::1")
-
-
-TCGEN05: list[Row] = [
-    *_tcgen05("alloc", "tcgen05.alloc.cta_group.sync.aligned{.ss}.b32 [addr], columns", touch="write addr ss 4"),
-    *_tcgen05(
-        "dealloc",
-        "tcgen05.dealloc.cta_group.sync.aligned.b32 taddr, columns",
-        makes=_of_group(TensorDealloc, columns="columns", cells="taddr"),
-    ),
-    *_tcgen05("relinquish_alloc_permit", "tcgen05.relinquish_alloc_permit.cta_group.sync.aligned", makes=_of_group(TensorRelinquish)),
-    *_tcgen05(
-        "ld",
-        """
-        tcgen05.ld.sync.aligned.shape1.num{.pack::16b}.b32 dst, [taddr]
-        tcgen05.ld.sync.aligned.shape2.num{.pack::16b}.b32 dst, [taddr], half
-        tcgen05.ld.red.sync.aligned.shape3.num.redOp{.abs}{.NaN}.f32 dst, dst, [taddr]
-        tcgen05.ld.red.sync.aligned.shape2.num.redOp{.abs}{.NaN}.f32 dst, dst, [taddr], half
-        tcgen05.ld.red.sync.aligned.shape3.num.redOp.type dst, dst, [taddr]
-        tcgen05.ld.red.sync.aligned.shape2.num.redOp.type dst, dst, [taddr], half
-        """,
-        completion="wait::ld",
-    ),
-    *_tcgen05(
-        "st",
-        """
-        tcgen05.st.sync.aligned.shape1.num{.unpack::16b}.b32 [taddr], src
-        tcgen05.st.sync.aligned.shape2.num{.unpack::16b}.b32 [taddr], half, src
-        """,
-        completion="wait::st",
-    ),
-    *_tcgen05("wait::ld", "tcgen05.wait::ld.sync.aligned", completion="wait::ld", makes=makes(TensorWait, what=1)),
-    *_tcgen05("wait::st", "tcgen05.wait::st.sync.aligned", completion="wait::st", makes=makes(TensorWait, what=2)),
-    *_tcgen05("cp", "tcgen05.cp.cta_group.shape{.warps}{.b8x16.src_fmt} [taddr], desc", completion="mbarrier"),
-    *_tcgen05("shift", "tcgen05.shift.cta_group.down [taddr]", completion="mbarrier"),
-    *_tcgen05("fence::before_thread_sync", "tcgen05.fence::before_thread_sync", makes=makes(TensorFence)),
-    *_tcgen05("fence::after_thread_sync", "tcgen05.fence::after_thread_sync", makes=makes(TensorFence, after=1)),
-    *_tcgen05(
-        "commit",
-        "tcgen05.commit.cta_group.mbarrier::arrive::one{.ss}{.multicast}.b64 [mbar]{, cta-mask}",
-        ss="shared::cluster",
-        touch="rmw mbar ss 8",
-        completion="mbarrier",
-        scope="cluster",
-    ),
-    *_tcgen05(
-        "mma",
-        """
-        tcgen05.mma.cta_group.kind{.ashift}{.collector_usage} [taddr], a, b-desc, idesc{, <disabled>}, enable{, scale-d}
-        tcgen05.mma.cta_group.mxkind.block_scale{.scale_vectorsize}{.collector_usage} \
-        [taddr], a, b-desc, idesc, [scale-a], [scale-b], enable
-        tcgen05.mma.sp.cta_group.kind{.ashift}{.collector_usage} [taddr], a, b-desc, [meta], idesc{, <disabled>}, enable{, scale-d}
-        tcgen05.mma.sp.cta_group.mxkind.block_scale{.scale_vectorsize}{.collector_usage} \
-        [taddr], a, b-desc, [meta], idesc, [scale-a], [scale-b], enable
-        tcgen05.mma.ws.cta_group.kind{.collector_b} [taddr], a, b-desc, idesc, enable{, zero-columns}
-        tcgen05.mma.ws.sp.cta_group.kind{.collector_b} [taddr], a, b-desc, [meta], idesc, enable{, zero-columns}
-        """,
-        completion="mbarrier",
-    ),
-]
-
-ROWS: list[Row] = [*LDMATRIX, *MMA, *WMMA, *WGMMA, *TCGEN05]
+ROWS: list[Row] = [*LDMATRIX, *MMA, *WMMA, *WGMMA]

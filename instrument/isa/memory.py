@@ -13,6 +13,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from consan.instrument.effects import Fill, StoreAsync
+from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -208,6 +210,7 @@ REMOTE: list[Row] = [
         status="checked",
         touch="write addr shared::cluster type; rmw mbar shared::cluster 8",
         completion="mbarrier",
+        makes=makes(StoreAsync, at="addr", mbarrier_at="mbar"),
         classes={
             "scope": "cluster",
             "ss": "shared::cluster",
@@ -223,6 +226,7 @@ REMOTE: list[Row] = [
         "bulk",
         "st.bulk{.weak}{.ss} [addr], size, imm",
         name="st.bulk",
+        makes=makes(Fill, at="addr", size="size"),
         status="checked",
         touch="write addr ss size",
         classes={"ss": "shared::cta"},
@@ -235,6 +239,7 @@ REMOTE: list[Row] = [
         status="checked",
         touch="rmw addr shared::cluster type; rmw mbar shared::cluster 8",
         completion="mbarrier",
+        makes=makes(StoreAsync, at="addr", mbarrier_at="mbar", strong=True),
         classes={
             "sem": "relaxed",
             "scope": "cluster",

@@ -18,11 +18,12 @@ from itertools import product
 from typing import Any, Protocol
 
 from consan.instrument.effects.makes import Makes
+from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
 
-__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch"]
+__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch", "type_bytes"]
 
 STATUSES = ("checked", "recorded", "in part", "neutral", "not modelled")
 """recorded: the recording engine may take it; called hooks do not check it. in part: the same, but a part of its effect is not modelled,
@@ -147,7 +148,7 @@ class Row:
     semantics that the form can have, `completion` says how the end of its asynchronous part is observed, `sem` and `scope` are the defaults
     without such a modifier. `action` tells the members of a family apart: the last word of the name, where the table gives no other.
     `flow` says where control goes: "branch", "table" (an indexed branch), "call", "return", "exit", "trap", "break" (brkpt), or empty.
-    `makes`: the effect, where operands and words of the opcode say all of it; else the recorder has a handler for the family.
+    `makes`: its effects, in the order in which they happen, but for accesses in the generic proxy, which follow from `touches`.
     `aligned`: the whole warp must execute it together, though its opcode has no such modifier. Rows are compared by identity: the table
     contains each of them once.
     """
@@ -167,7 +168,7 @@ class Row:
     flow: str = ""
     aligned: bool = False
     classes: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
-    makes: Makes | None = None
+    makes: tuple[Makes, ...] = ()
 
     @cached_property
     def slots(self) -> list[tuple[ModifierSlot, ...]]:
@@ -285,6 +286,19 @@ class Row:
         sem, scope = self.semantics(self.modifiers(instruction.parts))
         return InstructionEvent(self, tuple(zip(roles, instruction.operands, strict=True)), self.accesses(instruction), sem, scope)
 
+    def does(self, *kinds: type[Effect]) -> bool:
+        """Whether it makes an effect of one of some kinds."""
+        return any(issubclass(made.kind, kinds) for made in self.makes)
+
+    def attributes(self, made: Makes, instruction: InstructionLike) -> dict[str, Any]:
+        """What the text of an instruction says of an effect that it makes, beside operands."""
+        operands = dict(zip(self.roles(instruction), instruction.operands, strict=True))
+        return made.attributes(instruction.parts, self.modifiers(instruction.parts), operands)
+
+    def names_space(self, parts: tuple[str, ...]) -> bool:
+        """Whether an opcode names the state space of its addresses, or the form does; else they are generic."""
+        return "ss" not in self.classes or "ss" in self.modifiers(parts)
+
     def address_lanes(self, parts: tuple[str, ...]) -> int:
         """The number of threads of the warp, from lane 0 on, that give an address: fewer than 32 for ldmatrix and stmatrix only."""
         modifiers = self.modifiers(parts)
@@ -335,6 +349,11 @@ _BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
 _TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
 # membar's levels are older names of scopes ("membar, fence").
 _SCOPE_WORDS = {"gl": "gpu"}
+
+
+def type_bytes(modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> int:
+    """The bytes of the type that an opcode ends with (an attribute of effects)."""
+    return _TYPE_BYTES[tuple(modifiers.values())[-1]]
 
 
 def _is_fixed(name: str, slots: tuple[ModifierSlot, ...]) -> bool:

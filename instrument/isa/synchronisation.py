@@ -17,17 +17,27 @@ from consan.instrument.effects import (
     ClusterBarrierArrive,
     ClusterBarrierWait,
     CopyCommit,
+    CopyIssue,
     CopyWait,
+    CtaBarrier,
+    Fence,
+    GlobalWrite,
     InitsFence,
+    LaunchAnswer,
+    LaunchRequest,
+    MapFence,
     MbarrierArrive,
     MbarrierCopies,
     MbarrierInit,
     MbarrierInval,
     MbarrierTransaction,
     MbarrierWait,
+    ProxyFence,
+    Read,
     WarpSync,
+    Write,
 )
-from consan.instrument.effects.makes import makes
+from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -36,16 +46,16 @@ __all__ = ["ROWS"]
 _MOVE = "Data Movement and Conversion Instructions: "
 _SYNC = "Parallel Synchronization and Communication Instructions: "
 
-_CTA_BARRIER = {"op": "and or"}
-
 _WHOLE: dict[str, Any] = {
     "status": "checked",
     "sem": "acq_rel",
     "scope": "cta",
     "ordering": ("acquire", "release"),
-    "classes": _CTA_BARRIER,
+    "makes": makes(CtaBarrier, id="barrier", threads="count", waits=True),
+    "classes": {"op": "and or"},
 }
 _HALF: dict[str, Any] = {"status": "checked", "sem": "release", "scope": "cta", "ordering": ("release",), "action": "arrive"}
+_HALF |= {"makes": makes(CtaBarrier, id="barrier", threads="count")}
 _REDUCTION = """
         {name}{{.cta}}.red.popc{aligned}.u32 dst, barrier{{, count}}, src
         {name}{{.cta}}.red.op{aligned}.pred dst, barrier{{, count}}, src
@@ -104,7 +114,25 @@ BARRIER: list[Row] = [
     ),
 ]
 
-_PROXIES = {"async_space": "global shared::cta shared::cluster"}
+# Memories of a proxy fence. One of a direction, .async::generic, is taken for one of both.
+_SHARED, _GLOBAL = 1, 2
+_OF_SHARED = makes(ProxyFence, memories=_SHARED)
+_RESTRICTED: dict[str, Any] = {"status": "in part", "classes": {"scope": "cluster"}}
+
+
+def _proxy_fence(form: str, *made: Makes, name: str = "fence.proxy", **columns: Any) -> list[Row]:
+    section = _SYNC + "membar, fence (proxy fence)"
+    return rows(section, "proxy-fence", form, name=name, ordering=("proxy",), makes=made, **{"status": "checked", **columns})
+
+
+def _of_async(name: str) -> list[Row]:
+    """Fences of the async proxy."""
+    shared = makes(ProxyFence, memories=_SHARED, narrow=".shared::cta")
+    return [
+        *_proxy_fence(f"{name}.async", makes(ProxyFence, memories=_SHARED | _GLOBAL), name=name),
+        *_proxy_fence(f"{name}.async.global", makes(ProxyFence, memories=_GLOBAL), name=name),
+        *_proxy_fence(f"{name}.async.async_space", shared, name=name, classes={"async_space": "shared::cta shared::cluster"}),
+    ]
 
 
 def _aliases(name: str) -> list[Row]:
@@ -119,6 +147,7 @@ FENCE: list[Row] = [
         _SYNC + "membar, fence (thread fence)",
         "fence",
         "fence{.sem}.scope",
+        makes=makes(Fence),
         status="checked",
         sem="acq_rel",
         ordering=("sc", "acq_rel", "acquire", "release"),
@@ -128,6 +157,7 @@ FENCE: list[Row] = [
         _SYNC + "membar, fence (thread fence)",
         "fence",
         "membar.scope",
+        makes=makes(Fence),
         status="checked",
         sem="sc",
         ordering=("sc",),
@@ -140,6 +170,7 @@ FENCE: list[Row] = [
         fence.acquire.sync_restrict::shared::cluster.scope
         fence.release.sync_restrict::shared::cta.scope
         """,
+        makes=makes(Fence),
         status="in part",
         ordering=("acquire", "release"),
         classes={"scope": "cluster"},
@@ -154,46 +185,14 @@ FENCE: list[Row] = [
         ordering=("release",),
         classes={"sem": "release", "scope": "cluster"},
     ),
-    *rows(
-        _SYNC + "membar, fence (proxy fence)",
-        "proxy-fence",
-        """
-        fence.proxy.async
-        fence.proxy.async.async_space
-        fence.proxy.tensormap::generic.release.scope
-        fence.proxy.tensormap::generic.acquire.scope [addr], size
-        """,
-        name="fence.proxy",
-        status="checked",
-        ordering=("proxy",),
-        classes=_PROXIES,
-    ),
-    *rows(
-        _SYNC + "membar, fence (proxy fence with .sync_restrict)",
-        "proxy-fence",
-        """
-        fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope
-        fence.proxy.async::generic.release.sync_restrict::shared::cta.scope
-        """,
-        name="fence.proxy",
-        status="in part",
-        ordering=("proxy",),
-        classes={"scope": "cluster"},
-    ),
+    *_of_async("fence.proxy"),
+    *_proxy_fence("fence.proxy.tensormap::generic.release.scope", makes(MapFence)),
+    *_proxy_fence("fence.proxy.tensormap::generic.acquire.scope [addr], size", makes(MapFence, map="addr")),
+    *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", makes(Fence), _OF_SHARED, **_RESTRICTED),
+    *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_SHARED, makes(Fence), **_RESTRICTED),
     *_aliases("fence.proxy"),
     *_aliases("membar.proxy"),
-    *rows(
-        _SYNC + "membar, fence (proxy fence)",
-        "proxy-fence",
-        """
-        membar.proxy.async
-        membar.proxy.async.async_space
-        """,
-        name="membar.proxy",
-        status="checked",
-        ordering=("proxy",),
-        classes=_PROXIES,
-    ),
+    *_of_async("membar.proxy"),
 ]
 
 ASYNC_COPY: list[Row] = [
@@ -207,6 +206,7 @@ ASYNC_COPY: list[Row] = [
         status="checked",
         touch="write dst-addr dst size; read src-addr global size",
         completion="async-group",
+        makes=makes(CopyIssue, at="dst-addr", source="src-addr"),
         classes={"cop": "ca cg", "dst": "shared shared::cta"},
     ),
     *rows(
@@ -230,6 +230,7 @@ ASYNC_COPY: list[Row] = [
         "cp.async.wait",
         "cp.async.wait_all",
         name="cp.async.wait_all",
+        makes=(makes(CopyCommit), makes(CopyWait)),
         status="checked",
     ),
     *rows(
@@ -330,6 +331,8 @@ MBARRIER: list[Row] = [
     ),
 ]
 
+# The lanes synchronise, read the map, and synchronise again; the checker lets the first of them write.
+_WHOLE_WARP = makes(WarpSync, mask=0xFFFFFFFF)
 _FIELDS = {
     "field1": "global_address rank",
     "field2": "box_dim global_dim global_stride element_stride",
@@ -337,6 +340,14 @@ _FIELDS = {
     "ss": "global shared::cta",
     "type": "b32 b64",
 }
+
+_EVERY_CTA = 0xFFFF  # of the cluster
+
+
+def _query(block: str, made: Makes) -> list[Row]:
+    name, classes = "clusterlaunchcontrol.query_cancel", {"first": " ".join(f"get_first_ctaid{axis}" for axis in ("", "::x", "::y", "::z"))}
+    return rows(_SYNC + name, "launch-control", block, name=name, makes=made, status="recorded", classes=classes)
+
 
 CLUSTER: list[Row] = [
     *rows(
@@ -348,6 +359,7 @@ CLUSTER: list[Row] = [
         tensormap.replace.tile.field3{.ss}.b1024.type [addr], src
         """,
         name="tensormap.replace",
+        makes=(makes(Write, at="addr"), makes(GlobalWrite, address="addr")),
         status="checked",
         touch="write addr ss 128",
         classes=_FIELDS,
@@ -357,6 +369,7 @@ CLUSTER: list[Row] = [
         "tensormap",
         "tensormap.cp_fenceproxy.global.shared::cta.tensormap::generic.sem.scope.sync.aligned [dst-addr], [src-addr], size",
         name="tensormap.cp_fenceproxy",
+        makes=(_WHOLE_WARP, makes(Read, at="src-addr", narrow=False), makes(GlobalWrite, address="dst-addr", releases=True), _WHOLE_WARP),
         status="checked",
         touch="read src-addr shared::cta size; write dst-addr global size",
         ordering=("release", "proxy"),
@@ -369,20 +382,17 @@ CLUSTER: list[Row] = [
         name="clusterlaunchcontrol.try_cancel",
         status="recorded",
         touch="write addr ss 16 async; rmw mbar ss 8",
+        makes=makes(LaunchRequest, at="addr", mbarrier_at="mbar", ctas=_EVERY_CTA, multicast=".multicast::cluster::all"),
         completion="mbarrier",
         classes={"ss": "shared::cta", "completion_mechanism": "mbarrier::complete_tx::bytes"},
     ),
-    *rows(
-        _SYNC + "clusterlaunchcontrol.query_cancel",
-        "launch-control",
+    *_query("clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 dst, src", makes(LaunchAnswer, cancelled="dst")),
+    *_query(
         """
-        clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 dst, src
         clusterlaunchcontrol.query_cancel.get_first_ctaid.v4.b32.b128 dst, src
         clusterlaunchcontrol.query_cancel.first.b32.b128 dst, src
         """,
-        name="clusterlaunchcontrol.query_cancel",
-        status="recorded",
-        classes={"first": "get_first_ctaid get_first_ctaid::x get_first_ctaid::y get_first_ctaid::z"},
+        makes(LaunchAnswer),
     ),
 ]
 

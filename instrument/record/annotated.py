@@ -9,7 +9,6 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from consan.instrument.effects.kinds import Observe, Publish
-from consan.instrument.passes.annotated import FAMILY
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.record import text
@@ -54,6 +53,3 @@ def add(kernel: KernelRewrite, work: Work) -> None:
                 reads=not releases, writes=releases, adds=releases,
             )
         )  # fmt: skip
-
-
-HANDLERS = {FAMILY: add}

@@ -11,44 +11,24 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from consan.instrument.effects import NO_WORD, WordValue
-from consan.instrument.effects.kinds import LaunchAnswer, LaunchRequest, LaunchUse
+from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
+from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import Row, flow_of, lookup
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.passes.flow import Graph, Key, key_of, read, written
 from consan.instrument.ptx import Instruction, Register
-from consan.instrument.record.lowering import at
 from consan.instrument.record.marks import State, spread
-from consan.instrument.record.orders import reach_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_REQUEST = "try_cancel"
-_EVERY_CTA = 0xFFFF
 _SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "tcgen05"})
 _SELECTS = ("selp", "slct")
 _JOINS = ("and", "or")  # of predicates; of words they are arithmetic, as in the address tile * 64 | lane
 
 
-def is_query(work: Work) -> bool:
-    """Whether an instruction decodes a response."""
-    return work.row.family == "launch-control" and work.row.action != _REQUEST
-
-
-def add(kernel: KernelRewrite, work: Work) -> None:
-    """A request. The result of a query is recorded behind it."""
-    if work.row.action != _REQUEST:
-        return
-    slot, signal = (next(each for each in work.event.accesses if each.address is operand_of(work, role)) for role in ("addr", "mbar"))
-    everyone = any(each.startswith("multicast") for each in work.words)
-    kernel.record(
-        work, LaunchRequest, ("write", "shared", 16),
-        at=at(slot), mbarrier_at=at(signal), ctas=WordValue(_EVERY_CTA), multicast=everyone, **reach_of(work, slot),
-    )  # fmt: skip
-
-
-def add_answer(kernel: KernelRewrite, work: Work) -> None:
+def add_answer(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     """Behind a query: whether the response tells of a cluster."""
     instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
     guard = kernel.guard(block, instruction)
@@ -69,7 +49,6 @@ def add_answer(kernel: KernelRewrite, work: Work) -> None:
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, "none", "none", 0).number
     block.add(LaunchAnswer(site=site, guard=guard, cancelled=WordValue(0, word), query=number))
-    kernel.plan.stats.sync_sites += 1
 
 
 def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None:
@@ -82,9 +61,9 @@ def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None
 
 def uses(kernel: KernelRewrite) -> dict[int, list[int]]:
     """The queries whose id an instruction shows, by its start. The number of a query is its own start."""
-    asked = [work for work in kernel.plan.work if is_query(work) and "is_canceled" not in work.instruction.opcode]
-    kernel.queries = {work.instruction.start for work in asked}
-    return shown(kernel.graph, kernel.queries) if asked else {}
+    answers = ((work.instruction.start, made) for work in kernel.plan.work for made in work.row.makes if made.kind is LaunchAnswer)
+    kernel.queries = {start for start, made in answers if not made.operands}
+    return shown(kernel.graph, kernel.queries) if kernel.queries else {}
 
 
 def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
@@ -122,6 +101,3 @@ def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
 
 def _keys(instruction: Instruction, names: set[str]) -> set[Key]:
     return {key_of(instruction.scope, name) for name in names}
-
-
-HANDLERS = {"launch-control": add}

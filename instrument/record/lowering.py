@@ -1,84 +1,119 @@
-"""Effects of an instruction become events of a template: each operand is stored as the role of its leaf says (effects/model.py)."""
+"""Effects of an instruction become events of a template: its row says which it makes (instrument/isa), and each operand is stored as the
+role of its leaf says (effects/model.py)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, get_args
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any
 
+from consan.instrument.effects.kinds import GlobalAccess, SharedAccess, TensorCommit
+from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect, Role, leaves
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
-from consan.instrument.record.orders import reach_of
+from consan.instrument.record import operand_words, tensors
+from consan.instrument.record.orders import order_of, reach_of
 from consan.instrument.record.sides import global_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
 Touch = tuple[str, str, int]  # how a site accesses which memory, and how many bytes; 0: the text does not say
-NOTHING: Touch = ("none", "none", 0)
-_MBARRIER, _MBARRIER_BYTES = "mbar", 8
+Fields = Mapping[str, Any]
+_NOTHING: Touch = ("none", "none", 0)
+_MBARRIER: Touch = ("none", "shared", 8)
+_GENERIC = "generic"
 
 
-@dataclass(frozen=True)
-class At:
-    """An operand that is an address. `widened`: a generic one may be a shared one with zeros above (words.py)."""
-
-    operand: Operand | None
-    space: str
-    widened: bool = False
+def put(kernel: KernelRewrite, work: Work, made: Makes, **more: Any) -> None:
+    """Add an effect of an instruction. `more`: fields that its row does not give, or functions that store them. Raises `Unsupported`."""
+    access = _place(work, made)
+    if access is None or _reaches(made.kind, access.space):
+        kernel.open_block().add(lower(kernel, work, made, access, more))
 
 
-def at(side: MemoryAccess, space: str = "") -> At:
-    """The address of an access."""
-    return At(side.address, space or side.space)
-
-
-def lower(kernel: KernelRewrite, work: Work, kind: type[Effect], touch: Touch = NOTHING, **given: Any) -> Effect:
-    """The effect of an instruction. Without a place the guard is stored first. Raises `Unsupported`.
-
-    What is `given` is a number of the text, or what is stored, in this order: an operand, `At`, or a function that stores it.
-    """
-    roles = {leaf.name: leaf.means for leaf in leaves(kind)}
+def lower(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess | None, more: Fields) -> Effect:
+    """An effect. Without a place the guard is stored first. `access`: the one at its place, if it has one."""
+    means = {leaf.name: leaf.means for leaf in leaves(made.kind)}
     fields: dict[str, Any] = {}
-    if not isinstance(given.get("at"), At):
+    if Role.PLACE not in (means[name] for name in made.operands):
         fields["guard"] = kernel.guard(kernel.open_block(), work.instruction)
-    for name, value in given.items():
-        fields |= _lowered(kernel, work, name, roles[name], value)
-    site = kernel.context.site(kernel.plan, work, *touch).number
-    return kind(**(fields | {"site": site}))
-
-
-def add(kernel: KernelRewrite, work: Work) -> None:
-    """The effect of an instruction whose row says all of it."""
-    made = work.row.makes
-    if made is None:
-        return
-    given: dict[str, Any] = {}
-    touch: Touch = NOTHING
     for name, role in made.operands.items():
-        operand = operand_of(work, role)
-        if role == _MBARRIER:
-            side = next(each for each in work.event.accesses if each.address is operand)
-            touch = ("none", "shared", _MBARRIER_BYTES)
-            given |= {name: at(side), **reach_of(work, side)}
-        elif operand is not None:
-            given[name] = operand
-    given |= {**made.flags(work.instruction.parts), **made.numbers}
-    kernel.record(work, made.kind, touch, **given)
+        if means[name] is Role.WORDS:
+            fields[name] = operand_words.stored(kernel, work, role.split())
+        elif (operand := operand_of(work, role)) is not None:
+            fields |= _STORED[means[name]](kernel, work, name, operand)
+    implied = {name: value for name, value in _implied(work, access, "bytes" in means).items() if name in means}
+    given = {name: value() if callable(value) else value for name, value in more.items()}
+    fields = {**implied, **fields, **work.row.attributes(made, work.instruction), **given}
+    if means.get("bytes") is int and not fields["bytes"]:
+        raise Unsupported(f"{work.instruction.opcode}: access of unknown size")
+    site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access)).number
+    return made.kind(**fields, site=site)
 
 
-def _lowered(kernel: KernelRewrite, work: Work, name: str, role: Any, value: Any) -> dict[str, Any]:
-    if isinstance(value, At):
-        if value.operand is None:
-            raise Unsupported(f"{work.instruction.opcode} without an address")
-        located = kernel.locate(work.instruction, value.operand, value.space, widened=value.widened)
-        return {**located} if role is Role.PLACE else {name: located["at"]}
-    if isinstance(value, get_args(Operand)):
-        if role is Role.WIDE:
-            return {name: global_address(kernel, work.instruction, value, "global")}
-        return {name: kernel.number_of(work.instruction, value)}
-    if value is None:
-        raise Unsupported(f"{work.instruction.opcode} without an operand")
-    return {name: value() if callable(value) else value}
+def _place(work: Work, made: Makes) -> MemoryAccess | None:
+    """The access that an effect is at."""
+    roles = [made.operands[name] for name in ("at", "address") if name in made.operands]
+    return _access_at(work, operand_of(work, roles[0])) if roles else None
+
+
+def _access_at(work: Work, operand: Operand | None) -> MemoryAccess | None:
+    return next((each for each in work.event.accesses if each.address is operand), None)
+
+
+def _reaches(kind: type[Effect], space: str) -> bool:
+    """Whether an access in a state space can have an effect of a kind."""
+    return not (issubclass(kind, GlobalAccess) and space == "shared") and not (issubclass(kind, SharedAccess) and space == "global")
+
+
+def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
+    if kind.mbarrier:
+        return _MBARRIER
+    if kind.access == "place" and access is not None:
+        return access.access, access.space, access.total_bytes
+    return (kind.access, *_NOTHING[1:])
+
+
+def _implied(work: Work, access: MemoryAccess | None, has_size: bool) -> dict[str, Any]:
+    """What follows from the access at the place; without one, from the semantics. `has_size`: the effect is of that many bytes."""
+    if access is not None:
+        size = {"bytes": access.total_bytes, "element": access.width_bytes} if has_size else {}
+        return {**size, **reach_of(work, access)}
+    event = work.event
+    ordered = {"acquires": "acquire" in event.orders, "releases": "release" in event.orders}
+    return {"order": order_of(event), "narrow": event.scope == "cta", **ordered}
+
+
+def _space(work: Work, operand: Operand) -> str:
+    """The space of an address. One in no touch is in tensor memory."""
+    access = _access_at(work, operand)
+    if access is None:
+        return "shared"
+    return access.space if work.row.names_space(work.instruction.parts) else _GENERIC
+
+
+def _stored_place(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+    widened = work.row.does(TensorCommit)  # Triton gives it a shared address with zeros above
+    return kernel.locate(work.instruction, operand, _space(work, operand), widened=widened)
+
+
+def _stored_number(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+    if _access_at(work, operand) is None:
+        return {name: kernel.number_of(work.instruction, operand)}
+    return {name: _stored_place(kernel, work, name, operand)["at"]}
+
+
+def _stored_wide(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> Fields:
+    access = _access_at(work, operand)
+    return {name: global_address(kernel, work.instruction, operand, access.space if access is not None else _GENERIC)}
+
+
+_STORED: dict[Role | type, Callable[[KernelRewrite, Work, str, Operand], Fields]] = {
+    Role.PLACE: _stored_place,
+    Role.NUMBER: _stored_number,
+    Role.WIDE: _stored_wide,
+    Role.MAP: tensors.stored,
+}

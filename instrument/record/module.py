@@ -20,7 +20,7 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
-from consan.instrument.record import bulk, clusters, expansion, functions, global_memory
+from consan.instrument.record import clusters, expansion, functions, global_memory, sides
 from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
@@ -113,7 +113,7 @@ class Pass:
         relaxes = clusters.relaxes(plans.values())
         how["numbers"] = numbers_of(plans)
         how["apart"] = functions.may_part(plans, called)
-        how["sealing"] = writes and not reads and not any(map(bulk.reads_global, plans.values()))
+        how["sealing"] = writes and not reads and not any(map(sides.fetches, plans.values()))
 
         def rewrite(plan: FunctionPlan, number: int, **more: Any) -> KernelRewrite:
             synced = modes[plan.function.name] is Mode.SYNCED

@@ -8,7 +8,6 @@ from consan.instrument.isa import InstructionEvent, MemoryAccess
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import is_ranked
 
-ORDERING = frozenset({"arrive", "arrive_drop", "test_wait", "try_wait"})  # of mbarriers
 _SCOPES = {"none": 0, "cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 _ORDERS = {"acquire": 1, "release": 2, "sc": 4}
 
@@ -27,5 +26,4 @@ class AccessReach(TypedDict):
 
 def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
     """The reach of an access."""
-    narrow = work.event.scope == "cta" and (access.is_strong or work.row.action in ORDERING)
-    return {"ranked": is_ranked(access), "narrow": narrow}
+    return {"ranked": is_ranked(access), "narrow": access.is_strong and work.event.scope == "cta"}

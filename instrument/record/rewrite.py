@@ -8,9 +8,9 @@ from __future__ import annotations
 
 import functools
 from dataclasses import dataclass, field
-from typing import Any
 
-from consan.instrument.effects import Effect, WordValue
+from consan.instrument.effects import WordValue, kinds
+from consan.instrument.effects.model import When
 from consan.instrument.isa import family_of, flow_of, has_action
 from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
@@ -22,39 +22,31 @@ from consan.instrument.passes.ways import check_ends
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
     accesses,
-    annotated,
-    bulk,
     clusters,
     convergence,
-    copies,
     expansion,
     functions,
     global_memory,
     launch_control,
-    matrix,
+    made,
     mbarriers,
     polls,
     seals,
     sides,
     tensor_memory,
-    tensormaps,
     tensors,
     text,
-    wmma,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
 from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
 from consan.instrument.record.leaving import Leaving
-from consan.instrument.record.lowering import NOTHING, Touch, lower
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Located, Manner, Words
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
-_FAMILIES = (accesses, copies, bulk, matrix, clusters, mbarriers, tensor_memory, launch_control, tensormaps, wmma, annotated)
-_HANDLERS = {family: handler for each in _FAMILIES for family, handler in each.HANDLERS.items()}
-_BLOCKING = accesses.BARRIERS | {"cluster-barrier"}
+_BLOCKING = (kinds.CtaBarrier, kinds.WarpSync, kinds.ClusterBarrierArrive, kinds.ClusterBarrierWait, kinds.TensorAllocRequest)
 
 
 @dataclass
@@ -95,6 +87,7 @@ class KernelRewrite:
     needs: list[WordNeed] = field(default_factory=list)  # of the words, and of inserted text
     starts: set[int] = field(default_factory=set)  # of the instructions with events
     current: Instruction | None = None  # that the walk is at
+    node: int = 0  # that it is in
     stores: bool = False  # into the compact log
     bounded: bool = False  # no loop does
     hashes: bool = False  # for it
@@ -258,7 +251,7 @@ class KernelRewrite:
         return bool(self.words.get(node) and not polled) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
-        self.pending, self.current = "", instruction
+        self.pending, self.current, self.node = "", instruction, node
         for join in self.joins.get((instruction.start, False), ()):
             convergence.add_join(self, join)
         for query in self.shown.get(instruction.start, ()):
@@ -301,12 +294,8 @@ class KernelRewrite:
         """Events that an instruction makes once it has been executed."""
         if self.leaving is not None:
             self.pending += self.leaving.behind_barrier(work)
-        if work is not None and mbarriers.is_wait(work):
-            mbarriers.add_wait(self, work, node)
-        if work is not None and tensor_memory.is_alloc(work):
-            tensor_memory.add_allocated(self, work)
-        if work is not None and launch_control.is_query(work):
-            launch_control.add_answer(self, work)
+        if work is not None:
+            made.add(self, work, When.BEHIND)
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)
         if self.outer is not None:
@@ -320,13 +309,13 @@ class KernelRewrite:
                 self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
             self.outer.before(instruction, node)
-        if work is not None and family in _HANDLERS:
-            _HANDLERS[family](self, work)
-        self.plan.stats.sync_sites += family == "fence"
+        if work is not None:
+            made.add(self, work, When.BEFORE)
+            made.count(self.plan.stats, work)
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
             self.plan.stats.memory_sites += family not in accesses.FAMILIES
-        waits = family in _BLOCKING or tensor_memory.is_alloc(work) or tensormaps.is_copy(work)
+        waits = work is not None and work.row.does(*_BLOCKING)
         if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
             self.pending += self.closed(node) + self._stop()
 
@@ -357,12 +346,6 @@ class KernelRewrite:
         return block.close(late=self.leaves) + polls.interrupted(self)
 
     # -- events ----------------------------------------------------------------------------------------------------------
-
-    def record(self, work: Work, kind: type[Effect], touch: Touch = NOTHING, *, counted: bool = True, **given: Any) -> None:
-        """Add an effect of an instruction (lowering.py). `counted`: as an access if it touches memory, else as synchronisation."""
-        self.open_block().add(lower(self, work, kind, touch, **given))
-        self.plan.stats.memory_sites += counted and touch[0] != "none"
-        self.plan.stats.sync_sites += counted and touch[0] == "none"
 
     def locate(self, instruction: Instruction, address: Operand, space: str, *, widened: bool = False) -> Located:
         """The place that an operand gives."""

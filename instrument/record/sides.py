@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consan.instrument.effects.kinds import GlobalRead, GlobalWrite
+from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalRead, GlobalWrite, TensorLoad, TensorStore
 from consan.instrument.isa import Row, lookup
-from consan.instrument.passes.context import Work
+from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.words import keys_of
@@ -35,6 +35,16 @@ def reads_global(instruction: Instruction) -> bool:
 def _may_access(instruction: Instruction, families: frozenset[str]) -> Row | None:
     row = lookup(instruction.parts)
     return row if row is not None and row.family in families and row.describe(instruction).space in _SPACES else None
+
+
+def fetches(plan: FunctionPlan) -> bool:
+    """Whether a function has asynchronous copies in bulk from global memory."""
+    return any(work.row.does(BulkLoad, TensorLoad) for work in plan.work)
+
+
+def results(plan: FunctionPlan) -> bool:
+    """Whether a function has such copies to global memory."""
+    return any(work.row.does(BulkStore, TensorStore) for work in plan.work)
 
 
 def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:

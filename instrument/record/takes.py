@@ -2,9 +2,7 @@
 
 A kernel is judged with the functions that it can reach. What else is in its file does not matter.
 
-Taken: loads, stores, atomics, `ldmatrix` and `stmatrix` of shared memory, `cp.async` and its groups, mbarriers, bulk copies and tensor
-copies (bulk.py), tensor maps (tensormaps.py), proxy fences, surfaces (surfaces.py), `wmma` (wmma.py), `wgmma`, `tcgen05`, cluster launch
-control, barriers of a CTA, of a warp and of a cluster, warp-synchronous instructions, and device functions (functions.py).
+Taken are instructions whose rows say their effects (`Row.makes`), accesses in the generic proxy, and device functions (functions.py).
 Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
 and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of
 such a loop would fill the log.
@@ -17,20 +15,17 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.effects import CopyIssue
 from consan.instrument.isa import MemoryAccess, destinations, family_of, has_action, lookup, polls, spares_shared
 from consan.instrument.passes import annotated
-from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import accesses, bulk, clusters, global_memory, matrix, mbarriers, surfaces
+from consan.instrument.record import global_memory, sides
 from consan.instrument.record.crossing import may_cross
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
 
-COPIES = frozenset({"cp.async", "cp.async.commit", "cp.async.wait"})
-_REFUSED = {"wgmma": matrix.refused} | dict.fromkeys(bulk.FAMILIES, bulk.refused)
-_OTHERS = frozenset({"launch-control", "tensormap", "wmma", "tcgen05", "multimem", surfaces.SURFACE, annotated.FAMILY})
-_TAKEN = accesses.FAMILIES | accesses.BARRIERS | COPIES | mbarriers.FAMILIES | clusters.FAMILIES | _OTHERS | _REFUSED.keys()
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")
 _MEMORIES = (*_UNKNOWN_MEMORIES, "global")
@@ -95,7 +90,7 @@ def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
         yield from _reasons_of(plan)
         if mode is not Mode.SYNCED and any(_polls(plan, logged, looped=plan.function.name in looped)):
             yield f"{plan.function.name} polls memory in a loop"
-    if isa and mode is Mode.OFF and any(map(bulk.reads_global, plans.values())) and _reads_flags(plans):
+    if isa and mode is Mode.OFF and any(map(sides.fetches, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     synchronises = mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES)
     if synchronises or (mode is Mode.OFF and _may_cross(plans)):
@@ -108,9 +103,9 @@ def _may_cross(plans: Plans) -> bool:
 
 def recorded_sides(plans: Plans) -> tuple[bool, bool]:
     """Whether loads from global memory, and writes to it, can meet an asynchronous copy."""
-    results = any(map(bulk.results, plans.values()))
-    copies = any(work.row.family == "cp.async" for plan in plans.values() for work in plan.work)
-    return results, results or copies or any(map(bulk.reads_global, plans.values()))
+    results = any(map(sides.results, plans.values()))
+    copies = any(work.row.does(CopyIssue) for plan in plans.values() for work in plan.work)
+    return results, results or copies or any(map(sides.fetches, plans.values()))
 
 
 def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
@@ -119,7 +114,7 @@ def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
     gaps = (each.opcode for each in plan.stats.unmodelled if each.is_instruction)
     yield from (f"{opcode} is not modelled" for opcode in gaps if not _spares(tuple(opcode.split("."))))
     for work in plan.work:
-        if work.row.family not in _TAKEN or _REFUSED.get(work.row.family, _nothing)(work):
+        if not work.row.makes and work.row.proxy == "async":
             yield f"{work.instruction.opcode} is not recorded yet"
         if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
@@ -129,10 +124,6 @@ def _spares(parts: tuple[str, ...]) -> bool:
     """Whether the log is right without what is not modelled of an opcode: no shared memory, or no order that there is not."""
     row = lookup(parts)
     return spares_shared(parts) or (row is not None and row.status == "in part")
-
-
-def _nothing(work: Work) -> bool:
-    return False
 
 
 def polls_shared(plans: Plans) -> bool:

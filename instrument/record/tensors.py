@@ -2,19 +2,19 @@
 
 The issuing thread loads the map's words that matter: from the kernel's parameters, where the map certainly is one, because such loads need
 neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA. Of a map that may be in
-global memory there is its address, too (tensormaps.py).
+global memory there is its address, too.
 consan/checker/source/tensors.hpp reads these words in the same order.
 """
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from consan.instrument.passes.context import Work, operand_of
+from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.flow import guard_of
-from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address
-from consan.instrument.ptx import Instruction, TensorAddress
+from consan.instrument.passes.tensor_operands import in_parameter, map_address
+from consan.instrument.ptx import Instruction, Operand, TensorAddress
 from consan.instrument.record import text
 from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
 from consan.instrument.record.words import NO_KEYS, TEMPORARY, Manner, Words, keys_of
@@ -29,18 +29,7 @@ _ADDRESS = (0, 1)
 TILE_WORDS = (2, 7, 13, 14, 16)
 IM2COL_WORDS = (2, 7, 13, 15, 16)  # with the pixels in place of the box
 _STRIDES, _EXTENTS = 3, 8
-_FOUR_ROWS_RANK, _FOUR_ROWS_MODES = 2, frozenset({"tile::gather4", "tile::scatter4"})
 _IM2COL_MODES = frozenset({"im2col", "im2col_no_offs"})
-
-
-def is_taken(work: Work) -> bool:
-    """Whether a copy is none, or one in a mode that is taken."""
-    return operand_of(work, "tensor") is None or is_tile(work) or takes_rows(work) or not _IM2COL_MODES.isdisjoint(work.words)
-
-
-def takes_rows(work: Work) -> bool:
-    """Whether a tensor copy is of four rows: its coordinates are a column and the rows."""
-    return not _FOUR_ROWS_MODES.isdisjoint(work.words)
 
 
 def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
@@ -48,20 +37,16 @@ def map_in_memory(kernel: KernelRewrite, work: Work) -> bool:
     return not (kernel.plan.is_entry and in_parameter(work, kernel.definitions))
 
 
-def rank_of(work: Work) -> int:
-    """The number of dimensions of a tensor copy."""
-    tensor = operand_of(work, "tensor")
-    if not isinstance(tensor, TensorAddress):
+def stored(kernel: KernelRewrite, work: Work, name: str, operand: Operand) -> dict[str, Any]:
+    """Store the words of a tensor copy: the position of the first, and whether the map is among them."""
+    if not isinstance(operand, TensorAddress):
         raise Unsupported("tensor operand")
-    return _FOUR_ROWS_RANK if takes_rows(work) else len(tensor.coords)
+    return {name: _add_words(kernel, work, operand), "map": map_in_memory(kernel, work)}
 
 
-def add_words(kernel: KernelRewrite, work: Work) -> int:
-    """Store the words of a tensor copy; returns the position of the first."""
-    tensor, instruction, block = operand_of(work, "tensor"), work.instruction, kernel.open_block()
-    if not isinstance(tensor, TensorAddress):
-        raise Unsupported("tensor operand")
-    rank, snippet = rank_of(work), Snippet()
+def _add_words(kernel: KernelRewrite, work: Work, tensor: TensorAddress) -> int:
+    instruction, block = work.instruction, kernel.open_block()
+    rank, snippet = int(work.row.modifiers(instruction.parts)["dim"][0]), Snippet()
     for coordinate in tensor.coords:
         block.level(keys_of([coordinate], instruction.scope), hashed=False)
     parameter, offset = parameter_place(kernel.definitions, tensor.base, work.instruction.scope) if kernel.plan.is_entry else ("", 0)

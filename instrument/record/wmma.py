@@ -112,6 +112,3 @@ def _distance(snippet: Snippet, work: Work, tile: Tile, first: int) -> str:
     snippet.add(f"and.b32 {column}, {line}, {in_line - 1}; shr.u32 {line}, {line}, {in_line.bit_length() - 1};")
     snippet.add(f"mul.lo.u32 {column}, {column}, {_share(tile)}; mad.lo.u32 {column}, {line}, {stride}, {column};")
     return column
-
-
-HANDLERS = {FAMILY: add}

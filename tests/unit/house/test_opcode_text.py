@@ -22,12 +22,8 @@ REGISTERED = {
     "instrument/passes/matrix.py": {"handlers"},
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
     "instrument/passes/waits.py": {"_RESULTS"},
-    "instrument/record/bulk.py": {"_COPIES", "_GROUPS", "_BY_NAME"},
     "instrument/record/launch_control.py": {"_SELECTS"},
-    "instrument/record/matrix.py": {"_KINDS", "_FENCE"},
-    "instrument/record/mbarriers.py": {"KINDS"},
     "instrument/record/reach.py": {"_OF_GRIDS"},
-    "instrument/record/tensor_memory.py": {"_ALLOC", "_LD", "_WAIT_LD", "_PLAIN", "_NUMBERS", "_ADDED"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }
 NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS}
