@@ -185,7 +185,10 @@ class ClusterBarrierWait(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class Fence(Effect):
-    """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory."""
+    """A fence, in modules with relaxed arrivals or waits, or whose threads may synchronise through memory.
+
+    `restricted`: it orders accesses to shared memory only (record/restricted.py).
+    """
 
     recorded = When.FENCES
     places = True
@@ -193,6 +196,7 @@ class Fence(Effect):
     acquires: bool = False
     releases: bool = False
     narrow: bool = False
+    restricted: bool = False
 
 
 class InitsFence(Effect):

@@ -117,6 +117,7 @@ BARRIER: list[Row] = [
 # Memories of a proxy fence. One of a direction, .async::generic, is taken for one of both.
 _SHARED, _GLOBAL = 1, 2
 _OF_SHARED = makes(ProxyFence, memories=_SHARED)
+_RESTRICTED_FENCE = makes(Fence, restricted=True)
 _RESTRICTED: dict[str, Any] = {"status": "in part", "classes": {"scope": "cluster"}}
 
 
@@ -170,7 +171,7 @@ FENCE: list[Row] = [
         fence.acquire.sync_restrict::shared::cluster.scope
         fence.release.sync_restrict::shared::cta.scope
         """,
-        makes=makes(Fence),
+        makes=_RESTRICTED_FENCE,
         status="in part",
         ordering=("acquire", "release"),
         classes={"scope": "cluster"},
@@ -188,8 +189,8 @@ FENCE: list[Row] = [
     *_of_async("fence.proxy"),
     *_proxy_fence("fence.proxy.tensormap::generic.release.scope", makes(MapFence)),
     *_proxy_fence("fence.proxy.tensormap::generic.acquire.scope [addr], size", makes(MapFence, map="addr")),
-    *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", makes(Fence), _OF_SHARED, **_RESTRICTED),
-    *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_SHARED, makes(Fence), **_RESTRICTED),
+    *_proxy_fence("fence.proxy.async::generic.acquire.sync_restrict::shared::cluster.scope", _RESTRICTED_FENCE, _OF_SHARED, **_RESTRICTED),
+    *_proxy_fence("fence.proxy.async::generic.release.sync_restrict::shared::cta.scope", _OF_SHARED, _RESTRICTED_FENCE, **_RESTRICTED),
     *_aliases("fence.proxy"),
     *_aliases("membar.proxy"),
     *_of_async("membar.proxy"),

@@ -20,7 +20,7 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
-from consan.instrument.record import clusters, expansion, functions, global_memory, sides
+from consan.instrument.record import clusters, expansion, functions, global_memory, restricted, sides
 from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
@@ -86,6 +86,7 @@ class Pass:
             raise Refusal(next(iter(refused.values())))
         memories = modes_of(taken, outer=self.outer)
         modes = {name: mode for name, (mode, _) in memories.items()}
+        restricted.settle(taken, modes)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}

@@ -192,6 +192,7 @@ RULES = {
         "global_store_no_proxy_fence",
         True,
     ),
+    "SR1: global memory": ("rules.hpp", "if (fence.restricted() && part_.alone()) return true;", "", "restricted_fences", True),
     "SU1: within a CTA": (
         "outer.hpp",
         "bool apart = is_surface(now.address) &&",

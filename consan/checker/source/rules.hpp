@@ -97,6 +97,7 @@ class Rules : protected States {
     bool on(u32 thread, const effects::GridWait &, Released &) { return part_.grid_wait(thread); }
     bool on(u32, const effects::Unseen &, Released &) { return true; }  // noted before the replay
     bool on(u32 thread, const effects::Fence &fence, Released &released) {
+        if (fence.restricted() && part_.alone()) return true;  // R-SR1: it orders no accesses to global memory
         if (fence.order() & GIVES) turns_.catch_up(thread, released);
         scopes_.fence(thread, fence.acquires(), fence.releases(), !fence.narrow());
         return part_.fence(thread, fence);
