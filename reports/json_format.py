@@ -33,6 +33,7 @@ from consan.reports.model import (
     VerifiedFix,
 )
 from consan.reports.shapes import ShapeError, check
+from consan.reports.verdict.coverage import by_kernel
 from consan.reports.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
@@ -82,7 +83,7 @@ def to_json(report: Report) -> Json:
         "schema": SCHEMA,
         "verdict": report.verdict,
         "device": report.device,
-        "kernels": [_kernel_to_json(kernel) for kernel in report.kernels],
+        "kernels": _kernels_to_json(report),
         "findings": _findings_to_json(report.findings),
         "checked": list(report.checked),
         "uninstrumented": [vars_of(kernel) for kernel in report.uninstrumented],
@@ -109,6 +110,11 @@ def vars_of(item: Any) -> Json:
 
 def _flat_to_json(item: Any) -> Json:
     return {name: list(value) if isinstance(value, tuple) else value for name, value in vars_of(item).items()}
+
+
+def _kernels_to_json(report: Report) -> list[Json]:
+    coverage = by_kernel(report)
+    return [{**_kernel_to_json(kernel), "coverage": coverage.get(kernel.name, {})} for kernel in report.kernels]
 
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
@@ -229,7 +235,8 @@ def _flat(record: Callable[..., Any], data: Mapping[str, Any], **converted: Any)
 
 def _kernel_from_json(data: Json) -> Any:
     unmodelled = tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"])
-    lists = {name: tuple(data.get(name, ())) for name in ("global_gaps", "global_shapes", "global_missed", "excluded", "annotations")}
+    names = ("global_gaps", "global_shapes", "global_missed", "excluded", "missing", "annotations")
+    lists = {name: tuple(data.get(name, ())) for name in names}
     return _flat(KernelSummary, data, unmodelled=unmodelled, **lists)
 
 

@@ -244,6 +244,7 @@ class KernelSummary:
     global_shapes: tuple[str, ...] = ()  # `4x1x1 x 256x1x1` (CTAs, threads), of which a launch was checked there in full, or proven
     global_missed: tuple[str, ...] = ()  # shapes of which none was
     excluded: tuple[str, ...] = ()  # areas that the user's options leave out
+    missing: tuple[str, ...] = ()  # areas that were not checked in it, as "AREA: why"
     annotations: tuple[str, ...] = ()  # of consan.h, in words
 
 

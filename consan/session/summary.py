@@ -79,18 +79,24 @@ class Summary:
         return [(name, why) for prepared, name in ran for why in of(prepared, name)]
 
     def gaps(self) -> list[Coverage]:
-        """Gaps: register hazards in debug builds with matrix products, CTAs without shadow memory, global memory that was to be checked."""
+        """CTAs without shadow memory."""
+        return of_reasons(_dropped(self.drained.counters) if self.drained else [])
+
+    def _missing(self, kernels: list[model.KernelSummary]) -> dict[str, tuple[str, ...]]:
+        """By kernel: register hazards in debug builds with matrix products, and global memory that was to be checked."""
         debug = [
-            Coverage(name, _REGISTERS, NOT_CHECKED, why=(f"{name} is a debug build: {_UNCHECKED}",))
+            (name, f"{_REGISTERS}: {name} is a debug build: {_UNCHECKED}")
             for prepared in self.used
             if prepared.instrumented.debug
             for name in self.launched(prepared)
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
-        known = {row.kernel for row in map(coverage_of, self.kernels()) if row.state == NOT_CHECKED}  # coverage says why
-        partly = ((name, why) for name, why in self._gaps(self.recording.gaps_that_count) if name not in known)
-        outer = [Coverage(name, GLOBAL_MEMORY, NOT_CHECKED, why=(why,)) for name, why in partly]
-        return [*debug, *outer, *of_reasons(_dropped(self.drained.counters) if self.drained else [])]
+        known = {row.kernel for row in map(coverage_of, kernels) if row.state == NOT_CHECKED}  # coverage says why
+        outer = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
+        found: dict[str, tuple[str, ...]] = {}
+        for name, why in dict.fromkeys((*debug, *outer)):
+            found[name] = (*found.get(name, ()), why)
+        return found
 
     def kernels(self) -> list[model.KernelSummary]:
         """One summary per kernel and engine: launches of one kernel may take forms with and without global memory."""
@@ -100,7 +106,8 @@ class Summary:
                 made = self._kernel(prepared, index, name)
                 key = prepared.plain, name, made.engine
                 found[key] = _united(found[key], made) if key in found else made
-        return list(found.values())
+        missing = self._missing(list(found.values()))
+        return [replace(kernel, missing=missing.get(kernel.name, ())) for kernel in found.values()]
 
     def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:
         reached = prepared.instrumented.reachable(name)

@@ -1,14 +1,15 @@
 """What was checked of each kernel, and what that means for the verdict.
 
-`coverage` has a row for each kernel that ran, and each area that may be missing: its state. An area in scope that was checked in no
+`coverage` has a row for each kernel that ran and each area: its state. An area in scope that was checked in no
 launch of a kernel, or in none of some shape (`NOT_CHECKED`), is a gap: the verdict is `incomplete`. A share of the launches of each shape
-(`SAMPLED`) is no gap, and neither is what the user's options leave out.
+(`SAMPLED`) is no gap, and neither is what the user's options leave out. `by_kernel` has the same for the report's JSON.
 
 `not_checked` words the areas that are missing from `checked`. A sentence begins with the area's name, so that programs can test for it.
 """
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import cache
@@ -57,9 +58,9 @@ def coverage(report: Report, why_nothing: str = "") -> tuple[Coverage, ...]:
     nothing = f"{NOTHING_RAN}: {why_nothing}" if why_nothing else NOTHING_RAN  # launches that a filter excludes must not be `clean`
     return (
         *of_reasons([nothing] if not kernels_checked(report) else []),
-        *_unmodelled(report),
+        *_instructions(report),
         *rows(report),
-        *(_unchecked(kernel) for kernel in report.kernels if kernel.unchecked),
+        *_others(report),
         *(_gap_of(kernel.name, LAUNCHES, f"the filter names {kernel.name}, which cannot be instrumented") for kernel in named),
         *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
         *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
@@ -80,20 +81,55 @@ def _gap_of(kernel: str, area: str, why: str) -> Coverage:
     return Coverage(kernel, area, NOT_CHECKED, why=(why,))
 
 
-def _unchecked(kernel: KernelSummary) -> Coverage:
-    why = f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked"
-    return Coverage(kernel.name, LAUNCHES, NOT_CHECKED, kernel.launches - kernel.unchecked, kernel.launches, (why,))
-
-
-def _unmodelled(report: Report) -> Iterator[Coverage]:
-    """One for each opcode and launched kernel, with PTX lines. Kernels that were not launched do not matter."""
-    found: dict[tuple[str, str], list[Unmodelled]] = {}
+def _others(report: Report) -> Iterator[Coverage]:
+    """The areas of each kernel other than its global memory and its instructions. Launches that ran unchecked are a gap in each of them."""
+    left_out = Counter[str]()
+    for listed in report.uninstrumented:
+        left_out[listed.name] += listed.launches
+    areas = [area for area in report.checked if area != GLOBAL_MEMORY] or [LAUNCHES]
     for kernel in (kernel for kernel in report.kernels if kernel.launches):
+        looked = max(0, kernel.launches - kernel.unchecked - left_out[kernel.name])
+        why = (f"{plural(kernel.unchecked, 'launch', 'launches')} of {kernel.name} ran unchecked",) if kernel.unchecked else ()
+        for area in areas:
+            excluded = area in kernel.excluded or not (looked or why)
+            state = EXCLUDED if excluded else NOT_CHECKED if why else SAMPLED if looked < kernel.launches else CHECKED
+            yield Coverage(kernel.name, area, state, looked, kernel.launches, why)
+        for missing in kernel.missing:
+            area, _, reason = missing.partition(": ")
+            yield _gap_of(kernel.name, area, reason)
+
+
+def _instructions(report: Report) -> Iterator[Coverage]:
+    """A row for each launched kernel: the opcodes that are not modelled, with their PTX lines."""
+    found: dict[str, dict[str, list[Unmodelled]]] = {}
+    for kernel in (kernel for kernel in report.kernels if kernel.launches):
+        opcodes = found.setdefault(kernel.name, {})
         for gap in kernel.unmodelled:
-            found.setdefault((kernel.name, gap.opcode), []).append(gap)
-    for (name, opcode), those in found.items():
-        times = f"{plural(sum(gap.count for gap in those), 'time')}, {_ptx_lines(those)}"
-        yield _gap_of(name, INSTRUCTIONS, f"{name} contains {opcode}, which is not modelled ({times})")
+            opcodes.setdefault(gap.opcode, []).append(gap)
+    for name, opcodes in found.items():
+        why = tuple(f"{name} contains {opcode}, which is not modelled ({_times(those)})" for opcode, those in opcodes.items())
+        yield Coverage(name, INSTRUCTIONS, NOT_CHECKED if why else CHECKED, why=why)
+
+
+def _times(gaps: list[Unmodelled]) -> str:
+    return f"{plural(sum(gap.count for gap in gaps), 'time')}, {_ptx_lines(gaps)}"
+
+
+def by_kernel(report: Report) -> dict[str, dict[str, str]]:
+    """For each kernel that was launched, how each area was checked: the state, in words. Of several rows of an area a gap counts first."""
+    found: dict[str, dict[str, Coverage]] = {}
+    for row in (*_instructions(report), *rows(report), *_others(report)):
+        areas = found.setdefault(row.kernel, {})
+        before = areas.get(row.area)
+        if before is None or (row.state == NOT_CHECKED and before.state != NOT_CHECKED):
+            areas[row.area] = row
+    return {kernel: {area: _in_words(row) for area, row in areas.items() if area != LAUNCHES} for kernel, areas in found.items()}
+
+
+def _in_words(row: Coverage) -> str:
+    if row.state == SAMPLED:
+        return f"{SAMPLED} ({row.checked} of {row.launches})"
+    return f"{NOT_CHECKED} ({'; '.join(gaps((row,)))})" if row.state == NOT_CHECKED else row.state
 
 
 def _ptx_lines(gaps: list[Unmodelled], shown: int = 5) -> str:

@@ -11,11 +11,11 @@ import report_samples as samples
 
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
-from consan.reports import render
-from consan.reports.model import KernelSummary, Report, Uninstrumented
+from consan.reports import json_format, render
+from consan.reports.model import KernelSummary, Report, Uninstrumented, Unmodelled
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.verdict.coverage import rows
+from consan.reports.verdict.coverage import by_kernel, coverage, rows
 
 PTX = """.version 8.0
 .target sm_90
@@ -92,6 +92,54 @@ def test_the_verdict_follows_from_what_was_checked_of_each_kernel(kernels: list[
     assert ([row.state for row in rows(made)], made.verdict) == (states, verdict)
     assert bool(made.incomplete) == (verdict == "incomplete")
     assert report(*kernels, findings=[samples.RACE]).verdict == "violations"
+
+
+GAP = Unmodelled("wmma.load", 7, 2)
+
+
+@pytest.mark.parametrize(
+    ("kernel", "left_out", "states", "verdict"),
+    [
+        (LOOKED, 0, {}, "clean"),
+        (replace(LOOKED, launches=5, global_gaps=WHY), 0, {"global-memory": "sampled (2 of 5)"}, "clean"),
+        (replace(LOOKED, excluded=("shared-memory",)), 0, {"shared-memory": "excluded by the user"}, "clean"),
+        (replace(LOOKED, launches=3), 1, {"shared-memory": "sampled (2 of 3)", "global-memory": "sampled (2 of 3)"}, "clean"),
+        (replace(LOOKED, unchecked=1), 0, {"shared-memory": "not checked (1 launch of k ran unchecked)"}, "incomplete"),
+        (replace(LOOKED, missing=("shared-memory: why not",)), 0, {"shared-memory": "not checked (why not)"}, "incomplete"),
+        (
+            replace(LOOKED, missing=("global-memory: why not",)),
+            0,
+            {"global-memory": "not checked (global memory was not checked in full in k: why not)"},
+            "incomplete",
+        ),
+        (
+            replace(LOOKED, unmodelled=(GAP,)),
+            0,
+            {"instructions": "not checked (k contains wmma.load, which is not modelled (2 times, PTX line 7))"},
+            "incomplete",
+        ),
+    ],
+)
+def test_each_area_of_a_kernel_has_a_state(kernel: KernelSummary, left_out: int, states: dict[str, str], verdict: str) -> None:
+    made = report(kernel, uninstrumented=[Uninstrumented("k", left_out)] if left_out else [])
+    whole = dict.fromkeys(("instructions", "global-memory", "shared-memory"), "checked")
+    assert (by_kernel(made), made.verdict) == ({"k": whole | states}, verdict)
+    assert {row.area for row in coverage(made) if row.kernel == "k"} == whole.keys()
+    (stored,) = json.loads(json_format.dumps(made))["kernels"]
+    assert stored["coverage"] == whole | states
+    assert made.incomplete == tuple(state[len("not checked (") : -1] for state in states.values() if state.startswith("not checked"))
+
+
+def test_a_kernel_that_a_filter_leaves_out_was_excluded() -> None:
+    made = report(LOOKED, replace(LOOKED, name="b"), uninstrumented=[Uninstrumented("b", 2)])
+    assert (by_kernel(made)["b"]["shared-memory"], made.verdict) == ("excluded by the user", "clean")
+
+
+def test_what_was_not_checked_of_a_kernel_is_read_back() -> None:
+    made = report(replace(LOOKED, missing=("matrix-registers: k is a debug build",)))
+    again = json_format.loads(json_format.dumps(made))
+    assert by_kernel(again) == by_kernel(made) != {}
+    assert combine([again, again]).incomplete == ("k is a debug build",)
 
 
 def test_a_gap_says_why() -> None:
