@@ -34,7 +34,7 @@ class Groups {
         if (own.commits <= pending) return;
         u32 done = own.commits - pending;
         if (decided<Edge::BULK_RESULTS>(!read_only) && done > own.retired) clocks_.take(thread, {}, own.results, own.retired = done);
-        if (decided<Edge::BULK_SOURCES>(done > own.read)) clocks_.take(thread, {}, own.sources, own.read = done);
+        if (done > own.read && decided<Edge::BULK_SOURCES>()) clocks_.take(thread, {}, own.sources, own.read = done);
     }
 
     void commit_products(u32 thread) { ++products_[thread].commits; }

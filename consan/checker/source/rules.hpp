@@ -282,7 +282,7 @@ class Rules : protected States {
 
     void complete_on(u32 thread, u32 place) {
         Mbarriers::Phase phase;
-        if (decided<Edge::COPY_PHASE>(mbarriers_.current(place, phase))) copies_.complete_on(thread, phase);
+        if (mbarriers_.current(place, phase) && decided<Edge::COPY_PHASE>()) copies_.complete_on(thread, phase);
     }
 
     // The arrival at which lanes of a warp wait for the others; null if none do.

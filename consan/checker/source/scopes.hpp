@@ -54,7 +54,7 @@ class Scopes {
     // tcgen05.commit: a release at .cluster scope, behind which an actor has come up to a number.
     void signal(u32 thread, Progress progress, Given &to) {
         release(thread, true, true, to);
-        if (!decided<Edge::TENSOR_COMMIT>(progress.actor != NOTHING)) return;
+        if (progress.actor == NOTHING || !decided<Edge::TENSOR_COMMIT>()) return;
         Vector done = clocks_.only({progress.actor}, progress.number);
         if (to.executed) clocks_.add(to.executed, done);
         for (Deposit &each : to.by) clocks_.add(each.seen, done);  // in each CTA, whatever the scope of its wait
