@@ -17,7 +17,7 @@ from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
 from consan.instrument import effects
-from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa import lookup, row_of
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
@@ -237,7 +237,7 @@ def _branches_around(function: Function, instruction: Instruction) -> list[Instr
         if _condition_of(function, each).predicate is None:
             continue
         end = _target(function, each)
-        leaves = flow_of(each) in ("return", "exit")
+        leaves = row_of(each).leaves
         if leaves or (end > instruction.start and not _goes_back(function, each.start, end)):
             found.append(each)
     return found
@@ -274,7 +274,7 @@ def _condition_of(function: Function, branch: Instruction) -> Instruction:
     before = max((each for each in function.instructions() if each.start < branch.start), key=lambda each: each.start, default=branch)
     behind = min((each.start for each in function.instructions() if each.start > branch.start), default=0)
     is_pair = branch.predicate is None and before.predicate is not None and _target(function, before) == behind
-    return before if is_pair and flow_of(branch) == "branch" else branch
+    return before if is_pair and row_of(branch).branches else branch
 
 
 def _loops_around(function: Function, instruction: Instruction) -> list[Instruction]:
@@ -317,7 +317,7 @@ def _keys_read(instruction: Instruction) -> Iterator[Key]:
 
 def _target(function: Function, instruction: Instruction) -> int:
     """The target of a branch: the first instruction behind its label; 0 if the instruction is no branch."""
-    if flow_of(instruction) != "branch" or function.body is None:
+    if not row_of(instruction).branches or function.body is None:
         return 0
     name = instruction.operands[-1].text
     place = next((each.start for each in function.body.walk() if isinstance(each, Label) and each.name == name), None)

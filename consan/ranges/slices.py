@@ -9,9 +9,9 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from consan.backends.cpu.decode.operands import flatten
-from consan.instrument.isa import MemoryAccess, Row, elects, flow_of, is_exact, lookup, takes_from_lane
+from consan.instrument.isa import MemoryAccess, Row, elects, is_exact, lookup, row_of, takes_from_lane
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
-from consan.instrument.passes.flow import CONTROL, BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
+from consan.instrument.passes.flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.passes.ways import post_dominators
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
 from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
@@ -166,12 +166,12 @@ class Slice:
         )
 
     def _matters(self, instruction: Instruction, wanted: set[Key]) -> bool:
-        return flow_of(instruction) not in CONTROL and (bool(_outer(instruction)) or not wanted.isdisjoint(written(instruction)))
+        return not row_of(instruction).turns and (bool(_outer(instruction)) or not wanted.isdisjoint(written(instruction)))
 
 
 def _check(instruction: Instruction) -> None:
     row = lookup(instruction.parts)
-    if row is None or row.family in _UNSEEN or row.flow == "break":
+    if row is None or row.family in _UNSEEN or row.breaks:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
     try:
         outer = _outer(instruction)

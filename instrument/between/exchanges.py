@@ -16,9 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from consan.instrument.between.synchronising import BARRIERS
-from consan.instrument.isa import family_of, flow_of, has_action
+from consan.instrument.isa import family_of, has_action, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.passes.points import Members, members_of
 from consan.instrument.passes.ways import controls, post_dominators
 from consan.instrument.ptx import Function, Instruction, Register
@@ -117,10 +117,10 @@ class _Walk:
                 self.reached = True
                 self.failed |= max(context, _most(levels, _sources(instruction))) < _GIVEN
             self._step(instruction, levels, context)
-            flow = flow_of(instruction)
-            if flow in CONTROL and guard_of(instruction) is not None:
+            row = row_of(instruction)
+            if row.turns and guard_of(instruction) is not None:
                 levels[_BRANCH, str(node)] = _most(levels, _sources(instruction))
-            self.failed |= flow in ("exit", "return") and not any(level == _GIVEN for level in levels.values())
+            self.failed |= row.leaves and not any(level == _GIVEN for level in levels.values())
         return [each for each in self._graph.nodes[node].successors if _lower(before, each, levels)]
 
     def _step(self, instruction: Instruction, levels: _LEVELS, context: int) -> None:
@@ -128,7 +128,7 @@ class _Walk:
         level = max(_most(levels, _sources(instruction)), context)
         if id(instruction) in self._exchanges:
             level = _GIVEN if level else 0
-        elif flow_of(instruction) == "call":
+        elif row_of(instruction).calls:
             level = 0
         guard = guard_of(instruction)
         for key in made:

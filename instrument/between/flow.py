@@ -14,7 +14,7 @@ from consan.instrument.between.data import DataFlow, identity
 from consan.instrument.between.loops import loop_around
 from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices, closure, postorder
 from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls, is_full, matters
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import row_of
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Graph, Guard, graph_of, guard_of
 from consan.instrument.ptx import Function, Instruction, Module
@@ -59,7 +59,7 @@ class Flow:
                     vertex = self._vertex()
                     self.out[vertex - 1] = [vertex]
                     self.instructions[vertex] = step.instruction
-                    if flow_of(step.instruction) == "call" and accesses.synchronises(step.instruction):
+                    if row_of(step.instruction).calls and accesses.synchronises(step.instruction):
                         self.calls.add(vertex)
             tops.append((top, len(self.out) - 1))
         return tops

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final
 
-from consan.instrument.isa import MemoryAccess, Row, family_of, flow_of, has_action, lookup
+from consan.instrument.isa import MemoryAccess, Row, family_of, has_action, lookup, row_of
 from consan.instrument.isa.families import COPIES, SYNCHRONISING
 from consan.instrument.passes.analyse import callee
 from consan.instrument.ptx import Function, Immediate, Instruction, Module
@@ -84,4 +84,4 @@ def is_sync(row: Row) -> bool:
 
 
 def _callees(function: Function) -> Iterator[str | None]:
-    return (callee(instruction) for instruction in function.instructions() if flow_of(instruction) == "call")
+    return (callee(instruction) for instruction in function.instructions() if row_of(instruction).calls)

@@ -8,6 +8,7 @@ tutorials/guide/forms.md shows the table.
 
 from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
 from consan.instrument.isa.queries import (
+    UNKNOWN,
     adds,
     chooses,
     combines_from,
@@ -26,6 +27,7 @@ from consan.instrument.isa.queries import (
     lowest_bit,
     may_wait,
     polls,
+    row_of,
     spares_shared,
     takes_from_lane,
 )
@@ -35,6 +37,7 @@ __all__ = [
     "NO_ACCESS",
     "ROWS",
     "STATUSES",
+    "UNKNOWN",
     "InstructionEvent",
     "InstructionLike",
     "MemoryAccess",
@@ -62,6 +65,7 @@ __all__ = [
     "lowest_bit",
     "may_wait",
     "polls",
+    "row_of",
     "sources",
     "spares_shared",
     "takes_from_lane",

@@ -22,6 +22,7 @@ from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
+from consan.instrument.isa.traits import AccessTraits, Traits
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch", "type_bytes"]
 
@@ -60,7 +61,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class MemoryAccess:
+class MemoryAccess(AccessTraits):
     """One memory access or synchronisation, as the text of an instruction gives it."""
 
     space: str
@@ -141,7 +142,7 @@ NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none",
 
 
 @dataclass(frozen=True, eq=False)
-class Row:
+class Row(Traits):
     """One instruction form.
 
     `name` is the part of the opcode with a fixed order, `form` the whole grammar, `notation` the operands by role. `ordering` lists the

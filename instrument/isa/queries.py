@@ -6,6 +6,7 @@ from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.table import lookup
 
 __all__ = [
+    "UNKNOWN",
     "adds",
     "chooses",
     "computes",
@@ -20,6 +21,7 @@ __all__ = [
     "lowest_bit",
     "may_wait",
     "polls",
+    "row_of",
     "spares_shared",
     "takes_from_lane",
 ]
@@ -35,7 +37,15 @@ _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div",
 _SCALED = frozenset(("mad", "fma"))
 _COMBINING = _SCALED | {"add", "sub", "min", "max", "and", "or", "xor"}  # what `atom` and `red` can do
 
+UNKNOWN = Row("", "", "", "", "", "not modelled")
+"""Stands for the row of an opcode that the table does not know."""
+
 _CONJUNCTIONS: dict[tuple[str, ...], bool] = {("and", "pred"): True, ("or", "pred"): False}
+
+
+def row_of(instruction: InstructionLike) -> Row:
+    """The row of an instruction; `UNKNOWN`, which has no trait, without one."""
+    return lookup(instruction.parts) or UNKNOWN
 
 
 def family_of(instruction: InstructionLike) -> str:

@@ -68,7 +68,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
         _check_operands(row, instruction)
     if row is not None and row.access in ("write", "rmw"):
         _count_global_writes(plan.stats, row, instruction)
-    if row is not None and row.flow == "call":
+    if row is not None and row.calls:
         plan.stats.calls.add(callee(instruction) or "")
         return
     if row is None:

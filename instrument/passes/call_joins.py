@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, graph_of
@@ -41,7 +41,7 @@ def _joins_of_calls(plan: FunctionPlan, numbers: Mapping[str, int]) -> Iterator[
     working = leading_to_work(graph)
     for number, node in enumerate(graph.nodes):
         for index, step in enumerate(node.steps):
-            function = numbers.get(callee(step.instruction) or "", 0) if flow_of(step.instruction) == "call" else 0
+            function = numbers.get(callee(step.instruction) or "", 0) if row_of(step.instruction).calls else 0
             behind = node.steps[index + 1 :]
             work = any(works(other.instruction) for other in behind) or any(working[each] for each in node.successors)
             if function and step.guard is None and work and (place := _behind(graph, number, index)):

@@ -18,7 +18,7 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from consan.instrument.isa import destinations, flow_of, sources
+from consan.instrument.isa import destinations, row_of, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label
 
@@ -128,7 +128,7 @@ def graph_of(function: Function) -> Graph:
     for number, node in enumerate(nodes):
         following = number + 1 if number + 1 < len(nodes) else None
         last = node.steps[-1] if node.steps else None
-        if last is None or flow_of(last.instruction) not in CONTROL:
+        if last is None or not row_of(last.instruction).turns:
             node.falls = following
             continue
         node.guard, node.taken = last.guard, _targets(last.instruction, labels, tables)
@@ -150,7 +150,7 @@ def _nodes(body: Block) -> tuple[list[BasicBlock], dict[Key, int], dict[Key, Dir
             tables[owners[id(statement)], statement.label] = statement
         elif isinstance(statement, Instruction):
             nodes[-1].steps.append(PathStep(statement, guard_of(statement)))
-            if flow_of(statement) in CONTROL:
+            if row_of(statement).turns:
                 nodes.append(BasicBlock())
     return nodes, labels, tables
 
@@ -162,11 +162,11 @@ def guard_of(instruction: Instruction) -> Guard | None:
 
 
 def _targets(instruction: Instruction, labels: dict[Key, int], tables: dict[Key, Directive]) -> tuple[int, ...]:
-    flow = flow_of(instruction)
-    if flow in ENDS:
+    row = row_of(instruction)
+    if row.ends:
         return ()
     wanted = [instruction.operands[-1].text]
-    if flow == "table":
+    if row.is_indexed:
         table = _visible(instruction.scope, wanted[0], tables)
         wanted = list(table.targets) if table else []
     found = (_visible(instruction.scope, name, labels) for name in wanted)

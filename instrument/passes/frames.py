@@ -14,11 +14,10 @@ from consan.instrument.abi.flags import KernelFlags
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.abi.sizes import NO_ENTRY
-from consan.instrument.isa import family_of, flow_of, has_action, may_wait
+from consan.instrument.isa import family_of, has_action, may_wait, row_of
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
-from consan.instrument.passes.flow import CONTROL
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
 
 _POLL_MASK = 255
@@ -155,19 +154,19 @@ def _statements(context: Context, plan: FunctionPlan, loops: _Loops) -> None:
 
 
 def _ends(instruction: Instruction | None) -> bool:
-    return instruction is not None and instruction.predicate is None and flow_of(instruction) in CONTROL
+    return instruction is not None and instruction.predicate is None and row_of(instruction).turns
 
 
 def _statement(context: Context, plan: FunctionPlan, instruction: Instruction, loops: _Loops) -> None:
-    flow = flow_of(instruction)
-    if flow == "branch":
+    row = row_of(instruction)
+    if row.branches:
         if (place := loops.place(instruction)) is not None:
             _poll(context, plan, instruction, loops, place)
         _not_uniform(context, instruction)
-    elif flow == "call" and plan.needs_slot:
+    elif row.calls and plan.needs_slot:
         _around_call(context, instruction)
-    elif flow in ("return", "exit") and plan.needs_slot:
-        context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=flow == "exit"))
+    elif row.leaves and plan.needs_slot:
+        context.edits.insert_before(instruction, _departure(context, plan, guard_text(instruction), is_exit=row.exits))
 
 
 def _not_uniform(context: Context, instruction: Instruction) -> None:
@@ -222,7 +221,7 @@ def _call_sequence(instruction: Instruction) -> Node:
     """The scope around a call, if it contains only moves of parameters; else the call itself."""
     scope = instruction.scope
     straight = all(not isinstance(s, Block) and (not isinstance(s, Instruction) or _passes(s)) for s in scope.statements)
-    alone = sum(isinstance(s, Instruction) and flow_of(s) == "call" for s in scope.statements) == 1
+    alone = sum(isinstance(s, Instruction) and row_of(s).calls for s in scope.statements) == 1
     return scope if scope.parent is not None and straight and alone else instruction
 
 

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from consan.instrument.isa import conjunction, flow_of, has_action, lookup
+from consan.instrument.isa import UNKNOWN, conjunction, has_action, lookup, row_of
 from consan.instrument.isa.families import COPIES, SYNCHRONISING
 from consan.instrument.passes.flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
@@ -70,7 +70,7 @@ def _place(graph: Graph, number: int) -> int:
     """Where control comes from a node, behind those that only branch."""
     seen = set[int]()
     while number not in seen and len(after := graph.nodes[number].successors) == 1:
-        if any(flow_of(step.instruction) != "branch" for step in graph.nodes[number].steps):
+        if any(not row_of(step.instruction).branches for step in graph.nodes[number].steps):
             break
         seen.add(number)
         number = after[0]
@@ -79,8 +79,9 @@ def _place(graph: Graph, number: int) -> int:
 
 def _ends(node: BasicBlock) -> bool:
     """Whether threads trap, exit or call a function there before anything else: they report a failure."""
-    flows = (flow_of(step.instruction) for step in node.steps if flow_of(step.instruction) or _matters(step.instruction))
-    return next(flows, "") not in ("", "branch")
+    rows = (row_of(step.instruction) for step in node.steps if row_of(step.instruction).flow or _matters(step.instruction))
+    first = next(rows, UNKNOWN)
+    return bool(first.flow) and not first.branches
 
 
 def _read_behind(graph: Graph, loop: set[int], inside: list[Instruction]) -> bool:

@@ -133,8 +133,8 @@ def _before(function: Function, graph: Graph, after: list[bool]) -> Iterator[int
 
 def _publishes(function: Function, instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    if row is not None and row.flow in ("call", "return"):
-        return row.flow == "call" or function.kind != "entry"
+    if row is not None and (row.calls or row.returns):
+        return row.calls or function.kind != "entry"
     if row is None or row.family not in (*_PUBLISHING, "store"):
         return False
     if row.family == "store":

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from consan.instrument.isa import chooses, family_of, flow_of, is_move, lookup
+from consan.instrument.isa import chooses, family_of, is_move, lookup, row_of
 from consan.instrument.passes.flow import definitions, key_of
 from consan.instrument.ptx import Address, Directive, Function, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 
@@ -19,7 +19,7 @@ __all__ = ["unknown_targets"]
 
 def unknown_targets(module: Module, function: Function) -> Iterator[Instruction]:
     """The calls by address of a function whose target may lie outside of the module."""
-    calls = [each for each in function.instructions() if flow_of(each) == "call"]
+    calls = [each for each in function.instructions() if row_of(each).calls]
     by_address = [(each, pointer) for each in calls if isinstance(pointer := _operand(each, "func"), Register)]
     if by_address:
         values = _Pointers(module, function)

@@ -16,9 +16,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from consan.instrument.isa import chooses, computes, decides_with, flow_of, lookup
+from consan.instrument.isa import chooses, computes, decides_with, lookup, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import CONTROL, BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
+from consan.instrument.passes.flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Register, Symbol, parse
 
 _ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds
@@ -49,7 +49,7 @@ def _has_choice(body: Block) -> bool:
     """Whether a value that is made of such a load is chosen from, or decides, in the node of the load. Most functions end here."""
     made = set[str]()
     for statement in body.walk():
-        if isinstance(statement, Label) or (isinstance(statement, Instruction) and flow_of(statement) in CONTROL):
+        if isinstance(statement, Label) or (isinstance(statement, Instruction) and row_of(statement).turns):
             made.clear()
         elif isinstance(statement, Instruction) and (_may_be_lifted(statement) or not made.isdisjoint(_NAME.findall(statement.text))):
             if chooses(statement) or decides_with(statement) is not None:

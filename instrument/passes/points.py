@@ -15,7 +15,7 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from consan.instrument.isa import family_of, flow_of, lookup
+from consan.instrument.isa import UNKNOWN, family_of, lookup, row_of
 from consan.instrument.isa.families import BARRIERS, COPIES
 from consan.instrument.passes.flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
@@ -107,7 +107,7 @@ def _points(node: BasicBlock) -> Iterator[tuple[int, Point]]:
     for index, step in enumerate(node.steps):
         instruction = step.instruction
         members = members_of(instruction)
-        if flow_of(instruction) == "call":
+        if row_of(instruction).calls:
             together = complete = False
         if members is None or (step.guard is None and (complete if members.whole else together)):
             continue
@@ -269,8 +269,8 @@ def _post_dominators(graph: Graph) -> list[int]:
 
 def _is_exit(node: BasicBlock) -> bool:
     """Whether a thread may end in this node."""
-    last = flow_of(node.steps[-1].instruction) if node.steps else ""
-    return last in ("return", "exit") or not (node.successors or last == "trap")
+    last = row_of(node.steps[-1].instruction) if node.steps else UNKNOWN
+    return last.leaves or not (node.successors or last.traps)
 
 
 def _bits(value: int) -> Iterator[int]:

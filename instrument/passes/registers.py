@@ -48,7 +48,7 @@ from __future__ import annotations
 import heapq
 from typing import Any
 
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, repeated_guards, split, written
@@ -169,7 +169,7 @@ def kernels_reaching(module: Module, wanted: str) -> tuple[str, ...]:
     callers: dict[str, set[str]] = {name: set() for name in bodies}
     for name, function in bodies.items():
         for instruction in function.instructions():
-            if flow_of(instruction) == "call":
+            if row_of(instruction).calls:
                 target = callee(instruction)
                 for each in anything if target is None else [target] if target in bodies else []:
                     callers[each].add(name)

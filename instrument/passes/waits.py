@@ -14,7 +14,7 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
-from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa import lookup, row_of
 from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Symbol
 
@@ -105,12 +105,12 @@ def _harmless(step: PathStep, known: Known) -> bool:
     if _runs(step, known) is False:
         return True
     row = lookup(instruction.parts)
-    return row is not None and (row.flow == "branch" or row.action == "sleep" or row.family in _HARMLESS)
+    return row is not None and (row.branches or row.action == "sleep" or row.family in _HARMLESS)
 
 
 def _after(step: PathStep, known: Known) -> Known:
     runs = _runs(step, known)
-    if runs is False or flow_of(step.instruction) == "branch":
+    if runs is False or row_of(step.instruction).branches:
         return known
     result = _value(step.instruction, known) if runs else None
     after = dict(known)

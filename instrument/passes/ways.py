@@ -8,9 +8,9 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import UNKNOWN, row_of
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph
+from consan.instrument.passes.flow import Graph
 
 
 def post_dominators(graph: Graph) -> list[int | None]:
@@ -35,9 +35,8 @@ def post_dominators(graph: Graph) -> list[int | None]:
 def _onward(graph: Graph, number: int) -> list[int]:
     """The nodes to which a thread may go from a node, the end included; traps are left out."""
     node, end = graph.nodes[number], len(graph.nodes)
-    last = node.steps[-1].instruction if node.steps else None
-    flow = flow_of(last) if last is not None else ""
-    leaves = flow in ("exit", "return") or (node.falls is None and not node.taken and flow not in CONTROL)
+    last = row_of(node.steps[-1].instruction) if node.steps else UNKNOWN
+    leaves = last.leaves or (node.falls is None and not node.taken and not last.turns)
     return [*node.successors, *([end] if leaves else [])]
 
 

@@ -89,7 +89,7 @@ def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set
         leave = instruction.operands[0] if instruction.operands else None
         count = int(leave.value) if isinstance(leave, Immediate) else 0
         return RegisterEvent(order, row.action, instruction, count=count)
-    if row is not None and row.flow == "call":
+    if row is not None and row.calls:
         return RegisterEvent(order, row.flow, instruction)
     if spelled.isdisjoint(_WORD.findall(instruction.text)):  # reading all operands takes several times longer
         return None

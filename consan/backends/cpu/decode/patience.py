@@ -11,9 +11,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from consan.instrument.isa import flow_of, lookup
+from consan.instrument.isa import lookup, row_of
 from consan.instrument.isa.families import FENCES
-from consan.instrument.passes.flow import ENDS, Graph, Key, graph_of, key_of, reached, read, written
+from consan.instrument.passes.flow import Graph, Key, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Instruction
 
 from .operands import is_clock, is_of_hooks
@@ -103,13 +103,12 @@ class PatientLoops:
 
 def _is_quiet(instruction: Instruction) -> bool:
     """Whether an instruction changes nothing but registers, is of its own thread, and goes on in its function."""
-    flow = flow_of(instruction)
-    if HOOKS in instruction.text and (flow in ("call", "trap") or is_of_hooks(instruction)):
+    row = row_of(instruction)
+    if HOOKS in instruction.text and (row.calls or row.traps or is_of_hooks(instruction)):
         return True
-    row = lookup(instruction.parts)
-    if row is None or flow in ENDS | {"call", "table"} or is_collective(instruction) or is_aligned(instruction):
+    if row.ends or row.calls or row.is_indexed or is_collective(instruction) or is_aligned(instruction):
         return False
-    return bool(flow) or row.family in _QUIET or (row.family == "mbarrier" and row.action in ("test_wait", "try_wait"))
+    return bool(row.flow) or row.family in _QUIET or row.is_phase_wait
 
 
 def _is_logged(instruction: Instruction) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import flow_of, has_action, lookup
+from consan.instrument.isa import has_action, lookup, row_of
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Param, Variable
 from consan.instrument.ptx.operands import Register, Symbol, Tuple
 
@@ -82,14 +82,13 @@ def align_up(value: int, alignment: int) -> int:
 
 def ends_block(instruction: Instruction) -> bool:
     """Whether control or a group's composition may change after this instruction."""
-    row = lookup(instruction.parts)
-    return row is not None and (bool(row.flow) or row.suspends or row.family == "barrier")
+    row = row_of(instruction)
+    return bool(row.flow) or row.suspends or row.is_cta_barrier
 
 
 def is_collective(instruction: Instruction) -> bool:
     """Whether the lanes of a member mask must be together to run it."""
-    row = lookup(instruction.parts)
-    return row is not None and row.collective
+    return row_of(instruction).collective
 
 
 def is_aligned(instruction: Instruction) -> bool:
@@ -145,7 +144,7 @@ class FunctionCode:
         self._starts: dict[int, int] = {}
         self.blocks = list(self._cut())
         self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
-        self.calls = [instruction for instruction in self.instructions if flow_of(instruction) == "call"]
+        self.calls = [instruction for instruction in self.instructions if row_of(instruction).calls]
         self.tensor_loads = [instruction for instruction in self.instructions if has_action(instruction, "tcgen05", "ld")]
         self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
         self.takes_clusters = any(has_action(each, "launch-control", "try_cancel") for each in self.instructions)
@@ -217,7 +216,7 @@ class FunctionCode:
     def _loops(self) -> list[tuple[int | None, int]]:
         """The blocks that branches lead to, and those that the branches end."""
         ends = [(block.index, self.instructions[block.end - 1]) for block in self.blocks if block.ends]
-        return [(self.block_at(last.scope, last.operands[-1].text), index) for index, last in ends if flow_of(last) == "branch"]
+        return [(self.block_at(last.scope, last.operands[-1].text), index) for index, last in ends if row_of(last).branches]
 
     def table(self, scope: Block, label: str) -> Directive:
         """The `.branchtargets` or `.callprototype` that a label names."""

@@ -17,7 +17,7 @@ from consan.backends.cpu.semantics.access import SPACES
 from consan.backends.cpu.state.faults import Blocked, Polled
 from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES
-from consan.instrument.isa import family_of, flow_of, has_action, lookup, polls
+from consan.instrument.isa import family_of, has_action, lookup, polls, row_of
 from consan.instrument.ptx import Address, Instruction, Symbol
 
 if TYPE_CHECKING:
@@ -175,7 +175,7 @@ def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
     """First and last blocks of each loop, from backward branches."""
     for block in code.blocks:
         last = code.instructions[block.end - 1] if block.end > block.start else None
-        target = last.operands[0] if last is not None and flow_of(last) == "branch" else None
+        target = last.operands[0] if last is not None and row_of(last).branches else None
         if last is not None and isinstance(target, Symbol):
             with contextlib.suppress(KeyError):
                 start = code.block_at(last.scope, target.name)

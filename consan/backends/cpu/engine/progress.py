@@ -84,7 +84,7 @@ def _changes(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     if row is None:
         return True
-    if row.flow == "call":  # a function of the module has blocks of its own; a built-in one prints or allocates
+    if row.calls:  # a function of the module has blocks of its own; a built-in one prints or allocates
         return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
     if row.family in _DIRECT:
         return row.access in ("write", "rmw") and row.status != "neutral"  # that is private memory
