@@ -22,7 +22,7 @@ from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
-from consan.instrument.isa.traits import AccessTraits, Traits
+from consan.instrument.isa.traits import AccessTraits, OrderTraits, Traits
 
 __all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch", "type_bytes"]
 
@@ -80,7 +80,7 @@ class MemoryAccess(AccessTraits):
 
 
 @dataclass(frozen=True)
-class InstructionEvent:
+class InstructionEvent(OrderTraits):
     """The effects of one instruction that a record of an execution must hold.
 
     `operands`: each with its role. `accesses`: every piece of memory, with its address operand, size, space, proxy and kind. `orders`:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from consan.instrument.isa.grammar import SPACES
 from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.table import lookup
 
@@ -13,6 +14,8 @@ __all__ = [
     "decides_with",
     "elects",
     "family_of",
+    "fences_copies",
+    "fences_maps",
     "flow_of",
     "has_action",
     "in_space",
@@ -92,6 +95,17 @@ def computes(instruction: InstructionLike) -> bool:
     """Whether an instruction computes with its operands, and with nothing else: no carry."""
     carries = instruction.parts[0] in _WITH_CARRY or "cc" in instruction.parts[1:]
     return family_of(instruction) == "arithmetic" and not carries
+
+
+def fences_maps(instruction: InstructionLike) -> bool:
+    """Whether an instruction is a fence for tensor maps."""
+    return row_of(instruction).is_proxy_fence and "tensormap::generic" in instruction.parts
+
+
+def fences_copies(instruction: InstructionLike, space: str) -> bool:
+    """Whether an instruction is a fence between generic accesses and those of copies, which covers memory of a space."""
+    spaces = [part.partition("::")[0] for part in instruction.parts if part in SPACES]
+    return row_of(instruction).is_proxy_fence and "async" in instruction.parts and space in (spaces or [space])
 
 
 def spares_shared(parts: tuple[str, ...]) -> bool:

@@ -251,6 +251,7 @@ ASYNC_COPY: list[Row] = [
 _LOCAL = {"ss": "shared shared::cta"}
 _ANY = {"ss": "shared shared::cta shared::cluster", "scope": "cta cluster"}
 _INIT = makes(MbarrierInit, count="count", at="mbar")
+_TRANSACTION = makes(MbarrierTransaction, size="tx-count", at="mbar", complete=".complete_tx")
 _ARRIVE = makes(
     MbarrierArrive, count="count", expected="tx-count", at="mbar", drop=".arrive_drop", no_complete=".noComplete", relaxed=".relaxed"
 )
@@ -278,13 +279,13 @@ MBARRIER: list[Row] = [
         "rmw",
         sem="relaxed",
         classes={**_ANY, "sem": "relaxed"},
-        makes=makes(MbarrierTransaction, size="tx-count", at="mbar"),
+        makes=_TRANSACTION,
     ),
     *_mbarrier(
         "complete_tx",
         "mbarrier.complete_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
         "rmw",
-        makes=makes(MbarrierTransaction, size="tx-count", at="mbar", complete=".complete_tx"),
+        makes=_TRANSACTION,
         sem="relaxed",
         classes={**_ANY, "sem": "relaxed"},
     ),

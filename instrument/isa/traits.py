@@ -5,9 +5,9 @@ The words behind a trait (family, action, flow, space) stay here and in the tabl
 
 from __future__ import annotations
 
-from consan.instrument.isa.families import BARRIERS
+from consan.instrument.isa.families import BARRIERS, SYNCHRONISING
 
-__all__ = ["AccessTraits", "Traits"]
+__all__ = ["AccessTraits", "OrderTraits", "Traits"]
 
 
 class Traits:
@@ -106,6 +106,11 @@ class Traits:
         """Whether the warp moves matrices, of which some lanes give the rows."""
         return self.family in ("ldmatrix", "stmatrix")
 
+    @property
+    def is_access(self) -> bool:
+        """Whether it accesses memory at addresses of threads, and does nothing else."""
+        return self.is_ordinary or self.is_matrix_access or self.is_copy
+
     # -- registers ---------------------------------------------------------------------------------------------------------
 
     @property
@@ -181,6 +186,21 @@ class Traits:
         return self.family == "mbarrier"
 
     @property
+    def synchronises(self) -> bool:
+        """Whether it may order accesses of two threads: a barrier, a fence, or an operation on an mbarrier."""
+        return self.family in SYNCHRONISING
+
+    @property
+    def fences_inits(self) -> bool:
+        """Whether it makes initialisations of mbarriers visible to the cluster."""
+        return self.family == "mbarrier-fence"
+
+    @property
+    def ends_mbarrier(self) -> bool:
+        """Whether it ends the life of an mbarrier."""
+        return self.is_mbarrier and self.action == "inval"
+
+    @property
     def is_phase_wait(self) -> bool:
         """Whether it waits for a phase of an mbarrier, or tests it."""
         return self.is_mbarrier and self.action in ("test_wait", "try_wait")
@@ -227,8 +247,40 @@ class Traits:
         """Whether it waits for groups of asynchronous operations."""
         return self.action in ("wait_group", "wait_all")
 
+    @property
+    def is_of_groups(self) -> bool:
+        """Whether it ends or awaits groups of asynchronous operations."""
+        return self.commits or self.waits_for_groups
 
-class AccessTraits:
+
+class OrderTraits:
+    """Traits of what an instruction, or one of its accesses, orders."""
+
+    sem: str
+    scope: str
+
+    @property
+    def is_relaxed(self) -> bool:
+        """Whether it says that it orders nothing."""
+        return self.sem == "relaxed"
+
+    @property
+    def acquires(self) -> bool:
+        """Whether what comes after it is ordered behind it."""
+        return self.sem in ("acquire", "acq_rel", "sc")
+
+    @property
+    def releases(self) -> bool:
+        """Whether it is ordered behind what comes before it."""
+        return self.sem in ("release", "acq_rel", "sc")
+
+    @property
+    def is_of_cta(self) -> bool:
+        """Whether it holds between threads of one CTA only."""
+        return self.scope == "cta"
+
+
+class AccessTraits(OrderTraits):
     """Traits of one access to memory."""
 
     access: str
@@ -258,6 +310,11 @@ class AccessTraits:
     def in_global(self) -> bool:
         """Whether the address is in global memory."""
         return self.space == "global"
+
+    @property
+    def in_surface(self) -> bool:
+        """Whether it names elements of a surface."""
+        return self.space == "surface"
 
     @property
     def is_generic(self) -> bool:

@@ -14,7 +14,6 @@ from consan.instrument.abi.flags import PatternFlags, SiteFlags
 from consan.instrument.abi.hooks import HOOKS, hook
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.analyse import MEMORY_FAMILIES
 from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import (
     SELF,
@@ -38,15 +37,14 @@ _ROW_WORDS = 4  # of a row of stmatrix
 
 def run(context: Context) -> None:
     """Insert a hook before every memory instruction of the plans (copies.py handles cp.async)."""
-    families = MEMORY_FAMILIES - {"cp.async"}
-    for plan in context.instrument(lambda work: _instrument if work.row.family in families else None):
+    for plan in context.instrument(lambda work: _instrument if work.row.is_ordinary or work.row.is_matrix_access else None):
         plan.stats.memory_sites += 1
 
 
 def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
     """Characters that pasting the hooks of a module in line would add."""
     total = 0
-    for work in (work for plan in plans for work in plan.work if work.row.family in ("load", "store", "ldmatrix")):
+    for work in (work for plan in plans for work in plan.work if work.row.is_load or work.row.is_store or work.row.is_matrix_access):
         access = work.event.first
         fast = HOOKS.get(f"fast_{_hook_name(work, access, bytes_of(work, access))}")
         total += len(library.functions[fast.symbol]) if fast is not None else 0
@@ -54,14 +52,14 @@ def inline_size(plans: Iterable[FunctionPlan], library: RuntimeLibrary) -> int:
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
-    access = next(a for a in work.event.accesses if a.space in ("shared", "generic", "global"))
-    text = _global_text(context, plan, work, access) if access.space == "global" else _shared_text(context, plan, work, access)
+    access = next(a for a in work.event.accesses if a.may_be_shared or a.in_global)
+    text = _global_text(context, plan, work, access) if access.in_global else _shared_text(context, plan, work, access)
     context.edits.insert_before(work.instruction, text)
 
 
 def bytes_of(work: Work, access: MemoryAccess) -> int:
     """The bytes at the address that one thread gives."""
-    return 16 if work.row.family in ("ldmatrix", "stmatrix") else access.total_bytes
+    return 16 if work.row.is_matrix_access else access.total_bytes
 
 
 def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess) -> str:
@@ -70,7 +68,7 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
         raise Unsupported(f"access of {nbytes} bytes")
     snippet, instruction = Snippet(), work.instruction
     condition = ""
-    if access.space == "generic":
+    if access.is_generic:
         wide = wide_address(snippet, access.address, instruction.scope)
         condition, address = snippet.register("pred"), snippet.register("b32")
         snippet.add(f"isspacep.{context.window} {condition}, {wide};")
@@ -79,11 +77,11 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
     else:
         address = shared_address(snippet, access.address, instruction.scope)
     address = context.located(snippet, address, ranked=is_ranked(access))
-    if work.row.family in ("ldmatrix", "stmatrix"):
+    if work.row.is_matrix_access:
         condition = _participates(snippet, work)
     values = _values(work, access, snippet)
     guard = narrow_guard(snippet, instruction, condition) if condition else guard_text(instruction)
-    narrow = bool(context.variant.cluster and access.is_strong and access.scope == "cta")
+    narrow = bool(context.variant.cluster and access.is_strong and access.is_of_cta)
     for piece in pieces(plan, work, access, nbytes):
         site = context.site(plan, work, access.access, access.space, piece.size, unused=piece.unused)
         place = address
@@ -93,7 +91,7 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
         number = SiteFlags(site.number) | SiteFlags.CTA * narrow if access.is_strong else site.number
         words = dict(zip("abcd", values[piece.offset // 4 :], strict=False))
         context.access_hook(snippet, hook(_hook_name(work, access, piece.size), address=place, site=number, **words), guard)
-    if access.space == "generic" and work.row.family in global_sides.FAMILIES:
+    if access.is_generic and work.row.is_ordinary:
         global_sides.add_access(context, work, access, site, snippet)
     if context.variant.flags and access.is_strong:
         _flag_hooks(context, work, access, snippet, address, guard)
@@ -116,7 +114,7 @@ def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) ->
     ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
     unused stays whole: then the source asks for the load.
     """
-    target = operand_of(work, "dst") if work.row.family == "load" and access.space == "shared" and not access.is_strong else None
+    target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
     if not isinstance(target, Vector):
         return [_Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
     width = access.width_bytes
@@ -137,24 +135,23 @@ def _joined(left: _Piece, right: _Piece) -> _Piece | None:
     return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
 
-_RELEASES = ("release", "acq_rel")
-_ACQUIRES = ("acquire", "acq_rel")
+
 
 
 def _flag_hooks(context: Context, work: Work, access: MemoryAccess, before: Snippet, address: str, guard: str) -> None:
     """Edges through strong accesses. A release is published before the access; an acquire takes the edge after it."""
-    flags = PatternFlags.CTA if context.variant.cluster and access.scope == "cta" else PatternFlags.NONE
-    if access.access != "read":
-        releases = flags | (PatternFlags.ORDERS if access.sem in _RELEASES else PatternFlags.NONE)
+    flags = PatternFlags.CTA if context.variant.cluster and access.is_of_cta else PatternFlags.NONE
+    if access.writes:
+        releases = flags | (PatternFlags.ORDERS if access.releases else PatternFlags.NONE)
         context.call(before, hook("flag_write", address=address, releases=releases), guard=guard)
     # A reduction returns nothing, so it forms no acquire pattern (8.11.1).
-    if access.access != "write" and work.row.family != "reduction":
+    if access.reads and not work.row.is_reduction:
         keep, mine = f"%__consan_f{work.instruction.start}", f"%__consan_g{work.instruction.start}"
         before.outer.append(f".reg .b32 {keep}; .reg .pred {mine};")
         before.add(f"mov.b32 {keep}, {address}; setp.ne.u32 {mine}, 0, 0;")
         before.add(f"{guard}setp.eq.u32 {mine}, 0, 0;")
         after = Snippet()
-        acquires = flags | (PatternFlags.ORDERS if access.sem in _ACQUIRES else PatternFlags.NONE)
+        acquires = flags | (PatternFlags.ORDERS if access.acquires else PatternFlags.NONE)
         context.call(after, hook("flag_read", address=keep, acquires=acquires), guard=f"@{mine} ")
         context.edits.insert_after(work.instruction, "\n" + after.text())
 
@@ -169,16 +166,16 @@ def _participates(snippet: Snippet, work: Work) -> str:
 
 
 def _hook_name(work: Work, access: MemoryAccess, nbytes: int) -> str:
-    if work.row.family in ("atomic", "reduction"):
+    if work.row.is_update:
         return f"atomic{nbytes}"
-    verb = "write" if access.access == "write" else "read"
+    verb = "write" if access.writes else "read"
     return f"{'strong_' if access.is_strong else ''}{verb}{nbytes}"
 
 
 def _values(work: Work, access: MemoryAccess, snippet: Snippet) -> list[str]:
-    if access.access != "write" or access.is_strong:
+    if access.reads or access.is_strong:
         return []
-    if work.row.family == "stmatrix":
+    if work.row.is_matrix_access:
         return row_words(work, SELF, snippet)
     roles = work.event.roles
     source: Operand = work.instruction.operands[roles.index("src")]

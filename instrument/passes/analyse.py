@@ -13,7 +13,6 @@ from typing import Any
 
 from consan.instrument.abi.variant import needed
 from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
-from consan.instrument.isa.families import SYNCHRONISING
 from consan.instrument.isa.features import beyond_the_rules
 from consan.instrument.passes.annotated import described
 from consan.instrument.passes.context import FunctionPlan, Work
@@ -23,11 +22,6 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Module, Regi
 from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, UnmodelledInstruction
 
-MEMORY_FAMILIES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "cp.async"})
-MAP_FAMILIES = frozenset({"tensormap"})  # changes of tensor maps, in shared memory or elsewhere
-_MOVING = (SYNCHRONISING - {"mbarrier-fence"}) | MAP_FAMILIES  # their hooks change the thread's state
-_SHARED_SPACES = frozenset({"shared", "generic"})
-_CHECKED_WITH = {"surface": "global"}  # spaces
 UNKNOWN_CALL = "call by an address that may lie outside of the module"
 _FIRST_LINE = 1  # for what holds for the whole module
 _MOST_BARRIERS = 16  # per CTA (ISA "bar, barrier")
@@ -58,15 +52,20 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
         _classify(plan, instruction, recorded)
         stats.grid_controls += has_action(instruction, "special", "grid", "grid-wait")
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
-    plan.changes_state = any(w.row.family in _MOVING or w.event.first.is_strong for w in plan.work)
+    plan.changes_state = any(_moves_state(w.row) or w.event.first.is_strong for w in plan.work)
     return plan
+
+
+def _moves_state(row: Row) -> bool:
+    """Whether its hooks change the thread's state."""
+    return (row.synchronises and not row.fences_inits) or row.changes_map
 
 
 def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> None:
     row = lookup(instruction.parts)
     if row is not None and (row.touches or row.status in ("checked", "recorded", "in part") or row.flow):
         _check_operands(row, instruction)
-    if row is not None and row.access in ("write", "rmw"):
+    if row is not None and row.touches:
         _count_global_writes(plan.stats, row, instruction)
     if row is not None and row.calls:
         plan.stats.calls.add(callee(instruction) or "")
@@ -79,7 +78,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
     if lacks:
         plan.stats.unmodelled.append(_gap(plan, instruction))
     followed = row.status == "checked" or (recorded and row.status in ("recorded", "in part"))
-    if followed and (touches_checked_state(row, instruction) or (recorded and row.family in MAP_FAMILIES)):
+    if followed and (touches_checked_state(row, instruction) or (recorded and row.changes_map)):
         plan.work.append(Work(instruction, row))
     elif row.touches and not lacks:
         plan.stats.private += 1
@@ -94,19 +93,18 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
 
 def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
     """Count an instruction that may write global memory, or a surface, which is checked with it."""
-    written = {
-        (_CHECKED_WITH.get(each.space, each.space), each.access) for each in row.accesses(instruction) if each.access in ("write", "rmw")
-    }
-    stats.global_atomics += ("global", "rmw") in written
-    stats.global_stores += ("global", "write") in written
-    stats.generic_writes += any(space == "generic" for space, _ in written)
+    written = [access for access in row.accesses(instruction) if access.writes]
+    outside = [access for access in written if access.in_global or access.in_surface]
+    stats.global_atomics += any(access.updates for access in outside)
+    stats.global_stores += any(not access.updates for access in outside)
+    stats.generic_writes += any(access.is_generic for access in written)
 
 
 def touches_checked_state(row: Row, instruction: Instruction) -> bool:
     """Whether the instruction can touch shared memory or synchronises. Global accesses are added later, if the module has copies."""
-    if row.family not in MEMORY_FAMILIES | MAP_FAMILIES:
+    if not (row.is_access or row.changes_map):
         return True
-    return any(access.space in _SHARED_SPACES for access in row.accesses(instruction))
+    return any(access.may_be_shared for access in row.accesses(instruction))
 
 
 def callee(instruction: Instruction) -> str | None:
@@ -148,8 +146,8 @@ def external_calls(plan: FunctionPlan, plans: dict[str, FunctionPlan]) -> set[st
 def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
     """The cheapest variant that is exact for the module."""
     works = [work for plan in plans for work in plan.work]
-    touched = [a for w in works if w.row.family in MEMORY_FAMILIES for a in w.event.accesses]
-    widths = [a.width_bytes or 4 for a in touched if a.space in _SHARED_SPACES]
+    touched = [a for w in works if w.row.is_access for a in w.event.accesses]
+    widths = [a.width_bytes or 4 for a in touched if a.may_be_shared]
     fields = needed({work.row.family for work in works})
     engine = bool(base.cluster) or "engine" in fields
     flags = engine or _synchronises_by_flags(works)
@@ -171,15 +169,15 @@ def choose_variant(plans: Iterable[FunctionPlan], base: Variant) -> Variant:
 
 def _is_counted(work: Work) -> bool:
     """Whether it is a barrier with a thread count."""
-    return work.row.family == "barrier" and "count" in work.event.roles
+    return work.row.is_cta_barrier and "count" in work.event.roles
 
 
 def _named_barriers(works: list[Work]) -> int:
     """A power of two above the highest id of a barrier with a thread count, so that variants stay few; 0 if there are none."""
-    barriers = [work for work in works if work.row.family == "barrier"]
+    barriers = [work for work in works if work.row.is_cta_barrier]
     named = [(work, work.instruction.operands[work.event.roles.index("barrier")]) for work in barriers]
     # With bar.arrive in the module, a barrier whose id is in a register may be counted too, with or without a thread count.
-    arrivals = any(work.row.action == "arrive" for work in barriers)
+    arrivals = any(work.row.arrives_only for work in barriers)
     names = [name for work, name in named if _is_counted(work) or (arrivals and not isinstance(name, Immediate))]
     numbers = [int(name.value) if isinstance(name, Immediate) else _MOST_BARRIERS - 1 for name in names]
     return min(1 << max(numbers).bit_length(), _MOST_BARRIERS) if numbers else 0
@@ -188,7 +186,7 @@ def _named_barriers(works: list[Work]) -> int:
 def _synchronises_by_flags(works: list[Work]) -> bool:
     """Whether a release pattern can meet an acquire pattern (ISA "Release and Acquire Patterns"): a strong store or atomic, a
     strong load or atomic, and an order for each, from a fence or from the operation itself."""
-    accesses = [w.event.first for w in works if w.row.family in ("load", "store", "atomic", "reduction")]
+    accesses = [w.event.first for w in works if w.row.is_ordinary]
     strong = [access for access in accesses if access.is_strong]
-    ordered = any(w.row.family == "fence" for w in works) or any(a.sem not in ("relaxed", "volatile", "mmio") for a in strong)
-    return ordered and any(a.access != "read" for a in strong) and any(a.access != "write" for a in strong)
+    ordered = any(w.row.is_fence for w in works) or any(a.acquires or a.releases for a in strong)
+    return ordered and any(a.writes for a in strong) and any(a.reads for a in strong)

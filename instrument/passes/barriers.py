@@ -11,7 +11,8 @@ import functools
 from consan.instrument.abi.flags import Threads
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
-from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.isa import destinations
+from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate
 
@@ -31,11 +32,9 @@ def run(context: Context) -> None:
 
 def _check_operands(work: Work) -> None:
     """The hook after the barrier reads its guard and operands again, so the result must not have overwritten them."""
-    roles, operands = work.event.roles, work.instruction.operands
-    results = {operand.text for operand, role in zip(operands, roles, strict=False) if role == "dst"}
     guard = work.instruction.predicate
-    read = {operand.text for operand, role in zip(operands, roles, strict=False) if role in ("barrier", "count")}
-    if results & (read | {guard.register if guard else ""}):
+    read = {operand.text for operand in (operand_of(work, "barrier"), operand_of(work, "count")) if operand is not None}
+    if not (read | {guard.register if guard else ""}).isdisjoint(destinations(work.instruction)):
         raise Unsupported("a barrier overwrites its own operand")
 
 
@@ -43,7 +42,7 @@ def _fence(context: Context, plan: FunctionPlan, work: Work) -> None:
     """A thread fence alone orders nothing. With a strong access before or after it, it makes a release or acquire pattern."""
     if not context.variant.flags:
         return
-    context.before(work, Snippet(), hook("fence", narrow="cta" in work.words))
+    context.before(work, Snippet(), hook("fence", narrow=work.event.is_of_cta))
 
 
 def _whole_cta(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -66,7 +65,7 @@ def _arrivals(context: Context) -> set[str | None]:
     found: set[str | None] = set()
     for plan in context.plans.values():
         for work in plan.work:
-            if work.row.family == "barrier" and work.row.action == "arrive":
+            if work.row.is_cta_barrier and work.row.arrives_only:
                 operand = work.instruction.operands[0]
                 found.add(str(operand.value) if isinstance(operand, Immediate) else None)
     return found
@@ -75,7 +74,7 @@ def _arrivals(context: Context) -> set[str | None]:
 def _barrier(mixed: set[str | None], context: Context, plan: FunctionPlan, work: Work) -> None:
     _check_operands(work)
     instruction, roles = work.instruction, work.event.roles
-    arrive = work.row.action == "arrive"
+    arrive = work.row.arrives_only
     for when, place in (("before", context.edits.insert_before), ("after", context.edits.insert_after)):
         if when == "after" and arrive:
             continue
@@ -103,9 +102,9 @@ def _warp_barrier(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _cluster(context: Context, plan: FunctionPlan, work: Work) -> None:
     """barrier.cluster: arrive is the source and wait the target of an edge (ISA "barrier.cluster")."""
     instruction, snippet, guard = work.instruction, Snippet(), guard_text(work.instruction)
-    if work.row.action == "arrive":
+    if work.row.arrives_only:
         site = context.site(plan, work, "none", "none", 0)
-        context.call(snippet, hook("cluster_arrive", site=site.number, relaxed="relaxed" in work.words), guard=guard)
+        context.call(snippet, hook("cluster_arrive", site=site.number, relaxed=work.flags["relaxed"]), guard=guard)
         context.edits.insert_before(instruction, "\n" + snippet.text())
         return
     if context.variant.cluster and context.proves:

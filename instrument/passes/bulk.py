@@ -35,11 +35,11 @@ _GUARD = re.compile(r"@!?\S+\s+")
 
 def run(context: Context) -> None:
     """Insert hooks at every bulk operation."""
-    context.instrument(lambda work: _HANDLERS.get(work.row.name, _copy) if work.row.family in ("bulk", "tensor") else None)
+    context.instrument(lambda work: _HANDLERS.get(work.row.name, _copy) if work.row.is_bulk else None)
 
 
 def _shared_side(work: Work, access: str) -> MemoryAccess | None:
-    found = (a for a in work.event.accesses if a.space == "shared" and a.access in access and a.address is not operand_of(work, "mbar"))
+    found = (a for a in work.event.accesses if a.in_shared and a.access in access and a.address is not operand_of(work, "mbar"))
     return next(found, None)
 
 
@@ -55,7 +55,7 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     mbarrier = barrier_address(context, work, snippet) if written is not None else "0"
     global_sides.add_side(context, work, site, mbarrier, snippet)
     if written is not None:
-        kind = _ASYNC_KINDS.get(work.row.name, Operation.BULK_LOAD | OperationFlags.ADDS * (written.access == "rmw"))
+        kind = _ASYNC_KINDS.get(work.row.name, Operation.BULK_LOAD | OperationFlags.ADDS * written.updates)
         nbytes = _bytes(context, work, side, snippet)
         name, more = _load_of(context, work, read, snippet, kind)
         context.call(snippet, hook(name, **values, bytes=nbytes, mbarrier=mbarrier, **more))
@@ -126,7 +126,7 @@ def _box_bytes(context: Context, work: Work, tensor: Operand, snippet: Snippet) 
 def _fill(context: Context, plan: FunctionPlan, work: Work) -> None:
     """st.bulk is a weak store of the executing thread, of any size. A generic address must also be in shared memory (ISA "st.bulk")."""
     instruction, size, snippet = work.instruction, operand_of(work, "size"), Snippet()
-    side = next((access for access in work.event.accesses if access.access == "write"), None)
+    side = next((access for access in work.event.accesses if access.writes), None)
     if side is None or side.address is None or size is None:
         raise Unsupported("no address or size")
     address = _place(context, work, side, snippet, ranked=True)
@@ -144,9 +144,8 @@ def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet = Snippet()
     pending = word(work.instruction.operands[0], snippet, work.instruction.scope)
-    only = "read" in work.words
     global_sides.add_wait(context, work, pending, snippet)
-    context.after(work, snippet, hook("bulk_wait", pending=pending, read_only=only))
+    context.after(work, snippet, hook("bulk_wait", pending=pending, read_only=work.flags["read_only"]))
     plan.stats.sync_sites += 1
 
 

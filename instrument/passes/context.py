@@ -44,14 +44,18 @@ class Work:
         return tuple(self.row.modifiers(self.instruction.parts).values())
 
 
+    @cached_property
+    def flags(self) -> dict[str, bool]:
+        """The flags of the effect that its row makes."""
+        return self.row.makes.flags(self.instruction.parts) if self.row.makes is not None else {}
+
+
 def operand_of(work: Work, role: str) -> Operand | None:
     """The operand with a role; None if the instruction lacks it."""
     return work.event.operand(role)
 
 
-def is_mbarrier_wait(work: Work) -> bool:
-    """Whether an instruction tests or awaits a phase of an mbarrier."""
-    return work.row.family == "mbarrier" and work.row.action in ("test_wait", "try_wait")
+
 
 
 @dataclass
@@ -116,12 +120,12 @@ class Context:
     @cached_property
     def proves(self) -> bool:
         """Whether deadlocks can be proven: the module waits at mbarriers, so its threads have places to exit at."""
-        return any(is_mbarrier_wait(work) for plan in self.plans.values() for work in plan.work)
+        return any(work.row.is_phase_wait for plan in self.plans.values() for work in plan.work)
 
     @cached_property
     def copies(self) -> bool:
         """Whether the module has cp.async."""
-        return any(work.row.family == "cp.async" for plan in self.plans.values() for work in plan.work)
+        return any(work.row.is_copy for plan in self.plans.values() for work in plan.work)
 
     def instrument(self, handler_of: Callable[[Work], Handler | None]) -> list[FunctionPlan]:
         """Run a pass. Returns the function of each instruction that was instrumented; what a handler does not support is noted."""

@@ -7,7 +7,7 @@ commits and waits come after the instruction, so a wait counts only when it has 
 from __future__ import annotations
 
 from consan.instrument.abi.hooks import Value, hook
-from consan.instrument.passes.context import Context, FunctionPlan, Work
+from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import (
     Snippet,
     Unsupported,
@@ -29,8 +29,8 @@ def run(context: Context) -> None:
 
 def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     instruction, snippet = work.instruction, Snippet()
-    written = next(a for a in work.event.accesses if a.access == "write")
-    read = next(a for a in work.event.accesses if a.access == "read")
+    written = next(a for a in work.event.accesses if a.writes)
+    read = next(a for a in work.event.accesses if a.reads)
     if written.total_bytes not in (4, 8, 16) or written.address is None or read.address is None:
         raise Unsupported("cp.async size")
     address = context.located(snippet, shared_address(snippet, written.address, instruction.scope), ranked=False)
@@ -70,10 +70,10 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     if not context.variant.asynchronous:
         return
     instruction, snippet = work.instruction, Snippet()
-    if work.row.action == "wait_all":
-        # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all").
+    number = operand_of(work, "group-count")
+    if number is None:  # wait_all is commit_group and wait_group 0 (ISA "cp.async.wait_all")
         context.call(snippet, hook("copy_commit"), guard=guard_text(instruction))
         pending = "0"
     else:
-        pending = word(instruction.operands[0], snippet, instruction.scope)
+        pending = word(number, snippet, instruction.scope)
     context.after(work, snippet, hook("copy_wait", pending=pending))

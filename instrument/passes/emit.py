@@ -155,7 +155,7 @@ def shared_address(snippet: Snippet, address: Operand, scope: Block) -> str:
 
 def is_ranked(access: MemoryAccess) -> bool:
     """Whether an address may be in the shared::cluster window, and not only in the executing CTA."""
-    return access.space == "generic" or access.qualified_space == "shared::cluster"
+    return access.is_generic or access.qualified_space == "shared::cluster"
 
 
 def shared_operand(snippet: Snippet, address: Operand, space: str, scope: Block, window: str = "shared") -> str:

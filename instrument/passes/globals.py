@@ -20,8 +20,7 @@ from consan.instrument.abi.bits import RESULT_SITE
 from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
-from consan.instrument.isa import MemoryAccess, lookup
-from consan.instrument.isa.families import BARRIERS
+from consan.instrument.isa import MemoryAccess, fences_copies, row_of
 from consan.instrument.passes.analyse import propagate
 from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
 from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
@@ -30,7 +29,6 @@ from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.sites import Site
 
-FAMILIES = ("load", "store", "atomic", "reduction")
 _MAP_BYTES = 128
 _OFFSETS = offsets(SLOT_RECORD)
 
@@ -40,20 +38,20 @@ def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) 
     works = [work for plan in plans.values() for work in plan.work]
     found = {name: list(_accesses(plan)) for name, plan in plans.items()}
     accesses = [work for each in found.values() for work in each]
-    generic = [work for work in accesses if work.row.family in FAMILIES]
+    generic = [work for work in accesses if work.row.is_ordinary]
     writes, loads = any(map(_writes, generic)), any(_fetch(work) is not None for work in works)
     sides = GlobalSides(
         results=bool(generic) and any(_result(work) is not None for work in works),
         fetches=writes and loads,
         polls=isa and loads and any(map(_polls, generic)),
         maps=any(_changes_map(work) for work in (*works, *accesses)) and any(map(_has_map, plans.values())),
-        copies=writes and any(work.row.family == "cp.async" for work in works),
+        copies=writes and any(work.row.is_copy for work in works),
         elsewhere=communicates,
     )
     if writes and (sides.fetches or sides.maps):
         sides = replace(sides, published=frozenset().union(*(published(plan.function) for plan in plans.values())))
     for name, plan in plans.items():
-        extra = [work for work in found[name] if work.event.first.space == "global" and _is_met(sides, work)]
+        extra = [work for work in found[name] if work.event.first.in_global and _is_met(sides, work)]
         plan.work += extra
         plan.stats.private -= len(extra)
         plan.needs_slot = plan.needs_slot or bool(extra)
@@ -65,25 +63,23 @@ def _accesses(plan: FunctionPlan) -> Iterator[Work]:
     """Loads, stores, atomics and reductions that may access global memory, and replacements in tensor maps there."""
     assert plan.function.body is not None
     for instruction in plan.function.body.instructions():
-        row = lookup(instruction.parts)
-        if row is None or row.status != "checked" or row.family not in (*FAMILIES, "tensormap"):
-            continue
-        if row.describe(instruction).space in ("global", "generic"):
+        row = row_of(instruction)
+        if row.status == "checked" and (row.is_ordinary or row.changes_map) and row.describe(instruction).may_be_global:
             yield Work(instruction, row)
 
 
 def _writes(work: Work) -> bool:
-    return work.row.family != "load"
+    return not work.row.is_load
 
 
 def _polls(work: Work) -> bool:
     """A strong load, or an acquire atomic. A relaxed atomic counts or distributes work, so it is no poll."""
     access = work.event.first
-    return access.is_strong and (work.row.family == "load" or (work.row.family == "atomic" and access.sem in ("acquire", "acq_rel")))
+    return access.is_strong and (work.row.is_load or (work.row.is_atomic and access.acquires))
 
 
 def _is_met(sides: GlobalSides, work: Work) -> bool:
-    if work.row.family == "tensormap":
+    if work.row.changes_map:
         return sides.maps
     if sides.results or (sides.polls and _polls(work)):
         return True
@@ -92,20 +88,19 @@ def _is_met(sides: GlobalSides, work: Work) -> bool:
 
 def _changes_map(work: Work) -> bool:
     """Whether an instruction may change a tensor map in global memory."""
-    if work.row.family == "tensormap":
-        return any(access.space in ("global", "generic") for access in work.event.accesses if access.access == "write")
-    return work.row.family in FAMILIES and _writes(work)
+    if work.row.changes_map:
+        return any(access.may_be_global and access.writes for access in work.event.accesses)
+    return work.row.is_ordinary and _writes(work)
 
 
 def _has_map(plan: FunctionPlan) -> bool:
     """Whether a function has a tensor copy whose map may be in global memory."""
-    copies = [work for work in plan.work if work.row.family == "tensor"]
+    copies = [work for work in plan.work if work.row.is_tensor_copy]
     made = definitions(plan.function) if copies else {}
     return any(not in_parameter(work, made) for work in copies)
 
 
-# Instructions that can order another thread, or a copy by the same thread, after earlier accesses of this thread.
-_PUBLISHING = BARRIERS | {"fence", "mbarrier", "atomic", "reduction", "bulk", "tensor"}
+
 
 
 def published(function: Function) -> set[int]:
@@ -132,23 +127,23 @@ def _before(function: Function, graph: Graph, after: list[bool]) -> Iterator[int
 
 
 def _publishes(function: Function, instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    if row is not None and (row.calls or row.returns):
+    """Whether an instruction can order another thread, or a copy by the same thread, after earlier accesses of this thread."""
+    row = row_of(instruction)
+    if row.calls or row.returns:
         return row.calls or function.kind != "entry"
-    if row is None or row.family not in (*_PUBLISHING, "store"):
-        return False
-    if row.family == "store":
+    if row.is_store:
         return row.describe(instruction).is_strong
-    return row.action not in ("inval", "commit_group", "wait_group")
+    signals = row.is_barrier or row.is_fence or (row.is_mbarrier and not row.ends_mbarrier)
+    return signals or row.is_update or (row.is_bulk and not row.is_of_groups)
 
 
 def _side(work: Work, access: str) -> MemoryAccess | None:
     """The side of a bulk copy in global memory that is read or written; None if the copy has no side in shared memory."""
-    if work.row.family not in ("bulk", "tensor"):
+    if not work.row.is_bulk:
         return None
     sides = work.event.accesses
-    shared = any(side.space == "shared" and side.address is not operand_of(work, "mbar") for side in sides)
-    return next((side for side in sides if shared and side.space == "global" and side.access in access), None)
+    shared = any(side.in_shared and side.address is not operand_of(work, "mbar") for side in sides)
+    return next((side for side in sides if shared and side.in_global and side.access in access), None)
 
 
 def _result(work: Work) -> MemoryAccess | None:
@@ -172,7 +167,7 @@ def add_side(context: Context, work: Work, site: Site, mbarrier: str, snippet: S
         flags = _edges(context) | (GlobalFlags.WRITE if _side(work, "read") is None else GlobalFlags.NONE)
         context.call(snippet, hook("map_use", site=site.number, map=map_address(work, tensor, snippet), mbarrier=mbarrier, flags=flags))
     if (side := _result(work)) is not None and context.sides.results:
-        reduces = ResultFlags.REDUCES if side.access == "rmw" else ResultFlags.NONE
+        reduces = ResultFlags.REDUCES if side.updates else ResultFlags.NONE
         _call(context, work, side, "result", {"sites": RESULT_SITE.pack({"site": site.number, "flags": reduces})}, snippet)
     if (side := _fetch(work)) is not None and (context.sides.fetches or context.sides.polls):
         _call(context, work, side, "fetch", {"site": site.number, "mbarrier": mbarrier}, snippet)
@@ -196,33 +191,33 @@ def _call(context: Context, work: Work, side: MemoryAccess, name: str, values: d
 
 def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for a proxy fence that covers global memory. If it covers shared memory too, another hook advances the epoch."""
-    last = work.words[-1]
-    if (context.sides.fetches or context.sides.polls) and last in ("async", "global"):
-        context.call(snippet, hook("global_fence", advances=last == "global"), guard=guard_text(work.instruction))
+    if (context.sides.fetches or context.sides.polls) and fences_copies(work.instruction, "global"):
+        advances = not fences_copies(work.instruction, "shared")
+        context.call(snippet, hook("global_fence", advances=advances), guard=guard_text(work.instruction))
 
 
 def add_map_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for fence.proxy.tensormap. An acquire names the map."""
     if context.sides.maps:
         operands = work.instruction.operands
-        address = wide_address(snippet, operands[0], work.instruction.scope) if "acquire" in work.words else "0"
+        address = wide_address(snippet, operands[0], work.instruction.scope) if work.event.acquires else "0"
         context.call(snippet, hook("map_fence", map=address), guard=guard_text(work.instruction))
 
 
 def add_map_change(context: Context, plan: FunctionPlan, work: Work, snippet: Snippet) -> None:
     """The hook for tensormap.replace and tensormap.cp_fenceproxy if they may write global memory."""
-    access = next((a for a in work.event.accesses if a.access == "write" and a.space in ("global", "generic")), None)
+    access = next((a for a in work.event.accesses if a.writes and a.may_be_global), None)
     if context.sides.maps and access is not None and access.address is not None:
         site = context.site(plan, work, "write", access.space, _MAP_BYTES)
-        flags = MapFlags.RELEASES if work.row.action == "cp_fenceproxy" else MapFlags.NONE
+        flags = MapFlags.RELEASES if work.event.releases else MapFlags.NONE
         flags |= MapFlags.EDGES if context.sides.elsewhere else MapFlags.NONE
-        address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
+        address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.in_global else "")
         context.call(snippet, hook("map_change", site=site.number, map=address, flags=flags), guard=guard_text(work.instruction))
 
 
 def add_wait(context: Context, work: Work, pending: str, snippet: Snippet) -> None:
     """The hook for a wait that covers results too: one without .read."""
-    if context.sides.results and "read" not in work.words:
+    if context.sides.results and not work.flags["read_only"]:
         context.call(snippet, hook("result_wait", pending=pending), guard=guard_text(work.instruction))
 
 
@@ -233,10 +228,10 @@ def add_access(context: Context, work: Work, access: MemoryAccess, site: Site, s
     """Check an access that may be to global memory."""
     if access.address is None:
         raise Unsupported("no address")
-    address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.space == "global" else "")
+    address = wide_address(snippet, access.address, work.instruction.scope, "global" if access.in_global else "")
     values: dict[str, Value] = {"address": address, "site": site.number, "bytes": access.total_bytes}
-    writes = access.access != "read"
-    if context.sides.copies and writes and access.space == "global":
+    writes = access.writes
+    if context.sides.copies and writes and access.in_global:
         context.call(snippet, hook("global_write", **values), guard=guard_text(work.instruction))
     if context.sides.polls and _polls(work):
         guard = _in_global(work, access, address, snippet)
@@ -252,7 +247,7 @@ def add_access(context: Context, work: Work, access: MemoryAccess, site: Site, s
 
 def _in_global(work: Work, access: MemoryAccess, address: str, snippet: Snippet) -> str:
     """A guard that is true if the instruction's guard is true and the address is in global memory."""
-    if access.space == "global":
+    if access.in_global:
         return guard_text(work.instruction)
     inside = snippet.register("pred")
     snippet.add(f"isspacep.global {inside}, {address};")

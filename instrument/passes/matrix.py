@@ -26,7 +26,7 @@ _K_CHUNKS = 2  # an instruction is always 32 bytes deep, and B of a sparse one t
 def run(context: Context) -> None:
     """Insert hooks at every matrix product, commit and wait."""
     handlers = {"wgmma.mma_async": _product, "wgmma.commit_group": _commit, "wgmma.wait_group": _wait, "wgmma.fence": _fence}
-    context.instrument(lambda work: handlers.get(work.row.name, _unknown) if work.row.family == "wgmma" else None)
+    context.instrument(lambda work: handlers.get(work.row.name, _unknown) if work.row.is_of_products else None)
 
 
 def _unknown(context: Context, plan: FunctionPlan, work: Work) -> None:

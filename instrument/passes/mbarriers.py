@@ -11,8 +11,9 @@ from __future__ import annotations
 
 from consan.instrument.abi.flags import ArriveFlags, WaitFlags
 from consan.instrument.abi.hooks import Value, hook
+from consan.instrument.isa import fences_copies, fences_maps
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, is_mbarrier_wait, operand_of
+from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
 from consan.instrument.passes.waits import pure_waits
 
@@ -20,13 +21,13 @@ from consan.instrument.passes.waits import pure_waits
 def run(context: Context) -> None:
     """Insert hooks at every mbarrier instruction and proxy fence."""
     for plan in context.plans.values():
-        plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if is_mbarrier_wait(work)))
+        plan.pure_waits = pure_waits(plan.function, (work.instruction for work in plan.work if work.row.is_phase_wait))
     for plan in context.instrument(_handler):
         plan.stats.sync_sites += 1
 
 
 def _handler(work: Work) -> Handler | None:
-    if work.row.family == "mbarrier":
+    if work.row.is_mbarrier:
         return _HANDLERS.get(work.row.name)
     return {"proxy-fence": _proxy_fence, "mbarrier-fence": _inits_fence}.get(work.row.family)
 
@@ -66,14 +67,14 @@ def _inval(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 def _is_cta_scope(work: Work) -> bool:
     """Whether the scope of an arrival or a wait is .cta, the default (ISA "mbarrier.arrive", "mbarrier.test_wait, mbarrier.try_wait")."""
-    return work.event.scope == "cta"
+    return work.event.is_of_cta
 
 
 def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
-    words = work.words
-    flags = ArriveFlags.DROP * (work.row.action == "arrive_drop") | ArriveFlags.RELAXED * ("relaxed" in words)
-    flags |= ArriveFlags.NO_COMPLETE * ("noComplete" in words) | ArriveFlags.CTA * _is_cta_scope(work)
+    said = work.flags
+    flags = ArriveFlags.DROP * said["drop"] | ArriveFlags.RELAXED * said["relaxed"]
+    flags |= ArriveFlags.NO_COMPLETE * said["no_complete"] | ArriveFlags.CTA * _is_cta_scope(work)
     count, nbytes = _number(work, "count", snippet, "1"), _number(work, "tx-count", snippet, "0")
     context.before(work, snippet, hook("mbarrier_arrive", **place, count=count, bytes=nbytes, flags=ArriveFlags(flags)))
 
@@ -81,7 +82,7 @@ def _arrive(context: Context, plan: FunctionPlan, work: Work) -> None:
 def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
     count = _number(work, "tx-count", snippet, "0")
-    if work.row.action == "complete_tx":
+    if work.flags["complete"]:
         negative = snippet.register("b32")
         snippet.add(f"neg.s32 {negative}, {count};")
         count = negative
@@ -90,7 +91,7 @@ def _tx(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 def _copies(context: Context, plan: FunctionPlan, work: Work) -> None:
     snippet, place = _start(context, plan, work)
-    context.before(work, snippet, hook("mbarrier_copies", **place, noinc="noinc" in work.words))
+    context.before(work, snippet, hook("mbarrier_copies", **place, noinc=work.flags["noinc"]))
 
 
 def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
@@ -107,7 +108,7 @@ def _wait(context: Context, plan: FunctionPlan, work: Work) -> None:
     _parity(work, after, parity)
     result = operand_of(work, "dst")
     assert result is not None
-    fixed = WaitFlags.RELAXED * ("relaxed" in work.words)
+    fixed = WaitFlags.RELAXED * work.flags["relaxed"]
     fixed |= WaitFlags.PURE * (instruction.start in plan.pure_waits) | WaitFlags.CTA * _is_cta_scope(work)
     after.add(f"selp.b32 {flags}, {int(fixed | WaitFlags.DONE)}, {int(fixed)}, {predicate_of(result)[0]};")
     context.call(after, hook("mbarrier_after", snapshot=kept, site=place["site"], parity=parity, flags=flags), guard=f"@{ran} ")
@@ -136,14 +137,13 @@ def _inits_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
 
 
 def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
-    words = work.words
     snippet = Snippet()
-    if "tensormap::generic" in words:
+    if fences_maps(work.instruction):
         global_sides.add_map_fence(context, work, snippet)
     else:
         global_sides.add_fence(context, work, snippet)
-    if not {"tensormap::generic", "global"} & set(words):
-        context.call(snippet, hook("proxy_fence", own_cta="shared::cta" in words), guard=guard_text(work.instruction))
+    if fences_copies(work.instruction, "shared"):
+        context.call(snippet, hook("proxy_fence", own_cta="shared::cta" in work.words), guard=guard_text(work.instruction))
     if snippet.lines:
         context.edits.insert_before(work.instruction, snippet.text())
 

@@ -20,12 +20,12 @@ _MAP_BYTES = 128
 
 def run(context: Context) -> None:
     """Insert a hook before each change of a map, and before each copy of a map from shared memory."""
-    for plan in context.instrument(lambda work: _instrument if work.row.family == "tensormap" else None):
+    for plan in context.instrument(lambda work: _instrument if work.row.changes_map else None):
         plan.stats.memory_sites += 1
 
 
 def _instrument(context: Context, plan: FunctionPlan, work: Work) -> None:
-    access = next((each for each in work.event.accesses if each.space in ("shared", "generic")), None)
+    access = next((each for each in work.event.accesses if each.may_be_shared), None)
     snippet = Snippet()
     if access is not None:
         _in_shared(context, plan, work, access, snippet)
@@ -37,15 +37,15 @@ def _in_shared(context: Context, plan: FunctionPlan, work: Work, access: MemoryA
     if access.address is None:
         raise Unsupported("no address")
     guard, address = _where(context, snippet, work, access, access.address)
-    address = context.located(snippet, address, ranked=access.space == "generic")
+    address = context.located(snippet, address, ranked=access.is_generic)
     site = context.site(plan, work, access.access, access.space, _MAP_BYTES)
-    context.call(snippet, hook("map_write" if access.access == "write" else "map_copy", address=address, site=site.number), guard=guard)
+    context.call(snippet, hook("map_write" if access.writes else "map_copy", address=address, site=site.number), guard=guard)
 
 
 def _where(context: Context, snippet: Snippet, work: Work, access: MemoryAccess, operand: Operand) -> tuple[str, str]:
     """The hook's guard and the address of the map. A generic address may also point to a map in global memory."""
     instruction = work.instruction
-    if access.space == "shared":
+    if access.in_shared:
         return guard_text(instruction), shared_address(snippet, operand, instruction.scope)
     wide = wide_address(snippet, operand, instruction.scope)
     inside, address = snippet.register("pred"), snippet.register("b32")

@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from consan.instrument.isa import Row, adds, elects, flow_of, has_action, is_exact, is_move, lookup
-from consan.instrument.passes.context import FunctionPlan, is_mbarrier_wait
+from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
@@ -103,7 +103,7 @@ class Computed:
         self._nodes = {step.instruction.start: number for number, node in enumerate(self.graph.nodes) for step in node.steps}
         self._after = post_dominators(self.graph)
         self._controls = controls(self.graph, self._after)
-        waits = [work.instruction for work in self.plan.work if is_mbarrier_wait(work)]
+        waits = [work.instruction for work in self.plan.work if work.row.is_phase_wait]
         polls = failed_polls(function, waits)
         self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
         self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
