@@ -11,6 +11,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+from consan.instrument.isa import Row, fenced_spaces, row_of, shortened
+from consan.instrument.isa.traits import OrderTraits
 from consan.instrument.sites import Place, Site
 
 Thread = tuple[int, int, int]
@@ -83,7 +85,7 @@ class Value:
 
 
 @dataclass(frozen=True)
-class SyncPoint:
+class SyncPoint(OrderTraits):
     """A synchronising instruction. Several of one source place (an unrolled loop) are one.
 
     `number` is the group count of a wait, the barrier of a `bar`, the mask of a `bar.warp.sync`, the
@@ -92,7 +94,6 @@ class SyncPoint:
     """
 
     opcode: str
-    family: str
     place: Place
     number: Value | None = None
     count: Value | None = None
@@ -102,6 +103,31 @@ class SyncPoint:
     def parts(self) -> tuple[str, ...]:
         """The opcode split at its dots."""
         return tuple(self.opcode.split("."))
+
+    @property
+    def row(self) -> Row:
+        """Its row of the opcode table, with its traits."""
+        return row_of(self)
+
+    @property
+    def short(self) -> str:
+        """The opcode without the words that say nothing to a reader."""
+        return shortened(self)
+
+    @property
+    def fenced(self) -> frozenset[str]:
+        """The memories in which it orders generic accesses and those of copies; empty for all but such fences."""
+        return fenced_spaces(self)
+
+    @property
+    def sem(self) -> str:  # type: ignore[override]
+        """What it orders."""
+        return self.row.semantics(self.row.modifiers(self.parts))[0]
+
+    @property
+    def scope(self) -> str:  # type: ignore[override]
+        """The threads between which it holds."""
+        return self.row.semantics(self.row.modifiers(self.parts))[1]
 
 
 @dataclass(frozen=True)

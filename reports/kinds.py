@@ -56,7 +56,7 @@ def describe(finding: Finding, situation: str | None = None, shape: str = "", *,
 
 def _advice(finding: Finding, chosen: Situation, framework: str) -> str:
     """The framework's advice; none for a note. Flags and order in global memory are the user's, whatever the compiler places."""
-    users = finding.kind in ("data-race", "scope") and bool(finding.accesses) and _first(finding).space == "global"
+    users = finding.kind in ("data-race", "scope") and bool(finding.accesses) and _first(finding).in_global
     return "" if users or chosen.severity == "note" else frameworks.advice(framework, finding.kind)
 
 
@@ -150,7 +150,7 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
         # Not about lanes, unless the device says so.
         ("loads-overlap", lambda f: _engine(f) and f.hazard == "WAW" and _first(f).asynchronous is not None),
         ("refilled-too-early", lambda f: _engine(f) and f.hazard == "WAR"),
-        ("global-operation-unordered", lambda f: _engine(f) and f.hazard == "RAW" and _last(f).space == "global"),
+        ("global-operation-unordered", lambda f: _engine(f) and f.hazard == "RAW" and _last(f).in_global),
         ("operation-unordered", _engine),
         ("no-warp-sync", _same_warp),
         ("atomic", _one_atomic),
@@ -168,8 +168,8 @@ _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]]
     ),
     "uninitialized-read": (("written-later", lambda f: len(f.accesses) > 1), ("operation", _engine)),
     "out-of-bounds": (
-        ("range", lambda f: _engine(f) and _first(f).space == "shared"),
-        ("shared", lambda f: _first(f).space == "shared"),
+        ("range", lambda f: _engine(f) and _first(f).in_shared),
+        ("shared", lambda f: _first(f).in_shared),
     ),
     "lifetime": (("exit", lambda f: _first(f).asynchronous is not None),),
 }
@@ -239,7 +239,7 @@ def words_of(finding: Finding, facts: dict[str, Any], framework: str = framework
         "other_part": "",
         "keep": "",
         "alignment": "the address is not a multiple of its width",
-        "larger": "" if finding.accesses and _first(finding).space == "shared" else ", or make the buffer larger",
+        "larger": "" if finding.accesses and _first(finding).in_shared else ", or make the buffer larger",
         **dict.fromkeys(("flag_write_at", "flag_read_at", "fence_at"), "an unknown place"),
         **dict.fromkeys(("first_kernel", "second_kernel"), "a kernel"),
         "first_stream": "one stream",
@@ -350,7 +350,7 @@ def _bytes_phrase(finding: Finding) -> str:
     if access.name:
         joint = ", " if access.name[0].isdigit() else " " if access.name.startswith(DIRECTLY) else " at "  # `4 bytes, 8 bytes past ...`
         return access.name if access.name.startswith("byte") else f"{_count_bytes(end - begin)}{joint}{access.name}"
-    where = f"offset {begin} of {name}" if access.space == "shared" else f"{access.space} address {begin:#x}"
+    where = f"offset {begin} of {name}" if access.in_shared else f"{access.space} address {begin:#x}"
     return f"{_count_bytes(end - begin)} at {where}"
 
 

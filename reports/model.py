@@ -88,6 +88,16 @@ class Access:
     name: str = ""  # the bytes as the source names them: `tile[1][3]`
 
     @property
+    def in_shared(self) -> bool:
+        """Whether the bytes are in shared memory."""
+        return self.space == "shared"
+
+    @property
+    def in_global(self) -> bool:
+        """Whether the bytes are in global memory."""
+        return self.space == "global"
+
+    @property
     def statement(self) -> tuple[str, int, int, str]:
         """The action and its innermost place. Two calls of one library function on a line share a `site` but not a statement."""
         place = self.innermost or self

@@ -175,7 +175,7 @@ def _range(access: Access) -> str:
     if access.bytes is None:
         return "registers" if access.space == "register" else f"{access.space} memory"
     begin, end = access.bytes
-    if access.space == "shared":
+    if access.in_shared:
         numbers = f"shared bytes {begin}..{end - 1}"
         return f"{access.name} ({numbers})" if access.name else numbers
     if access.space == "surface":

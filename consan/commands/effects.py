@@ -10,7 +10,7 @@ from consan.instrument.ptx import Instruction, Module
 
 _INDENT: Final = "        // "
 _VERBS: Final = {"read": "reads", "write": "writes", "rmw": "reads and writes"}
-_OF_GROUPS: Final = ("commit_group", "wait_group", "wait::ld", "wait::st", "wait")
+
 _OF_THE_THREAD: Final = ("param", "local", "const")  # no other thread writes there
 # How threads observe the end of the asynchronous part (`Row.completion`).
 _COMPLETIONS: Final = {
@@ -112,7 +112,7 @@ def _strength(event: InstructionEvent, access: MemoryAccess) -> str:
 
 def _is_asynchronous(event: InstructionEvent) -> bool:
     row = event.row
-    return row.completion in _COMPLETIONS and row.family != "mbarrier" and row.action not in _OF_GROUPS
+    return row.completion in _COMPLETIONS and not (row.is_mbarrier or row.is_of_groups or row.awaits_tensor_memory)
 
 
 def _orders(event: InstructionEvent) -> Iterator[str]:

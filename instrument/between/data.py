@@ -9,7 +9,7 @@ from functools import cached_property
 from typing import Final
 
 from consan.instrument.between.synchronising import is_sync, matters, touched_by
-from consan.instrument.isa import combines_from, family_of, lookup
+from consan.instrument.isa import combines_from, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, key_of
@@ -50,7 +50,7 @@ class DataFlow:
     def updates(self, line: int) -> int:
         """The line of the load that the store of a PTX line puts back, changed, at the same address."""
         store = self._by_line.get(line)
-        if store is None or family_of(store) != "store" or not isinstance(address := store.operands[0], Address):
+        if store is None or not row_of(store).is_store or not isinstance(address := store.operands[0], Address):
             return 0
         base = address.base
         if isinstance(base, Register) and self._definition(store, base.name) is None:
@@ -68,8 +68,7 @@ class DataFlow:
             return False
         sources = [self._definition(made, name) for name in names(made.operands[first:])]
         return any(
-            each is not None and family_of(each) == "load" and place_of(self._module, each).ptx_line == self.updates(line)
-            for each in sources
+            each is not None and row_of(each).is_load and place_of(self._module, each).ptx_line == self.updates(line) for each in sources
         )
 
     def _load_behind(self, store: Instruction, address: Address) -> Instruction | None:
@@ -78,10 +77,11 @@ class DataFlow:
         while pending and len(seen) < _CHAIN:
             instruction = pending.pop()
             seen.add(id(instruction))
-            if family_of(instruction) == "load" and instruction.operands[1] == address:
+            loads = row_of(instruction).is_load
+            if loads and instruction.operands[1] == address:
                 return instruction
             sources = (self._definition(instruction, name) for name in names(instruction.operands[1:]))
-            pending += [] if family_of(instruction) == "load" else [each for each in sources if each is not None and id(each) not in seen]
+            pending += [] if loads else [each for each in sources if each is not None and id(each) not in seen]
         return None
 
     def stores(self, line: int) -> Stores | None:
@@ -115,29 +115,28 @@ class DataFlow:
             if isinstance(base, Symbol):
                 found.add(base.name)
             definition = self._definition(scope, base.name) if isinstance(base, Register) else None
-            if definition is not None and family_of(definition) != "load" and id(definition) not in seen:
+            if definition is not None and not row_of(definition).is_load and id(definition) not in seen:
                 seen.add(id(definition))
                 pending += [(each, definition) for each in definition.operands[1:]]
         return found
 
     def point(self, instruction: Instruction) -> SyncPoint | None:
         """The instruction as a point; None if it does not synchronise."""
-        row = lookup(instruction.parts)
-        if row is None or not is_sync(row):
+        row = row_of(instruction)
+        if not is_sync(row):
             return None
-        numbered = row.family in ("barrier", "warp-barrier", "cp.async.wait", "mbarrier") or row.action == "wait_group"
+        numbered = row.is_barrier or row.is_mbarrier or row.waits_for_groups
         roles = dict(zip(row.roles(instruction), instruction.operands, strict=False)) if numbered else {}
         number = next((self._value(roles[role], instruction) for role in _ROLES if role in roles), None)
-        count = self._value(roles["count"], instruction) if "count" in roles and row.family != "mbarrier" else None
-        return SyncPoint(instruction.opcode, row.family, place_of(self._module, instruction), number, count)
+        count = self._value(roles["count"], instruction) if "count" in roles and not row.is_mbarrier else None
+        return SyncPoint(instruction.opcode, place_of(self._module, instruction), number, count)
 
     def counted(self, line: int) -> Counted | None:
         """The thread count of the barrier of a PTX line."""
         barrier = self._by_line.get(line)
-        row = lookup(barrier.parts) if barrier is not None else None
-        if barrier is None or row is None or row.family != "barrier":
+        if barrier is None or not row_of(barrier).is_cta_barrier:
             return None
-        operand = dict(zip(row.roles(barrier), barrier.operands, strict=False)).get("count")
+        operand = dict(zip(row_of(barrier).roles(barrier), barrier.operands, strict=False)).get("count")
         if operand is None:
             return None
         definition = self._definition(barrier, operand.name) if isinstance(operand, Register) else None

@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from consan.instrument.between.synchronising import BARRIERS
-from consan.instrument.isa import family_of, has_action, row_of
+from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.passes.points import Members, members_of
 from consan.instrument.passes.ways import controls, post_dominators
 from consan.instrument.ptx import Function, Instruction, Register
 
-_EXCHANGES = frozenset({"warp-collective", "mma"})
 _LOADED, _GIVEN = 1, 2  # a value depends on the load; on an exchange of such a value
 _LEVELS = dict[Key, int]
 _BRANCH = -2  # in place of a scope: the branch of a node
@@ -152,7 +151,7 @@ def _most(levels: _LEVELS, keys: Iterable[Key]) -> int:
 
 def _sources(instruction: Instruction) -> list[Key]:
     """The registers that an instruction needs, its guard included; of an exchange without its mask."""
-    mask = set(names(instruction.operands[-1:])) if family_of(instruction) == "warp-collective" else set()
+    mask = set(names(instruction.operands[-1:])) if row_of(instruction).exchanges else set()
     found = [key_of(instruction.scope, name) for name in read(instruction) if name not in mask]
     guard = guard_of(instruction)
     return found if guard is None else [*found, guard.register]
@@ -160,11 +159,13 @@ def _sources(instruction: Instruction) -> list[Key]:
 
 def _is_exchange(instruction: Instruction, made: dict[Key, list[Instruction]]) -> bool:
     """Whether all lanes of the warp execute an instruction together, and each may get what others give."""
-    members = members_of(instruction) if family_of(instruction) in _EXCHANGES and instruction.predicate is None else None
+    row = row_of(instruction)
+    together = (row.exchanges or row.computes_together) and instruction.predicate is None
+    members = members_of(instruction) if together else None
     if members is None or not isinstance(members.mask, Register):
         return members is not None and members.is_warp
     moved = made.get(key_of(instruction.scope, members.mask.name), [])
-    return len(moved) == 1 and has_action(moved[0], "arithmetic", "move") and Members(moved[0].operands[-1]).is_warp
+    return len(moved) == 1 and row_of(moved[0]).moves and Members(moved[0].operands[-1]).is_warp
 
 
 def _is_barrier(instruction: Instruction) -> bool:

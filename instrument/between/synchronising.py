@@ -6,47 +6,41 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final
 
-from consan.instrument.isa import MemoryAccess, Row, family_of, has_action, lookup, row_of
-from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.isa import MemoryAccess, Row, lookup, row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.ptx import Function, Immediate, Instruction, Module
-
-_FAMILIES: Final = SYNCHRONISING | {"warp-collective", "cp.async.commit", "cp.async.wait"}
-_GROUPS: Final = ("commit_group", "wait_group", "fence")  # actions of the bulk copies and of wgmma that synchronise
-_MATTER: Final = _FAMILIES | COPIES | {"wgmma", "call"}
 
 
 def matters(instruction: Instruction) -> bool:
     """Whether an instruction may be an access or synchronises."""
-    row = lookup(instruction.parts)
-    return row is not None and (bool(row.touches) or row.family in _MATTER)
+    row = row_of(instruction)
+    return bool(row.touches) or row.calls or row.is_asynchronous or is_sync(row)
 
 
 def touched_by(instruction: Instruction, kinds: tuple[str, ...]) -> Iterator[MemoryAccess]:
     """The accesses of an instruction to memory that may be shared."""
     row = lookup(instruction.parts)
     for access in row.accesses(instruction) if row is not None and row.touches else ():
-        if access.access in kinds and access.space.startswith(("shared", "generic")):
+        if access.access in kinds and access.may_be_shared:
             yield access
 
 
 def is_full(instruction: Instruction) -> bool:
     """A barrier for all threads of the CTA: `bar.sync` without a thread count."""
-    row = lookup(instruction.parts)
-    if row is None or row.family != "barrier" or row.action == "arrive":
-        return False
-    return "count" not in row.roles(instruction)
+    row = row_of(instruction)
+    return row.is_cta_barrier and not row.arrives_only and "count" not in row.roles(instruction)
 
 
 def _is_warp(instruction: Instruction) -> bool:
     operands = instruction.operands
-    if family_of(instruction) != "warp-barrier":
+    if not row_of(instruction).is_warp_barrier:
         return is_full(instruction)
     return isinstance(operands[0], Immediate) and int(operands[0].value) & 0xFFFFFFFF == 0xFFFFFFFF
 
 
 def _is_cluster(instruction: Instruction) -> bool:
-    return has_action(instruction, "cluster-barrier", "wait")
+    row = row_of(instruction)
+    return row.is_cluster_barrier and not row.arrives_only
 
 
 BARRIERS: Final[dict[str, Callable[[Instruction], bool]]] = {"warp": _is_warp, "cta": is_full, "cluster": _is_cluster}
@@ -74,13 +68,12 @@ class SynchronisingCalls:
 
 
 def _syncs(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    return row is not None and is_sync(row)
+    return is_sync(row_of(instruction))
 
 
 def is_sync(row: Row) -> bool:
     """Whether an instruction of a row synchronises."""
-    return row.family in _FAMILIES or (row.family in ("bulk", "wgmma") and row.action in _GROUPS)
+    return row.synchronises or row.exchanges or row.is_of_groups or row.fences_products
 
 
 def _callees(function: Function) -> Iterator[str | None]:

@@ -6,7 +6,7 @@ what it orders, which operands are known at run time only. `flow_of` and its nei
 tutorials/guide/forms.md shows the table.
 """
 
-from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Touch
+from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, InstructionLike, MemoryAccess, Row, Spelled, Touch
 from consan.instrument.isa.queries import (
     UNKNOWN,
     adds,
@@ -17,7 +17,7 @@ from consan.instrument.isa.queries import (
     decides_with,
     elects,
     family_of,
-    fences_copies,
+    fenced_spaces,
     fences_maps,
     flow_of,
     hands_on,
@@ -30,6 +30,7 @@ from consan.instrument.isa.queries import (
     may_wait,
     polls,
     row_of,
+    shortened,
     spares_shared,
     takes_from_lane,
 )
@@ -44,6 +45,7 @@ __all__ = [
     "InstructionLike",
     "MemoryAccess",
     "Row",
+    "Spelled",
     "Touch",
     "adds",
     "canonical",
@@ -55,7 +57,7 @@ __all__ = [
     "destinations",
     "elects",
     "family_of",
-    "fences_copies",
+    "fenced_spaces",
     "fences_maps",
     "flow_of",
     "hands_on",
@@ -70,6 +72,7 @@ __all__ = [
     "may_wait",
     "polls",
     "row_of",
+    "shortened",
     "sources",
     "spares_shared",
     "takes_from_lane",

@@ -24,20 +24,24 @@ from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free,
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
 from consan.instrument.isa.traits import AccessTraits, OrderTraits, Traits
 
-__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Touch", "type_bytes"]
+__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Spelled", "Touch", "type_bytes"]
 
 STATUSES = ("checked", "recorded", "in part", "neutral", "not modelled")
 """recorded: the recording engine may take it; called hooks do not check it. in part: the same, but a part of its effect is not modelled,
 so a kernel with it is `incomplete`."""
 
 
-class InstructionLike(Protocol):
-    """The parts of an instruction that the table needs: its opcode split at the dots, and its operands."""
+class Spelled(Protocol):
+    """What has an opcode."""
 
     @property
     def parts(self) -> tuple[str, ...]:
         """The opcode split at its dots."""
         ...
+
+
+class InstructionLike(Spelled, Protocol):
+    """The parts of an instruction that the table needs: its opcode and its operands."""
 
     @property
     def operands(self) -> tuple[Any, ...]:
@@ -262,6 +266,10 @@ class Row(Traits):
     def canonical(self, parts: tuple[str, ...]) -> tuple[str, ...]:
         """The opcode with its modifiers in the manual's order."""
         return (*self.name.split("."), *self.modifiers(parts).values())
+
+    def flags(self, parts: tuple[str, ...]) -> dict[str, bool]:
+        """The flags that an opcode sets in the effects that it makes."""
+        return {name: words <= set(parts) for made in self.makes for name, words in made.words.items()}
 
     def roles(self, instruction: InstructionLike) -> tuple[str, ...]:
         """The role of each operand of the instruction."""

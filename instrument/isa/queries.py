@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from consan.instrument.isa.grammar import SPACES
-from consan.instrument.isa.model import InstructionLike, Row
+from consan.instrument.isa.model import InstructionLike, Row, Spelled
 from consan.instrument.isa.table import lookup
 
 __all__ = [
@@ -14,7 +13,7 @@ __all__ = [
     "decides_with",
     "elects",
     "family_of",
-    "fences_copies",
+    "fenced_spaces",
     "fences_maps",
     "flow_of",
     "has_action",
@@ -25,6 +24,7 @@ __all__ = [
     "may_wait",
     "polls",
     "row_of",
+    "shortened",
     "spares_shared",
     "takes_from_lane",
 ]
@@ -33,6 +33,8 @@ __all__ = [
 _ROUNDED = ("f1", "f3", "f6", "bf", "tf", "e2m", "e3m", "e4m", "e5m", "ue8", "s2f")
 _WITH_CARRY = frozenset({"addc", "subc", "madc"})
 _MAY_BE_SHARED = frozenset({"shared", "generic"})
+_COPIED = frozenset({"shared", "global"})
+_HIDDEN = frozenset({"sync", "aligned", "b64", "pred"})
 _WIDEST = 64  # bits
 _WHOLE = frozenset({"b32", "u32", "s32", "b64", "u64", "s64"})
 _ARITHMETIC = frozenset({"mov", "cvt", "add", "sub", "mul", "mad", "fma", "div", "neg"})  # that hand on what they take
@@ -46,7 +48,7 @@ UNKNOWN = Row("", "", "", "", "", "not modelled")
 _CONJUNCTIONS: dict[tuple[str, ...], bool] = {("and", "pred"): True, ("or", "pred"): False}
 
 
-def row_of(instruction: InstructionLike) -> Row:
+def row_of(instruction: Spelled) -> Row:
     """The row of an instruction; `UNKNOWN`, which has no trait, without one."""
     return lookup(instruction.parts) or UNKNOWN
 
@@ -97,15 +99,23 @@ def computes(instruction: InstructionLike) -> bool:
     return family_of(instruction) == "arithmetic" and not carries
 
 
-def fences_maps(instruction: InstructionLike) -> bool:
+def fences_maps(instruction: Spelled) -> bool:
     """Whether an instruction is a fence for tensor maps."""
     return row_of(instruction).is_proxy_fence and "tensormap::generic" in instruction.parts
 
 
-def fences_copies(instruction: InstructionLike, space: str) -> bool:
-    """Whether an instruction is a fence between generic accesses and those of copies, which covers memory of a space."""
-    spaces = [part.partition("::")[0] for part in instruction.parts if part in SPACES]
-    return row_of(instruction).is_proxy_fence and "async" in instruction.parts and space in (spaces or [space])
+def fenced_spaces(instruction: Spelled) -> frozenset[str]:
+    """The memories, shared or global, in which a fence orders generic accesses and those of copies; empty for other instructions."""
+    if not row_of(instruction).is_proxy_fence or "async" not in instruction.parts:
+        return frozenset()
+    named = {part.partition("::")[0] for part in instruction.parts} & _COPIED
+    return frozenset(named) or _COPIED
+
+
+def shortened(instruction: Spelled) -> str:
+    """The opcode without the words that say nothing to a reader; that of a barrier is whole."""
+    hidden = frozenset[str]() if row_of(instruction).is_barrier else _HIDDEN
+    return ".".join(part for part in instruction.parts if part not in hidden)
 
 
 def spares_shared(parts: tuple[str, ...]) -> bool:

@@ -215,6 +215,7 @@ ASYNC_COPY: list[Row] = [
         "cp.async.commit",
         "cp.async.commit_group",
         name="cp.async.commit_group",
+        completion="async-group",
         status="checked",
         makes=makes(CopyCommit),
     ),
@@ -223,6 +224,7 @@ ASYNC_COPY: list[Row] = [
         "cp.async.wait",
         "cp.async.wait_group group-count",
         name="cp.async.wait_group",
+        completion="async-group",
         makes=makes(CopyWait, pending="group-count"),
         status="checked",
     ),
@@ -232,6 +234,7 @@ ASYNC_COPY: list[Row] = [
         "cp.async.wait_all",
         name="cp.async.wait_all",
         makes=(makes(CopyCommit), makes(CopyWait)),
+        completion="async-group",
         status="checked",
     ),
     *rows(

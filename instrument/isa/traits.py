@@ -5,7 +5,7 @@ The words behind a trait (family, action, flow, space) stay here and in the tabl
 
 from __future__ import annotations
 
-from consan.instrument.isa.families import BARRIERS, SYNCHRONISING
+from consan.instrument.isa.families import BARRIERS, COPIES, SYNCHRONISING
 
 __all__ = ["AccessTraits", "OrderTraits", "Traits"]
 
@@ -143,6 +143,11 @@ class Traits:
         """Whether lanes of a warp exchange registers."""
         return self.family == "warp-collective"
 
+    @property
+    def computes_together(self) -> bool:
+        """Whether the warp computes with matrices in registers."""
+        return self.family == "mma"
+
     # -- barriers, fences and mbarriers ------------------------------------------------------------------------------------
 
     @property
@@ -205,6 +210,16 @@ class Traits:
         """Whether it waits for a phase of an mbarrier, or tests it."""
         return self.is_mbarrier and self.action in ("test_wait", "try_wait")
 
+    @property
+    def arrives_at_mbarrier(self) -> bool:
+        """Whether the thread arrives at an mbarrier."""
+        return self.is_mbarrier and self.action in ("arrive", "arrive_drop")
+
+    @property
+    def arrives_behind_copies(self) -> bool:
+        """Whether an mbarrier gets its arrival when copies of the thread are complete."""
+        return self.action == "arrive_after_copies"
+
     # -- asynchronous operations -------------------------------------------------------------------------------------------
 
     @property
@@ -238,6 +253,11 @@ class Traits:
         return self.family == "wgmma"
 
     @property
+    def fences_products(self) -> bool:
+        """Whether it orders registers before matrix products."""
+        return self.is_of_products and self.action == "fence"
+
+    @property
     def commits(self) -> bool:
         """Whether it ends a group of asynchronous operations."""
         return self.action == "commit_group"
@@ -251,6 +271,16 @@ class Traits:
     def is_of_groups(self) -> bool:
         """Whether it ends or awaits groups of asynchronous operations."""
         return self.commits or self.waits_for_groups
+
+    @property
+    def awaits_tensor_memory(self) -> bool:
+        """Whether it waits for accesses of the thread to tensor memory."""
+        return self.action in ("wait::ld", "wait::st")
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether it issues, commits or awaits copies or matrix products."""
+        return self.family in COPIES or self.is_of_products
 
 
 class OrderTraits:

@@ -135,9 +135,6 @@ def _joined(left: _Piece, right: _Piece) -> _Piece | None:
     return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
 
-
-
-
 def _flag_hooks(context: Context, work: Work, access: MemoryAccess, before: Snippet, address: str, guard: str) -> None:
     """Edges through strong accesses. A release is published before the access; an acquire takes the edge after it."""
     flags = PatternFlags.CTA if context.variant.cluster and access.is_of_cta else PatternFlags.NONE

@@ -12,7 +12,7 @@ from typing import Final
 from consan.instrument.abi.bits import ADDRESS
 from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
-from consan.instrument.isa import InstructionEvent, Row
+from consan.instrument.isa import InstructionEvent, Row, fenced_spaces
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
 from consan.instrument.passes.given_up import given_up
 from consan.instrument.passes.ignored import ignored_waits
@@ -43,19 +43,20 @@ class Work:
         """The modifiers of the opcode, in the manual's order."""
         return tuple(self.row.modifiers(self.instruction.parts).values())
 
-
     @cached_property
     def flags(self) -> dict[str, bool]:
         """The flags of the effect that its row makes."""
-        return self.row.makes.flags(self.instruction.parts) if self.row.makes is not None else {}
+        return self.row.flags(self.instruction.parts)
+
+    @cached_property
+    def fenced(self) -> frozenset[str]:
+        """The memories whose accesses the instruction orders with those of copies."""
+        return fenced_spaces(self.instruction)
 
 
 def operand_of(work: Work, role: str) -> Operand | None:
     """The operand with a role; None if the instruction lacks it."""
     return work.event.operand(role)
-
-
-
 
 
 @dataclass

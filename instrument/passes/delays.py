@@ -14,13 +14,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from consan.instrument.isa import lookup
-from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.isa import row_of
 from consan.instrument.ptx import Edits, Function, Instruction, Module
 
 SEED: Final = "__consan_delay_seed"
-_FAMILIES: Final = SYNCHRONISING | COPIES | {"tensormap"}
-_ALSO: Final = ("fence", "wait_group")  # actions of wgmma
+
 DECLARATION: Final = f".visible .global .align 4 .u32 {SEED};"
 # Murmur3's finaliser (public domain) mixes the inputs. Bits 0 to 2 select the sleepers, bits 3 to 5 the duration.
 _SNIPPET: Final = """{{
@@ -75,7 +73,8 @@ def _sites(function: Function) -> Iterator[Instruction]:
         return
     begins = function.kind == "entry"
     for instruction in function.body.instructions():
-        row = lookup(instruction.parts)
-        if begins or (row is not None and (row.family in _FAMILIES or (row.family == "wgmma" and row.action in _ALSO))):
+        row = row_of(instruction)
+        asynchronous = row.is_asynchronous and not (row.is_product or (row.is_of_products and row.commits))
+        if begins or row.synchronises or row.changes_map or asynchronous:
             yield instruction
         begins = False

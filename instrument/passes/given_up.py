@@ -13,8 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
-from consan.instrument.isa import UNKNOWN, conjunction, has_action, lookup, row_of
-from consan.instrument.isa.families import COPIES, SYNCHRONISING
+from consan.instrument.isa import UNKNOWN, conjunction, lookup, row_of
 from consan.instrument.passes.flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
@@ -29,13 +28,13 @@ def given_up(function: Function) -> list[Instruction]:
 
 
 def _is_wait(instruction: Instruction) -> bool:
-    return has_action(instruction, "mbarrier", "try_wait", "test_wait")
+    return row_of(instruction).is_phase_wait
 
 
 def _matters(instruction: Instruction) -> bool:
     """Whether an instruction may access memory or synchronise."""
     row = lookup(instruction.parts)
-    return row is None or bool(row.touches) or row.family in (*SYNCHRONISING, *COPIES, "wgmma", "call")
+    return row is None or bool(row.touches) or row.synchronises or row.is_asynchronous or row.calls
 
 
 def _gives_up(graph: Graph, number: int, wait: Instruction, made: dict[Key, list[Instruction]]) -> bool:

@@ -20,7 +20,7 @@ from consan.instrument.abi.bits import RESULT_SITE
 from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
-from consan.instrument.isa import MemoryAccess, fences_copies, row_of
+from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.passes.analyse import propagate
 from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
 from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
@@ -98,9 +98,6 @@ def _has_map(plan: FunctionPlan) -> bool:
     copies = [work for work in plan.work if work.row.is_tensor_copy]
     made = definitions(plan.function) if copies else {}
     return any(not in_parameter(work, made) for work in copies)
-
-
-
 
 
 def published(function: Function) -> set[int]:
@@ -191,8 +188,8 @@ def _call(context: Context, work: Work, side: MemoryAccess, name: str, values: d
 
 def add_fence(context: Context, work: Work, snippet: Snippet) -> None:
     """The hook for a proxy fence that covers global memory. If it covers shared memory too, another hook advances the epoch."""
-    if (context.sides.fetches or context.sides.polls) and fences_copies(work.instruction, "global"):
-        advances = not fences_copies(work.instruction, "shared")
+    if (context.sides.fetches or context.sides.polls) and "global" in work.fenced:
+        advances = "shared" not in work.fenced
         context.call(snippet, hook("global_fence", advances=advances), guard=guard_text(work.instruction))
 
 

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from consan.instrument.abi.flags import ArriveFlags, WaitFlags
 from consan.instrument.abi.hooks import Value, hook
-from consan.instrument.isa import fences_copies, fences_maps
+from consan.instrument.isa import fences_maps
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
@@ -142,7 +142,7 @@ def _proxy_fence(context: Context, plan: FunctionPlan, work: Work) -> None:
         global_sides.add_map_fence(context, work, snippet)
     else:
         global_sides.add_fence(context, work, snippet)
-    if fences_copies(work.instruction, "shared"):
+    if "shared" in work.fenced:
         context.call(snippet, hook("proxy_fence", own_cta="shared::cta" in work.words), guard=guard_text(work.instruction))
     if snippet.lines:
         context.edits.insert_before(work.instruction, snippet.text())

@@ -48,6 +48,11 @@ class Case:
         """The kind of asynchronous operation that (1) is."""
         return self.first.asynchronous.kind if self.first.asynchronous else ""
 
+    @property
+    def groups(self) -> str:
+        """The groups that (1) belongs to; empty if it is waited for in another way."""
+        return _GROUPS.get(self.operation, "")
+
 
 @dataclass(frozen=True)
 class CulpritRule:
@@ -66,17 +71,12 @@ class CulpritRule:
 def named(point: SyncPoint, words: Mapping[str, str]) -> str:
     """`__syncthreads()`, `cp.async.wait_group 1`: barriers as the framework spells them, else the opcode with its numbers."""
     numbers = [number for number in (constant_of(point), point.count.of(None) if point.count else None) if number is not None]
-    if point.family == "warp-barrier":
+    if point.row.is_warp_barrier:
         return words["warp_barrier"]
-    if point.family == "barrier" and "arrive" not in point.parts and numbers == [0]:
+    if is_wait(point) and numbers == [0]:
         return words["cta_barrier"]
-    shown = numbers if point.family in ("barrier", "cp.async.wait") or "wait_group" in point.parts else []
-    return " ".join([_short(point), ", ".join(map(str, shown))]).strip()
-
-
-def _short(point: SyncPoint) -> str:
-    """The opcode without modifiers that do not matter here."""
-    return ".".join(part for part in point.parts if part not in ("sync", "aligned", "b64", "pred") or point.parts[0] in ("bar", "barrier"))
+    shown = numbers if is_barrier(point) or point.row.waits_for_groups else []
+    return " ".join([point.short, ", ".join(map(str, shown))]).strip()
 
 
 def constant_of(point: SyncPoint) -> int | None:
@@ -114,52 +114,52 @@ def last_wrong(points: str, chosen: Callable[[SyncPoint], bool], wrong: Callable
 
 def is_barrier(point: SyncPoint) -> bool:
     """Whether it is a barrier of the CTA: `bar` or `barrier`."""
-    return point.family == "barrier"
+    return point.row.is_cta_barrier
 
 
 def is_wait(point: SyncPoint) -> bool:
     """Whether it is a barrier at which a thread waits."""
-    return is_barrier(point) and "arrive" not in point.parts
+    return is_barrier(point) and not point.row.arrives_only
 
 
 def is_proxy_fence(point: SyncPoint) -> bool:
     """Whether it is a proxy fence."""
-    return point.family == "proxy-fence"
+    return point.row.is_proxy_fence
 
 
 def is_arrival(point: SyncPoint) -> bool:
     """Whether it is an arrival at an mbarrier."""
-    return point.parts[0] == "mbarrier" and point.parts[1].startswith("arrive")
+    return point.row.arrives_at_mbarrier
 
 
 def is_release(point: SyncPoint) -> bool:
     """Whether it is an arrival at an mbarrier that publishes what came before it."""
-    return is_arrival(point) and "relaxed" not in point.parts
+    return is_arrival(point) and not point.is_relaxed
 
 
 def is_phase_wait(point: SyncPoint) -> bool:
     """Whether it is a wait for a phase of an mbarrier."""
-    return point.parts[:2] in (("mbarrier", "try_wait"), ("mbarrier", "test_wait"))
+    return point.row.is_phase_wait
 
 
-# The waits and commits of each operation, by opcode prefix.
-GROUP_WAITS: Final = {
-    "cp.async": ("cp.async.wait_group", "cp.async.wait_all"),
-    "bulk store": ("cp.async.bulk.wait_group",),
-    "wgmma": ("wgmma.wait_group",),
-}
-COMMITS: Final = {"cp.async": "cp.async.commit_group", "bulk store": "cp.async.bulk.commit_group", "wgmma": "wgmma.commit_group"}
+# The groups of each operation, as a row names them (`Row.completion`).
+_GROUPS: Final = {"cp.async": "async-group", "bulk store": "bulk-group", "wgmma": "wgmma-group"}
 
 
 def group_waits(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
     """The waits for groups of (1)'s kind."""
-    return [point for point in points if point.opcode.startswith(GROUP_WAITS.get(case.operation, ("-",)))]
+    return [point for point in points if point.row.waits_for_groups and point.row.completion == case.groups]
+
+
+def commits(case: Case, point: SyncPoint) -> bool:
+    """Whether an instruction commits a group of (1)'s kind."""
+    return point.row.commits and point.row.completion == case.groups
 
 
 def waits_for_operation(case: Case, points: Iterable[SyncPoint]) -> list[SyncPoint]:
     """The waits for the completion of (1): for its group, or for a phase of an mbarrier."""
     points = tuple(points)
-    return group_waits(case, points) if case.operation in GROUP_WAITS else list(filter(is_phase_wait, points))
+    return group_waits(case, points) if case.groups else list(filter(is_phase_wait, points))
 
 
 def same(point: SyncPoint, points: Iterable[SyncPoint]) -> bool:

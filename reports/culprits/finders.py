@@ -10,10 +10,9 @@ from collections.abc import Callable, Iterable
 
 from consan.instrument.relations import SyncPoint
 from consan.reports.culprits.cases import (
-    COMMITS,
-    GROUP_WAITS,
     Case,
     Found,
+    commits,
     constant_of,
     first_of,
     group_waits,
@@ -39,7 +38,7 @@ def warp_barrier(case: Case) -> Found:
     if case.first.warp == case.second.warp or any(map(is_barrier, around.between)):
         return None
     both = [point for point in around.after_first if point.always and point in around.before_second]
-    return last_of(both, lambda point: point.family == "warp-barrier")
+    return last_of(both, lambda point: point.row.is_warp_barrier)
 
 
 def two_barriers(case: Case) -> Found:
@@ -100,26 +99,26 @@ def other_arrival(case: Case) -> Found:
     arrival, wait = first_of(case.around.after_first, is_arrival), last_of(case.around.before_second, is_phase_wait)
     if case.around.repeats or arrival is None or wait is None or not (arrival.always and wait.always):
         return None
-    if "relaxed" in (*arrival.parts, *wait.parts) or arrival.family != wait.family:
+    if arrival.is_relaxed or wait.is_relaxed:
         return None
     return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}
 
 
-def orders_nothing(family: str) -> Callable[[Case], Found]:
-    """Make a finder: the instruction of a family between (1) and (2), if nothing else there could have been meant to order them."""
+def orders_nothing(chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+    """Make a finder: the last chosen instruction between (1) and (2), if nothing else there could have been meant to order them."""
 
     def find(case: Case) -> Found:
         between = case.around.between
-        if any(point.family in ("barrier", "warp-barrier", "mbarrier", "cluster-barrier") for point in between):
+        if any(point.row.is_barrier or point.row.is_mbarrier for point in between):
             return None
-        return last_of(between, lambda point: point.family == family and point.always)
+        return last_of(between, lambda point: chosen(point) and point.always)
 
     return find
 
 
 def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
     """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
-    return last_wrong(points, chosen, lambda point: "relaxed" in point.parts)
+    return last_wrong(points, chosen, lambda point: point.is_relaxed)
 
 
 def leaves(case: Case) -> Found:
@@ -148,7 +147,7 @@ def late_wait(case: Case) -> Found:
 
 def _covers(case: Case, wait: SyncPoint) -> bool:
     """Whether a wait for groups would cover (1), if it came in time."""
-    number = 0 if "wait_all" in wait.parts else constant_of(wait)
+    number = constant_of(wait) if wait.number else 0  # a wait for all has no number
     return number is not None and number <= int(case.facts.get("leave") or 0)
 
 
@@ -161,26 +160,22 @@ def barrier_without_wait(case: Case) -> Found:
     """A barrier between (1) and (2) where no path waits for (1)."""
     points = case.around.between
     barrier = first_of(points, _orders_all)
-    if barrier is None or group_waits(case, points) or case.operation not in GROUP_WAITS:
+    if barrier is None or group_waits(case, points) or not case.groups:
         return None
     return barrier, {"after": _after_commit(case, points[: points.index(barrier)])}
 
 
 def _after_commit(case: Case, points: Iterable[SyncPoint]) -> str:
     """` after the cp.async.commit_group at k.cu:9 and`, if (1) is committed there."""
-    commit = last_of(points, functools.partial(_commits, case))
+    commit = last_of(points, functools.partial(commits, case))
     return f" after the {named(commit, case.words)} at {place_of(commit.place)} and" if commit else ""
-
-
-def _commits(case: Case, point: SyncPoint) -> bool:
-    return point.opcode.startswith(COMMITS.get(case.operation, "-"))
 
 
 def leaves_last(case: Case) -> Found:
     """The last wait before the exit, if it leaves groups in flight and (1) was committed before it."""
     points = [point for point in case.around.after_first if point.always]
     waits = group_waits(case, points)
-    commit = first_of(points, functools.partial(_commits, case))
+    commit = first_of(points, functools.partial(commits, case))
     if not waits or commit is None or points.index(waits[-1]) < points.index(commit) or not constant_of(waits[-1]):
         return None
     number = constant_of(waits[-1])
@@ -190,14 +185,14 @@ def leaves_last(case: Case) -> Found:
 def committed_only(case: Case) -> Found:
     """The commit of (1), if no wait comes before the exit."""
     points = case.around.after_first
-    return None if group_waits(case, points) else first_of(points, lambda point: point.always and _commits(case, point))
+    return None if group_waits(case, points) else first_of(points, lambda point: point.always and commits(case, point))
 
 
 def commit_after_wait(case: Case) -> Found:
     """The commit of (1), if it comes after the wait that was to cover it."""
     points = [point for point in case.around.after_first if point.always]
     wait = next(iter(group_waits(case, points)[::-1]), None)
-    commit = first_of(points, functools.partial(_commits, case))
+    commit = first_of(points, functools.partial(commits, case))
     if wait is None or commit is None or points.index(commit) < points.index(wait):
         return None
     return commit, _beside(case, "wait", wait)
@@ -211,8 +206,7 @@ def _beside(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
 def never_committed(case: Case) -> Found:
     """A wait after (1), if no path has a commit."""
     waits = group_waits(case, case.around.after_first)
-    commits = [point for point in case.around.after_first if _commits(case, point)]
-    return waits[-1] if waits and not commits else None
+    return waits[-1] if waits and not any(commits(case, point) for point in case.around.after_first) else None
 
 
 def not_by_issuer(case: Case) -> Found:
@@ -244,7 +238,7 @@ def wait_of_another(case: Case) -> Found:
 def source_only(case: Case) -> Found:
     """A wait until the source has been read, which says nothing of the result."""
     points = (*case.around.after_first, *case.around.before_second)
-    return last_of(points, lambda point: point.opcode.startswith("cp.async.bulk.wait_group.read"))
+    return last_of(points, lambda point: point.row.flags(point.parts).get("read_only", False))
 
 
 def foreign_wait(case: Case) -> Found:
@@ -271,18 +265,18 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
 
 def of_other_space(case: Case) -> Found:
     """A proxy fence for another state space."""
-    wrong = ("global",) if case.first.space == "shared" else ("shared::cta", "shared::cluster")
-    fences = [point for point in case.around.before_second if is_proxy_fence(point) and "async" in point.parts]
-    if not fences or not all(any(part in wrong for part in point.parts) for point in fences):
+    other = "global" if case.first.in_shared else "shared"
+    fences = [point for point in case.around.before_second if point.fenced]
+    if not fences or any(point.fenced != {other} for point in fences):
         return None
-    return fences[-1], {"space": "global" if case.first.space == "shared" else "shared", "own": case.first.space}
+    return fences[-1], {"space": other, "own": case.first.space}
 
 
 def fence_of_some(case: Case) -> Found:
     """A proxy fence in a branch that neither thread has taken where the fence would help."""
     around = case.around
     points = (*around.after_first, *around.before_second, *around.between)
-    fences = [point for point in points if is_proxy_fence(point) and "async" in point.parts]
+    fences = [point for point in points if point.fenced]
     if not fences or any(point.always for point in fences):
         return None
     barrier = _ordering(case)
@@ -307,7 +301,7 @@ def unfenced(case: Case) -> Found:
     if case.operation != "cp.async" or not case.first.asynchronous:
         return point, {"after": f"the {case.first.role} at {place(case.first)}"}
     points = case.around.after_first
-    waits = [each for each in points[: points.index(point)] if each.opcode.startswith(GROUP_WAITS["cp.async"])]
+    waits = group_waits(case, points[: points.index(point)])
     return (point, {"after": f"the {named(waits[-1], case.words)} at {place_of(waits[-1].place)}"}) if waits else None
 
 
@@ -315,14 +309,14 @@ def fence_before(case: Case) -> Found:
     """A proxy fence right before (1), with none after it."""
     if any(map(is_proxy_fence, case.around.after_first)) or any(map(is_proxy_fence, case.around.before_second)):
         return None
-    return last_of(case.around.before_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
+    return last_of(case.around.before_first, lambda point: bool(point.fenced) and point.always)
 
 
 def thread_fence(case: Case) -> Found:
     """A fence of the generic proxy where a proxy fence is needed."""
     if any(map(is_proxy_fence, case.around.before_second)):
         return None
-    return last_of(case.around.after_first, lambda point: point.family == "fence" and point.always)
+    return last_of(case.around.after_first, lambda point: point.row.is_fence and point.always)
 
 
 def fence_after_barrier(case: Case) -> Found:

@@ -13,7 +13,6 @@ from consan.reports.culprits.cases import (
     is_arrival,
     is_barrier,
     is_phase_wait,
-    is_proxy_fence,
     is_release,
     is_wait,
     last_of,
@@ -57,7 +56,7 @@ def heard_by_nobody(case: Case) -> Found:
         if access.role == "read" and len(unheard) == 1 and "" not in unheard and any(map(is_phase_wait, before)):
             ((symbol, arrival),) = unheard.items()
             words = {"writer_at": place(other), "writer_role": other.role, "variable": variable_name(symbol)}
-            return SyncPoint(arrival.opcode, "mbarrier", arrival.place), words
+            return SyncPoint(arrival.opcode, arrival.place), words
     return None
 
 
@@ -82,7 +81,7 @@ def _fence_of(case: Case) -> str:
     """The proxy fence that belongs before the arrival, where an asynchronous copy reads what it publishes."""
     if not case.second.asynchronous or case.first.asynchronous:
         return ""
-    fence = first_of(case.around.after_first, lambda point: is_proxy_fence(point) and "async" in point.parts and point.always)
+    fence = first_of(case.around.after_first, lambda point: bool(point.fenced) and point.always)
     return f" and after the {named(fence, case.words)} at {place_of(fence.place)}" if fence else ", with fence.proxy.async between the two"
 
 
@@ -92,4 +91,4 @@ def _is_of(case: Case, wait: SyncPoint, arrival: SyncPoint) -> bool:
 
 
 def _is_copies_arrival(point: SyncPoint) -> bool:
-    return point.opcode.startswith("cp.async.mbarrier.arrive")
+    return point.row.arrives_behind_copies

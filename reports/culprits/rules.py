@@ -104,19 +104,19 @@ _RACES: Final = (
     ),
     (
         ("cluster",),
-        relaxed("after_first", lambda point: point.family == "cluster-barrier" and "arrive" in point.parts),
+        relaxed("after_first", lambda point: point.row.is_cluster_barrier and point.row.arrives_only),
         "the {culprit} at {culprit_at} is relaxed: what came before it is not released",
         "write barrier.cluster.arrive.release (the default) at {culprit_at}",
     ),
     (
         ("no-barrier",),
-        orders_nothing("fence"),
+        orders_nothing(lambda point: point.row.is_fence),
         "the {culprit} at {culprit_at} is a fence: it makes no thread wait for another",
         "put {cta_barrier} beside the {culprit} at {culprit_at}, or in its place",
     ),
     (
         ("no-warp-sync",),
-        orders_nothing("warp-collective"),
+        orders_nothing(lambda point: point.row.exchanges),
         "the {culprit} at {culprit_at} exchanges registers and orders no memory",
         "put {warp_barrier} beside the {culprit} at {culprit_at}: after {first_at} and before {second_at}",
     ),

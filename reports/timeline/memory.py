@@ -22,7 +22,7 @@ def uninitialised(finding: Finding) -> Timeline:
 
 def _unwritten(finding: Finding, access: Access) -> tuple[Cell, ...]:
     """The bytes of (1) within the range that was never written (the union over all reads)."""
-    if access.bytes is None or access.space != "shared":
+    if access.bytes is None or not access.in_shared:
         return ()
     begin, end = access.bytes
     low, high = (finding.buffer.offset, finding.buffer.offset + finding.buffer.bytes) if finding.buffer else access.bytes
@@ -41,8 +41,8 @@ def outside(finding: Finding) -> Timeline:
     strip: tuple[Cell, ...] = ()
     if access.bytes is not None:
         begin, end = access.bytes
-        memory = "shared memory of the CTA" if access.space == "shared" else "allocated memory"
-        beyond = f"bytes {begin}..{end - 1}" if access.space == "shared" else f"{begin:#x}, {plural(end - begin, 'byte')}"
+        memory = "shared memory of the CTA" if access.in_shared else "allocated memory"
+        beyond = f"bytes {begin}..{end - 1}" if access.in_shared else f"{begin:#x}, {plural(end - begin, 'byte')}"
         strip = (Cell("inside", memory), Cell("outside", beyond, "(1)"))
     picture = draft.done(strip)
     told = f"{picture.caption.rstrip('.')}: {finding.missing}." if finding.missing else picture.caption

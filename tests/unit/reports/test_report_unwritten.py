@@ -33,17 +33,17 @@ def test_a_store_that_leaves_some_out(access: Access, fix: str) -> None:
     assert [each.op for each in finding.accesses] == [access.op, "st.shared.f32"]
 
 
-def point(opcode: str, family: str, line: int, *, always: bool = True) -> SyncPoint:
-    return SyncPoint(opcode, family, Place(line, f"{opcode};", "k.cu", line, 3), always=always)
+def point(opcode: str, line: int, *, always: bool = True) -> SyncPoint:
+    return SyncPoint(opcode, Place(line, f"{opcode};", "k.cu", line, 3), always=always)
 
 
-FENCE, BARRIER = point("fence.proxy.async", "proxy-fence", 5), point("bar.sync", "barrier", 6)
+FENCE, BARRIER = point("fence.proxy.async", 5), point("bar.sync", 6)
 PUBLISHED = (
     ((FENCE, BARRIER), "the fence.proxy.async at k.cu:5 and the bar.sync at k.cu:6"),
-    ((BARRIER, point("fence.proxy.async", "proxy-fence", 7)), "the bar.sync at k.cu:6"),
-    ((point("fence.proxy.async", "proxy-fence", 5, always=False), BARRIER), "the bar.sync at k.cu:6"),
-    ((FENCE, point("bar.sync", "barrier", 6, always=False)), ""),
-    ((point("bar.arrive", "barrier", 6),), ""),
+    ((BARRIER, point("fence.proxy.async", 7)), "the bar.sync at k.cu:6"),
+    ((point("fence.proxy.async", 5, always=False), BARRIER), "the bar.sync at k.cu:6"),
+    ((FENCE, point("bar.sync", 6, always=False)), ""),
+    ((point("bar.arrive", 6),), ""),
 )
 
 
