@@ -276,21 +276,17 @@ def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row
 MBARRIER: list[Row] = [
     *_mbarrier("init", "mbarrier.init{.ss}.b64 [mbar], count", "write", classes=_LOCAL, makes=_INIT),
     *_mbarrier("inval", "mbarrier.inval{.ss}.b64 [mbar]", "write", classes=_LOCAL, makes=makes(MbarrierInval, at="mbar")),
-    *_mbarrier(
-        "expect_tx",
-        "mbarrier.expect_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
-        "rmw",
-        sem="relaxed",
-        classes={**_ANY, "sem": "relaxed"},
-        makes=_TRANSACTION,
-    ),
-    *_mbarrier(
-        "complete_tx",
-        "mbarrier.complete_tx{.sem.scope}{.ss}.b64 [mbar], tx-count",
-        "rmw",
-        makes=_TRANSACTION,
-        sem="relaxed",
-        classes={**_ANY, "sem": "relaxed"},
+    *(
+        row
+        for word in ("expect_tx", "complete_tx")
+        for row in _mbarrier(
+            word,
+            f"mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 [mbar], tx-count",
+            "rmw",
+            sem="relaxed",
+            classes={**_ANY, "sem": "relaxed"},
+            makes=_TRANSACTION,
+        )
     ),
     *(
         row
