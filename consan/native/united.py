@@ -80,14 +80,15 @@ def unite(texts: Sequence[str]) -> tuple[str, list[str]]:
     """
     modules = [parse(text, f"part {number}") for number, text in enumerate(dict.fromkeys(texts), 1)]
     taken = Counter(name for module in modules for name in {*_names(module), *_labels(module)})
-    whole, files = _Whole(), 0
+    whole, files, other_names = _Whole(), 0, set[str]()
     for number, module in enumerate(modules, 1):
         private = {*_names(module, private=True), *_labels(module)}
         new = {name: f"{name}__part{number}" for name in private if taken[name] > 1}
         _add(whole, module, _renamer(new, files))
+        other_names |= {new.get(name, name) for name in module.source.aliases}
         files += max(module.files, default=0)
     chosen = [_chosen(name, each) for name, each in whole.candidates.items()]
-    missing = [each.name for each in chosen if each.rank[0] == _DECLARED and each.name not in _OF_DRIVER]
+    missing = [each.name for each in chosen if each.rank[0] == _DECLARED and each.name not in _OF_DRIVER | other_names]
     return _text(modules, chosen, whole), missing
 
 

@@ -7,6 +7,8 @@ import pytest
 
 import consan
 from consan._errors import NotSupported
+from consan.instrument.passes.analyse import plan_functions
+from consan.instrument.ptx import parse
 from consan.native.united import unite
 from consan.toolchain.assemble import assemble
 
@@ -120,3 +122,14 @@ def test_a_name_is_not_changed_where_it_only_looks_alike() -> None:
     assert '"x"' in text
     assert ".visible .global .u64 p = x__part2;" in text
     assert text.index("x__part2;") < text.index("p = x__part2"), "what an initial value names comes first"
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_another_name_of_a_function_is_defined(order: int) -> None:
+    """As constructors of C++ are called in one file, and are one function by two names in the other."""
+    caller = part(".extern .func other(.param .b64 p);\n.visible .entry k(.param .u64 p) { .param .b64 a; call other, (a); ret; }")
+    callee = part(".visible .func other(.param .b64 p);\n.visible .func f(.param .b64 p) { ret; }\n.alias other, f;")
+    text, missing = unite([caller, callee][::order])
+    assert missing == []
+    assert assemble(text, "sm_90").cubin
+    assert plan_functions(parse(text))["k"].stats.calls == {"f"}
