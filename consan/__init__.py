@@ -5,21 +5,43 @@ The public names are imported on first use: `import consan` loads neither a GPU 
 
 from __future__ import annotations
 
+import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from consan import triton
+    from consan._errors import ConsanError, EnvironmentFailure, NotSupported, UsageError
     from consan.api import Kernel, Stream, TensorMap, check, launch
     from consan.asserting import assert_clean
-    from consan.reports.model import RacyKernelError, Report
+    from consan.reports.model import Access, Finding, RacyKernelError, Report
 
 __version__ = "0.1.0"
-__all__ = ["Kernel", "RacyKernelError", "Report", "Stream", "TensorMap", "assert_clean", "check", "include_dir", "launch"]
+__all__ = [
+    "Access",
+    "ConsanError",
+    "EnvironmentFailure",
+    "Finding",
+    "Kernel",
+    "NotSupported",
+    "RacyKernelError",
+    "Report",
+    "Stream",
+    "TensorMap",
+    "UsageError",
+    "assert_clean",
+    "check",
+    "include_dir",
+    "launch",
+    "triton",
+]
 
-_HOMES = dict.fromkeys(("Kernel", "Stream", "TensorMap", "check", "launch"), "consan.api") | dict.fromkeys(
-    ("RacyKernelError", "Report"), "consan.reports.model"
-)
-_HOMES["assert_clean"] = "consan.asserting"
+_HOMES = {
+    **dict.fromkeys(("Kernel", "Stream", "TensorMap", "check", "launch"), "consan.api"),
+    **dict.fromkeys(("Access", "Finding", "RacyKernelError", "Report"), "consan.reports.model"),
+    **dict.fromkeys(("ConsanError", "EnvironmentFailure", "NotSupported", "UsageError"), "consan._errors"),
+    "assert_clean": "consan.asserting",
+}
 
 
 def include_dir() -> str:
@@ -28,8 +50,12 @@ def include_dir() -> str:
 
 
 def __getattr__(name: str) -> Any:
-    if name not in _HOMES:
-        raise AttributeError(f"module 'consan' has no attribute '{name}'")
-    import importlib
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    if name == "triton":
+        return importlib.import_module("consan.triton")
+    raise AttributeError(f"module 'consan' has no attribute '{name}'")
 
-    return getattr(importlib.import_module(_HOMES[name]), name)
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -11,29 +11,26 @@ from __future__ import annotations
 
 import contextlib
 import copy
+import inspect
 import math
 import operator
 import os
 import re
-import struct
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from consan import adapters
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
-from consan.instrument.ptx import Function, Param
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
-from consan.launching.parameter_kind import FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
-from consan.launching.placement import ArrayStruct, Placement, Value, placed, pointer
-from consan.launching.signature import kinds_of
+from consan.launching.placement import Placement, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
+from consan.launching.values import arguments, may_point
+from consan.options import check_names
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.session.beside import Beside, Copied, LaunchShape, Memory
@@ -44,12 +41,10 @@ from consan.session.session import Session
 from consan.session.streams import Stream
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
-from consan.tensormap.description import NBYTES
 
 __all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
-_LEAST_ADDRESS = 1 << 32  # of device memory
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _TEXT = re.compile(r"\n|\{|\b__global__\b|^\s*\.version\b")  # what hardly any path has
 
@@ -213,9 +208,9 @@ class _Made:
         with session.turn():
             prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(self.cluster))
             with placed(session) as placement:
-                values = placement.parameters(_arguments(kernel.function, args), "argument")
+                values = placement.parameters(arguments(kernel.function, args), "argument")
                 session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
-                placement.owns_all &= not any(map(_may_point, args))
+                placement.owns_all &= not any(map(may_point, args))
                 how: dict[str, Any] = {"shared": self.smem, "cluster": self.cluster, "cooperative": self.cooperative}
                 launch = (kernel.entry, self.grid, self.block, values)
                 session.launch(prepared, *launch, restore=placement.restore, **how)
@@ -262,87 +257,6 @@ def _dim3(shape: Shape) -> Dim3:
     return (x, y, z)
 
 
-def _arguments(function: Function, args: Sequence[Any]) -> list[Value]:
-    """The value to place for each parameter."""
-    if not isinstance(args, Sequence):
-        raise UsageError(f"args={args!r}: expected a list, with one value for each parameter of {function.name}")
-    if len(args) != len(function.params):
-        raise UsageError(f"{function.name} takes {len(function.params)} arguments, {len(args)} given")
-    given = zip(args, function.params, kinds_of(function), strict=True)
-    return [_fitting(value, parameter, kind) for value, parameter, kind in given]
-
-
-def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
-    """A value that fits its parameter: a scalar as bytes."""
-    if isinstance(value, TensorMap):
-        if parameter.nbytes != NBYTES:
-            raise UsageError(
-                f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap"
-            )
-        return value
-    if isinstance(value, ArrayStruct) and value.nbytes == parameter.nbytes:
-        return value
-    if not isinstance(value, np.ndarray) or not value.ndim:
-        return _scalar(value, parameter, kind)
-    if value.dtype.hasobject or parameter.nbytes != 8:
-        raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter of {parameter.nbytes} bytes")
-    if kind.kind in (INTEGER, UNSIGNED, FLOAT):
-        raise UsageError(f"an array of {value.dtype} cannot be passed for a parameter {kind.text}")
-    return value
-
-
-def _may_point(value: Any) -> bool:
-    """Whether a number, or a word of bytes, may be an address: nobody knows of what."""
-    if isinstance(value, (bytes, bytearray)):
-        return any(word >= _LEAST_ADDRESS for (word,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]))
-    return isinstance(value, (int, np.integer)) and int(value) >= _LEAST_ADDRESS
-
-
-_FORMATS = {4: "<f", 8: "<d"}
-
-
-def _scalar(value: Any, parameter: Param, kind: CType) -> Value:
-    """The bytes of a scalar (Python or NumPy), of a struct, or a device array's pointer."""
-    if isinstance(value, (bytes, bytearray)):
-        return _sized(bytes(value), parameter, value)
-    interface = getattr(value, "__cuda_array_interface__", None)
-    if interface is not None:
-        return pointer(int(interface["data"][0]), getattr(value, "nbytes", None) if getattr(value, "ndim", 0) else None)
-    if isinstance(value, (int, np.integer)) and kind.kind == FLOAT:
-        return _packed(float(value), parameter)
-    if isinstance(value, (np.generic, np.ndarray)) and not (value.dtype.kind == "f" and kind.kind in _WHOLE):
-        return _sized(value.tobytes(), parameter, value)
-    if isinstance(value, int):
-        return _integer(int(value), parameter)
-    if isinstance(value, float) and kind.kind in (FLOAT, UNKNOWN) and parameter.nbytes in _FORMATS:
-        return _packed(value, parameter)
-    wanted = f"a parameter {kind.text} of {parameter.nbytes} bytes"
-    raise UsageError(f"argument {value!r}: expected an array, a number, or bytes for {wanted}")
-
-
-_WHOLE = (INTEGER, UNSIGNED, WORD, POINTER)
-
-
-def _packed(value: float, parameter: Param) -> bytes:
-    try:
-        return struct.pack(_FORMATS[parameter.nbytes], value)
-    except OverflowError:
-        raise UsageError(f"argument {value!r} does not fit a parameter .{parameter.type}") from None
-
-
-def _integer(value: int, parameter: Param) -> bytes:
-    try:
-        return value.to_bytes(parameter.nbytes, "little", signed=value < 0)
-    except OverflowError:
-        raise UsageError(f"argument {value} does not fit a parameter of {parameter.nbytes} bytes") from None
-
-
-def _sized(data: bytes, parameter: Param, value: Any) -> bytes:
-    if len(data) != parameter.nbytes:
-        raise UsageError(f"argument {value!r} has {len(data)} bytes, its parameter {parameter.nbytes}")
-    return data
-
-
 class LiveReport:
     """The report of a `check()` block. It is empty inside the block: reading it there raises AttributeError."""
 
@@ -382,8 +296,9 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
     """Sanitize every kernel launched inside the block, through any adapter or by `launch`.
 
     The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
-    Raises `UsageError` for an unknown device or policy.
+    Raises `UsageError` for an unknown device, policy or option.
     """
+    check_names(options, inspect.signature(Session).parameters)
     session = Session(device=device, seed=seed, policy=policy, **options)
     live, block = LiveReport(), _Block()
     with session.turn():

@@ -342,3 +342,10 @@ def check_choices(
         raise UsageError(f"shadow_memory={shadow_memory!r}: expected a number of bytes above zero")
     if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
         raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
+
+
+def check_names(given: Iterable[str], known: Iterable[str]) -> None:
+    """A misspelt keyword is refused by its name."""
+    names = set(known)
+    for name in (name for name in given if name not in names):
+        raise UsageError(f"there is no option '{name}'{did_you_mean(name, names)}")

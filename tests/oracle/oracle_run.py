@@ -17,6 +17,7 @@ from consan.backends.cpu.state.faults import Blocked
 from consan.backends.cpu.state.wave import Wave
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import placed
+from consan.launching.values import arguments
 
 
 def with_endings(verdict: Verdict, stats: LaunchStats) -> Verdict:
@@ -58,7 +59,7 @@ def _note_parked(wave: Wave, ways: Ways, blocked: Iterable[Blocked]) -> None:
 
 def parameters(placement: Any, kernel: Any, args: Sequence[Any]) -> Any:
     """The parameters of a launch, with arrays in the machine's memory."""
-    return placement.parameters(api._arguments(kernel.function, args), "argument")
+    return placement.parameters(arguments(kernel.function, args), "argument")
 
 
 def start(

@@ -197,3 +197,18 @@ def test_check_counts_what_launch_launches() -> None:
     assert [finding.kind for finding in inner.findings] == ["data-race"]
     assert inner.findings[0].count == 128
     assert sum(kernel.launches for kernel in inner.kernels) == 2
+
+
+def test_the_public_names() -> None:
+    """What the guide names is there, and `dir` lists it; a name that is not there is an AttributeError."""
+    assert set(consan.__all__) <= set(dir(consan))
+    assert all(getattr(consan, name) is not None for name in consan.__all__)
+    assert issubclass(consan.UsageError, consan.ConsanError)
+    assert callable(consan.triton.cpu)
+    with pytest.raises(AttributeError, match="no attribute 'lunch'"):
+        consan.lunch  # noqa: B018
+
+
+def test_an_unknown_option_is_refused_by_name() -> None:
+    with pytest.raises(consan.UsageError, match="no option 'engin'; did you mean engine"), consan.check(engin="record"):
+        pass

@@ -64,8 +64,8 @@ ROOMS = {
     ),
     "consan.building": ("consan.checker.build", "consan.native.build"),
     "consan.api": (
-        *(ERRORS, "consan.files", "consan.instrument.ptx", "consan.reports", "consan.suppressions", "consan.tensormap"),
-        *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
+        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.tensormap"),
+        *("consan.options", "consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),
@@ -85,7 +85,7 @@ ROOMS = {
     "consan.__main__": (
         *(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.suppressions", "consan.process", "consan.commands"),
     ),
-    "consan": ("consan.api", "consan.reports"),
+    "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
 # Of these rooms, annotations may name types of the rooms that use them: the machine's state and steps are handed what runs them.
 NAMING_UPWARDS = {f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")}
