@@ -6,6 +6,8 @@ from typing import Any
 
 import numpy as np
 import pytest
+from compact_support import Work, compared
+from record_support import KERNELS, twin_file
 
 import consan
 from consan.instrument import surfaces
@@ -143,3 +145,17 @@ def test_a_coordinate_outside_ends_the_launch_with_trap() -> None:
     report, _ = _run("neg.s32 %r6, %r8; sust.b.1d.b32.trap [%d1, {%r6}], 9;")
     assert report.verdict != "clean"
     assert "negative" in str(report)
+
+
+@pytest.mark.parametrize("name", ["surface_within_a_cta", "surface_sums_of_ctas"])
+@pytest.mark.parametrize("racy", [True, False])
+def test_the_names_of_bytes_are_computed_on_the_host(name: str, racy: bool) -> None:
+    path = KERNELS / "global" / f"{name}.cu"
+    spec, made = twin_file.read(path), twin_file.kernel(path, racy)
+    assert compared(Work(made.ptx, "kernel", spec.grid, spec.block, spec.parameters(spec.fresh_args()), outer=True)) == ""
+
+
+def test_a_coordinate_out_of_a_surface_is_not_computed() -> None:
+    body = "suld.b.1d.b32.trap %r1, [%d1, {%r8}]; add.u32 %r1, %r1, %r8; sust.b.1d.b32.trap [%d1, {%r1}], %r9;"
+    args = [np.uint64(1), np.uint64(2), np.zeros(COUNT, np.uint32)]
+    assert compared(Work(_ptx(body), "k", (2, 1, 1), (COUNT, 1, 1), args, outer=True)) == ""
