@@ -204,8 +204,12 @@ class LaunchUse(Effect):
     query: int = 0
 
 
+class ProductEffect(Effect):
+    """An effect of `wgmma`."""
+
+
 @dataclass(frozen=True, kw_only=True)
-class ProductOperand(InFlight):
+class ProductOperand(ProductEffect, InFlight):
     """An operand of `wgmma.mma_async` in shared memory: the halves of its descriptor, its rows and its depth in bytes."""
 
     access = "read"
@@ -218,17 +222,17 @@ class ProductOperand(InFlight):
     own_rows: bool = False
 
 
-class ProductCommit(InFlight):
+class ProductCommit(ProductEffect, InFlight):
     """`wgmma.commit_group`."""
 
     repeats = True
 
 
-class ProductWait(GroupWait, InFlight):
+class ProductWait(GroupWait, ProductEffect, InFlight):
     """`wgmma.wait_group`."""
 
 
-class ProductFence(Effect):
+class ProductFence(ProductEffect):
     """`wgmma.fence`: it orders registers, which no log holds; only in changes of a text."""
 
     recorded = When.NEVER

@@ -17,6 +17,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any, Protocol
 
+from consan.instrument.effects import CtaBarrier
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect
 from consan.instrument.isa.classes import COMMON
@@ -298,6 +299,16 @@ class Row(Traits):
     def does(self, *kinds: type[Effect]) -> bool:
         """Whether it makes an effect of one of some kinds."""
         return any(issubclass(made.kind, kinds) for made in self.makes)
+
+    @property
+    def is_described(self) -> bool:
+        """Whether its effects are those that it makes, and accesses in the generic proxy."""
+        return bool(self.makes) or all(touch.proxy == "generic" for touch in self.touches)
+
+    @property
+    def awaited(self) -> bool:
+        """Whether the executing thread waits for all threads of a barrier of the CTA."""
+        return any(made.kind is CtaBarrier and "waits" in made.numbers for made in self.makes)
 
     def attributes(self, made: Makes, instruction: InstructionLike) -> dict[str, Any]:
         """What the text of an instruction says of an effect that it makes, beside operands."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from consan.instrument.effects import Effect
 from consan.instrument.isa.model import InstructionLike, Row, Spelled
 from consan.instrument.isa.table import lookup
 
@@ -11,6 +12,7 @@ __all__ = [
     "chooses",
     "computes",
     "decides_with",
+    "does",
     "elects",
     "family_of",
     "fenced_spaces",
@@ -69,6 +71,11 @@ def has_action(instruction: InstructionLike, family: str, *actions: str) -> bool
     """Whether an instruction is of a family, with one of some actions."""
     row = lookup(instruction.parts)
     return row is not None and row.family == family and row.action in actions
+
+
+def does(instruction: Spelled, *kinds: type[Effect]) -> bool:
+    """Whether an instruction makes an effect of one of some kinds."""
+    return row_of(instruction).does(*kinds)
 
 
 def polls(instruction: InstructionLike) -> bool:

@@ -6,9 +6,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.flags import MatrixRow
-from consan.instrument.effects.kinds import Atomic, Read, Write
+from consan.instrument.effects.kinds import Atomic, Read, WarpSync, Write
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import MemoryAccess, Row, family_of, has_action, lookup
+from consan.instrument.isa import MemoryAccess, Row, has_action, lookup
 from consan.instrument.passes.accesses import HOOK_WIDTHS, bytes_of, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
@@ -124,7 +124,9 @@ def only_members(instruction: Instruction) -> str | None:
 
     Of a lane that its mask lacks the behaviour is undefined (ISA "bar.warp.sync"): a chip may end the launch there, and with it the log.
     """
-    if family_of(instruction) != "warp-barrier" or isinstance(mask := instruction.operands[0], Immediate):
+    row = lookup(instruction.parts)
+    mask = row.event(instruction).operand("mask") if row is not None and row.does(WarpSync) else None
+    if mask is None or isinstance(mask, Immediate):
         return None
     snippet = Snippet()
     lane, member = snippet.register("b32"), snippet.register("pred")

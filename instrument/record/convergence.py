@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from consan.instrument.effects import JoinPassed, PointReached, WordValue
-from consan.instrument.isa import family_of
+from consan.instrument.effects import JoinPassed, PointReached, WarpSync, WordValue
+from consan.instrument.isa import does
 from consan.instrument.passes.points import Join, Point
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ def add_point(kernel: KernelRewrite, point: Point) -> None:
     if members.mask is None:
         how: dict[str, Any] = {"whole" if members.whole else "aligned": True, "key": site, "members": _ALL_LANES}
     else:
-        how = {"masked": True, "waits": family_of(instruction) == "warp-barrier", "members": kernel.number_of(instruction, members.mask)}
+        how = {"masked": True, "waits": does(instruction, WarpSync), "members": kernel.number_of(instruction, members.mask)}
         how["key"] = kernel.keys.setdefault((instruction.opcode, 0), len(kernel.keys))
     block.add(PointReached(site=site, guard=guard, join=point.join, **how))
 

@@ -12,7 +12,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from consan.instrument.isa import Row, flow_of, is_memory_or_sync, lookup
+from consan.instrument.effects import MbarrierWait
+from consan.instrument.isa import Row, does, flow_of, is_memory_or_sync, lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import CONTROL, Key, guard_of, key_of, written
 from consan.instrument.passes.waits import pure_waits
@@ -48,8 +49,7 @@ def depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
 
 def _gives_up(function: Function) -> bool:
     """Whether a thread may go on although a wait at an mbarrier has failed: then the time of each phase decides where it goes."""
-    rows = ((each, lookup(each.parts)) for each in function.instructions())
-    waits = [each for each, row in rows if row is not None and row.family == "mbarrier" and row.action in ("test_wait", "try_wait")]
+    waits = [each for each in function.instructions() if does(each, MbarrierWait)]
     return len(pure_waits(function, waits)) < len(waits)
 
 

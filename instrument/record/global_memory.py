@@ -22,8 +22,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from typing import TYPE_CHECKING
 
 from consan.instrument.effects import NO_WORD, Effect, WordValue
-from consan.instrument.effects.kinds import GlobalRead, GlobalWrite, GridWait, Observe, Publish, Unseen
-from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, family_of, has_action, lookup
+from consan.instrument.effects.kinds import Fence, GlobalRead, GlobalWrite, GridWait, Observe, Publish, Unseen
+from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, does, has_action, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
@@ -74,7 +74,7 @@ def synchronises(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> boo
 
 def orders(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
     """Whether a release or an acquire pattern can be in the text: a fence, or a strong access with an order."""
-    fences = any(family_of(instruction) == "fence" for plan in plans.values() for instruction in plan.function.instructions())
+    fences = any(does(instruction, Fence) for plan in plans.values() for instruction in plan.function.instructions())
     return fences or any(event.orders for event, _ in _strong(plans, spaces))
 
 

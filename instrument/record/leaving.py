@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from consan.instrument.effects import LANES
+from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier, ProductEffect
 from consan.instrument.isa import has_action
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
@@ -29,7 +29,6 @@ from consan.instrument.record.words import Manner
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
 ROUNDS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at
 LONG = 1 << 18  # cycles; a barrier that takes longer is rare
-_BLOCKING = frozenset({"barrier", "cluster-barrier"})
 _Counted = tuple[tuple[int, int], ...]
 
 
@@ -49,7 +48,7 @@ class Leaving:
     def __post_init__(self) -> None:
         self.waits = pure_waits(self.plan.function, (work.instruction for work in self.plan.work if mbarriers.is_wait(work)))
         self.stands = any(_blocks(work) and operand_of(work, "count") is not None for work in self.plan.work)
-        self._products = any(work.row.family == "wgmma" for work in self.plan.work)
+        self._products = any(work.row.does(ProductEffect) for work in self.plan.work)
         self._counted = tuple(dict.fromkeys(filter(None, map(_count_of, self.plan.work))))
 
     def cut(self, words: int, first: Instruction, *, idles: bool, counts: bool = False) -> str:
@@ -160,12 +159,12 @@ setp.ne.u32 %__consan_q, %__consan_x, 0;
 
 
 def _blocks(work: Work | None) -> bool:
-    return work is not None and work.row.family in _BLOCKING and work.row.action != "arrive"
+    return work is not None and (work.row.awaited or work.row.does(ClusterBarrierWait))
 
 
 def _count_of(work: Work) -> tuple[int, int] | None:
     """The number and the thread count of a barrier with a count for several warps, where the text gives both."""
-    if work.row.family != "barrier":
+    if not work.row.does(CtaBarrier):
         return None
     barrier, count = operand_of(work, "barrier"), operand_of(work, "count")
     if not (isinstance(barrier, Immediate) and isinstance(count, Immediate)) or int(count.value) <= LANES:

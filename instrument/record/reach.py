@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
-from consan.instrument.isa import family_of, flow_of, lookup
+from consan.instrument.effects import Fence, MbarrierInit, WarpSync
+from consan.instrument.isa import does, flow_of, lookup
 from consan.instrument.passes.flow import ENDS, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
@@ -63,9 +64,7 @@ def _text_of(function: Function) -> _Text:
 def is_full(instruction: Instruction) -> bool:
     """A barrier of all threads of the CTA, which all of them pass."""
     row = lookup(instruction.parts)
-    if row is None or row.family != "barrier" or row.action == "arrive" or instruction.predicate is not None:
-        return False
-    return "count" not in row.roles(instruction)
+    return row is not None and row.awaited and instruction.predicate is None and "count" not in row.roles(instruction)
 
 
 class BarrierReach:
@@ -89,8 +88,8 @@ class BarrierReach:
     def initialises(self, lines: set[int]) -> bool:
         """Whether mbarriers are initialised before, behind the last barrier of all threads."""
         places = [place for place, each in enumerate(self._text.instructions) if each.line in lines]
-        found = (lookup(self._text.instructions[place].parts) for place in self._behind(self._text.before, places, is_full))
-        return any(row is not None and row.family == "mbarrier" and row.action == "init" for row in found)
+        found = (self._text.instructions[place] for place in self._behind(self._text.before, places, is_full))
+        return any(does(each, MbarrierInit) for each in found)
 
     def _around(self, places: list[int], stops: Callable[[Instruction], bool], *, both: bool) -> Iterator[int]:
         for steps in (self._text.after, self._text.before)[: 1 + both]:
@@ -118,7 +117,7 @@ class BarrierReach:
         if row.family in _ACCESSES and row.describe(instruction).space not in _OUTER:
             return _SHARED_FLAG if self._is_flag(instruction) else ""
         if row.family not in _ACCESSES:
-            return "" if row.family != "fence" or self._outer else f"{instruction.opcode} in its reach is not recorded"
+            return "" if not row.does(Fence) or self._outer else f"{instruction.opcode} in its reach is not recorded"
         if not self._outer:
             return "there are global accesses in its reach, and global memory was not recorded"
         strong = row.describe(instruction).is_strong
@@ -133,4 +132,4 @@ class BarrierReach:
 
 
 def _meets(instruction: Instruction) -> bool:
-    return is_full(instruction) or family_of(instruction) == "warp-barrier"
+    return is_full(instruction) or does(instruction, WarpSync)

@@ -315,8 +315,8 @@ class KernelRewrite:
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
             self.plan.stats.memory_sites += family not in accesses.FAMILIES
-        waits = work is not None and work.row.does(*_BLOCKING)
-        if point is not None or waits or (self.points and family == "wgmma"):  # it may never be left
+        waits, is_product = (work is not None and work.row.does(*which) for which in (_BLOCKING, (kinds.ProductEffect,)))
+        if point is not None or waits or (self.points and is_product):  # it may never be left
             self.pending += self.closed(node) + self._stop()
 
     def _stop(self) -> str:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
-from consan.instrument.isa import flow_of, has_action
+from consan.instrument.effects import CopyCommit, CopyIssue, CopyWait
+from consan.instrument.isa import flow_of
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.flow import ENDS, Graph
 from consan.instrument.ptx import Immediate, Instruction
+from consan.instrument.record.reach import is_full
 from consan.instrument.record.sides import writes_global
 
 
@@ -29,11 +31,11 @@ class CopyState(enum.IntEnum):
 
 def seals_of(plan: FunctionPlan, graph: Graph) -> frozenset[int]:
     """The seals of a kernel that calls nothing, by the start of their instruction; none if some write is not behind one."""
-    if not plan.is_entry or any(flow_of(each) == "call" for each in plan.function.instructions()):
+    if not plan.is_entry or plan.stats.calls:
         return frozenset()
     works = {work.instruction.start: work for work in plan.work}
     before = _states(graph, works)
-    found = frozenset(each.start for each, state in before if state is CopyState.WAITED and _is_barrier(each, works.get(each.start)))
+    found = frozenset(each.start for each, state in before if state is CopyState.WAITED and _is_barrier(each))
     return found if found and all(_allows(each, state, works) for each, state in before) and _are_last(graph, found, works) else frozenset()
 
 
@@ -66,30 +68,27 @@ def _walk(graph: Graph, number: int, state: CopyState, works: dict[int, Work]) -
 
 
 def _after(instruction: Instruction, state: CopyState, work: Work | None) -> CopyState:
-    family = work.row.family if work is not None else ""
-    if family == "cp.async":
+    if work is not None and work.row.does(CopyIssue):
         return CopyState.OPEN
     if instruction.predicate is not None or work is None:
         return state
-    if family == "cp.async.commit":
-        return min(state, CopyState.COMMITTED)
-    if family == "cp.async.wait":
-        all_of_them = work.row.action == "wait_all" or (state < CopyState.OPEN and _is_zero(instruction))
-        return min(state, CopyState.WAITED) if all_of_them else state
-    return CopyState.SEALED if state <= CopyState.WAITED and _is_barrier(instruction, work) else state
+    for made in work.row.makes:
+        if made.kind is CopyCommit:
+            state = min(state, CopyState.COMMITTED)
+        elif made.kind is CopyWait and state < CopyState.OPEN and _awaits_all(work):
+            state = min(state, CopyState.WAITED)
+    return CopyState.SEALED if state <= CopyState.WAITED and _is_barrier(instruction) else state
 
 
-def _is_zero(instruction: Instruction) -> bool:
-    operand = instruction.operands[0]
-    return isinstance(operand, Immediate) and operand.value == 0
+def _awaits_all(work: Work) -> bool:
+    pending = operand_of(work, "group-count")
+    return pending is None or (isinstance(pending, Immediate) and pending.value == 0)
 
 
-def _is_barrier(instruction: Instruction, work: Work | None) -> bool:
+def _is_barrier(instruction: Instruction) -> bool:
     """Whether all threads of the CTA meet there, at barrier 0."""
-    if work is None or work.row.family != "barrier" or instruction.predicate is not None or has_action(instruction, "barrier", "arrive"):
-        return False
-    number = operand_of(work, "barrier")
-    return isinstance(number, Immediate) and number.value == 0 and operand_of(work, "count") is None
+    number = instruction.operands[0] if is_full(instruction) else None
+    return isinstance(number, Immediate) and number.value == 0
 
 
 def _are_last(graph: Graph, seals: frozenset[int], works: dict[int, Work]) -> bool:
@@ -108,4 +107,4 @@ def _are_last(graph: Graph, seals: frozenset[int], works: dict[int, Work]) -> bo
             seen.add(number)
             pending += graph.nodes[number].successors
     behind += [step.instruction for number in seen for step in graph.nodes[number].steps]
-    return not any(each.start in works and works[each.start].row.family == "cp.async" for each in behind)
+    return not any(each.start in works and works[each.start].row.does(CopyIssue) for each in behind)

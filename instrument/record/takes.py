@@ -15,8 +15,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.effects import CopyIssue
-from consan.instrument.isa import MemoryAccess, destinations, family_of, has_action, lookup, polls, spares_shared
+from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
+from consan.instrument.isa import MemoryAccess, destinations, does, family_of, has_action, lookup, polls, spares_shared
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, graph_of
@@ -114,9 +114,9 @@ def _reasons_of(plan: FunctionPlan) -> Iterator[str]:
     gaps = (each.opcode for each in plan.stats.unmodelled if each.is_instruction)
     yield from (f"{opcode} is not modelled" for opcode in gaps if not _spares(tuple(opcode.split("."))))
     for work in plan.work:
-        if not work.row.makes and work.row.proxy == "async":
+        if not work.row.is_described:
             yield f"{work.instruction.opcode} is not recorded yet"
-        if work.row.family == "tcgen05" and not plan.is_entry:  # its loads are numbered within a kernel
+        if work.row.does(TensorMemoryEffect) and not plan.is_entry:  # its loads are numbered within a kernel
             yield f"{work.instruction.opcode} in a device function is not recorded yet"
 
 
@@ -172,7 +172,7 @@ def _is_global(instruction: Instruction) -> bool:
 
 
 def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
-    if family_of(instruction) == "mbarrier":
+    if does(instruction, MbarrierWait):
         return False  # only the wait that returns true is in the log
     return polls(instruction) and not (family_of(instruction) == "atomic" and _unused(plan, instruction))
 
