@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
-from consan.instrument.isa import family_of, lookup, may_wait
+from consan.instrument.isa import may_wait, row_of
 from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, symbols, tensormaps
 from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
 from consan.instrument.passes.context import Context, FunctionPlan, place_of
@@ -146,7 +146,7 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
     for plan in plans.values():
         assert plan.function.body is not None
         plan.stats.families |= {work.row.family for work in plan.work}
-        if any(family_of(instruction) == "cluster-address" for instruction in plan.function.body.instructions()):
+        if any(row_of(instruction).is_of_clusters for instruction in plan.function.body.instructions()):
             plan.stats.families.add("cluster-address")
 
 
@@ -203,10 +203,7 @@ def communicates(module: Module) -> bool:
     """Whether CTAs may wait for each other through global memory. Then all CTAs that were resident must stay resident."""
     for function in module.functions:
         for instruction in function.body.instructions() if function.body else ():
-            row = lookup(instruction.parts)
-            if row is None or row.family not in ("load", "atomic"):
-                continue
-            access = row.describe(instruction)
-            if access.is_strong and access.space in ("global", "generic"):
+            row = row_of(instruction)
+            if (row.is_load or row.is_atomic) and (access := row.describe(instruction)).is_strong and access.may_be_global:
                 return True
     return False

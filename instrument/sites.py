@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from consan.instrument.isa.traits import AccessTraits
+
 
 @dataclass(frozen=True)
 class InlinedCall:
@@ -33,7 +35,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class Site:
+class Site(AccessTraits):
     """One instrumented instruction.
 
     `number` is 1-based within the module (0 on the device means unknown). `bytes` is what one thread accesses. A partly `unused`

@@ -113,7 +113,7 @@ def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
     unordered = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and found.operation
     if unordered and not found.operation & 1:
         return "RAW"
-    overwritten = unordered and site is not None and site.access != "read"
+    overwritten = unordered and site is not None and not site.only_reads
     return "WAW" if overwritten else None if hazard is Hazard.NONE else hazard.name
 
 

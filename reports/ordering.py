@@ -37,7 +37,7 @@ def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, 
     if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
         return finding, pair, ""
     if relations and _is_update(first, second, relations):
-        return *_turned(finding, pair, swap=first.access != "read" and second.access == "read"), UPDATE
+        return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
     if finding.kind == "global-race":
         return finding, pair, ""
     order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None

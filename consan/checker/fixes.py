@@ -49,7 +49,7 @@ def racing_lines(found: Iterable[Key], sites: dict[int, Site]) -> set[int]:
     lines: set[int] = set()
     for key in found:
         pair = [sites[number] for number in key[3:] if number in sites]
-        reads = [site for site in pair if site.access == "read"]
+        reads = [site for site in pair if site.only_reads]
         lines |= {site.ptx_line for site in reads or pair}
     return lines
 

@@ -17,7 +17,7 @@ from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
 from consan.instrument import effects
-from consan.instrument.isa import lookup, row_of
+from consan.instrument.isa import compares, computes, lookup, row_of, sums
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
@@ -33,31 +33,6 @@ _SIGNALS: Final = (
 )
 OF_BARRIERS: Final = ("barrier-misuse", "deadlock")
 _RANKS: Final = (0, 1)
-_PURE: Final = frozenset(
-    [
-        "mov",
-        "add",
-        "sub",
-        "mul",
-        "mad",
-        "shl",
-        "shr",
-        "and",
-        "or",
-        "xor",
-        "not",
-        "neg",
-        "min",
-        "max",
-        "cvt",
-        "cvta",
-        "selp",
-        "setp",
-        "mapa",
-        "rem",
-        "div",
-    ]
-)
 _MEETINGS: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": ("barrier.cluster.arrive", "barrier.cluster.wait")}
 _OF_ORDER: Final = ("data-race", "global-race", "missing-wait", "uninitialized-read", "barrier-misuse")
 
@@ -186,7 +161,7 @@ class PathForms:
             return
         for function, arrival in self._of_kinds((effects.MbarrierArrive, effects.MbarrierTransaction)):
             branches = [*_branches_around(function, arrival), *(each for _, own in self._own for each in _branches_around(function, own))]
-            barriers = [own for _, own in self._own if own.parts[0] in ("bar", "barrier")]
+            barriers = [own for _, own in self._own if row_of(own).is_barrier]
             for each in dict.fromkeys((*barriers, *(_condition_of(function, branch) for branch in reversed(branches)))):
                 code = _with_operands(function, arrival, each.start) if each.start < arrival.start else ""
                 if code:
@@ -224,7 +199,7 @@ class PathForms:
             return
         for function in self._functions:
             for each in function.instructions():
-                if each.parts[0] == "mapa":
+                if row_of(each).maps_address:
                     for rank in _RANKS:
                         text = f"{each.opcode} {', '.join((*(operand.text for operand in each.operands[:2]), str(rank)))};"
                         yield from self._other((function, each), text, f"{each.opcode} of rank {rank}")
@@ -287,9 +262,9 @@ def _tests(function: Function, branch: Instruction) -> Iterator[Instruction]:
     """The comparisons of a counter with a number that close a loop. A counter is a register to which a number is added."""
     writers = definitions(function)
     for test in writers.get(key_of(branch.scope, branch.predicate.register), []) if branch.predicate else ():
-        if test.parts[0] == "setp" and test.predicate is None and any(isinstance(each, Immediate) for each in test.operands):
+        if compares(test) and test.predicate is None and any(isinstance(each, Immediate) for each in test.operands):
             counted = (writers.get(key_of(test.scope, name), []) for name in read(test))
-            if any(each.parts[0] in ("add", "sub") and isinstance(each.operands[-1], Immediate) for found in counted for each in found):
+            if any(sums(each) and isinstance(each.operands[-1], Immediate) for found in counted for each in found):
                 yield test
 
 
@@ -304,11 +279,16 @@ def _with_operands(function: Function, instruction: Instruction, start: int) -> 
         keys = set(written(each)) & needed
         if not keys:
             continue
-        if each.parts[0] not in _PURE or each.predicate is not None or any(len(writers[key]) > 1 for key in keys):
+        if not _is_pure(each) or each.predicate is not None or any(len(writers[key]) > 1 for key in keys):
             return ""
         needed |= set(_keys_read(each))
         code.insert(0, each.text)
     return "".join(f"{each} " for each in code)
+
+
+def _is_pure(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return computes(instruction) or row.is_of_addresses or row.is_of_clusters
 
 
 def _keys_read(instruction: Instruction) -> Iterator[Key]:

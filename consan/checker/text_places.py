@@ -14,7 +14,7 @@ from consan.checker.walks import Walked
 from consan.instrument import effects
 from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.effects.model import Role, leaves
-from consan.instrument.isa import Row, lookup
+from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
 from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
@@ -70,7 +70,7 @@ class TextPlaces:
 def _constants(function: Function) -> dict[Key, int]:
     """The registers that are written once, with a number."""
     writers = {key: found[0] for key, found in definitions(function).items() if len(found) == 1 and found[0].predicate is None}
-    moves = {key: each.operands[-1] for key, each in writers.items() if each.parts[0] == "mov"}
+    moves = {key: each.operands[-1] for key, each in writers.items() if row_of(each).moves}
     return {key: int(operand.value) for key, operand in moves.items() if isinstance(operand, Immediate) and isinstance(operand.value, int)}
 
 

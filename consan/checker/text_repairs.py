@@ -16,7 +16,7 @@ from consan.checker.changes import line_of
 from consan.checker.forms import RepairStep
 from consan.checker.text_paths import OF_BARRIERS, PathForms, TextRepair
 from consan.instrument import effects
-from consan.instrument.isa import lookup
+from consan.instrument.isa import row_of
 from consan.instrument.passes.flow import read, written
 from consan.instrument.ptx import Function, Immediate, Instruction
 
@@ -97,7 +97,7 @@ class TextRepairs(PathForms):
     def _masks(self) -> Iterator[TextRepair]:
         """The mask of a `__syncwarp`: half a warp."""
         for function, each in self._own:
-            if each.opcode == "bar.warp.sync":
+            if row_of(each).is_warp_barrier:
                 for mask in _HALVES:
                     yield from self._other((function, each), f"bar.warp.sync {mask:#x};")
 
@@ -183,12 +183,12 @@ class TextRepairs(PathForms):
 
     def _by_one(self) -> Iterator[TextRepair]:
         """An update by which all threads store one value, by the first thread only; but for one that an atomic operation can be."""
-        stores = [(function, each) for function, each in self._own if each.parts[0] == "st" and each.predicate is None]
+        stores = [(function, each) for function, each in self._own if row_of(each).is_store and each.predicate is None]
         loads = [
             (function, each)
             for function, store in stores
             for each in function.instructions()
-            if each.parts[0] == "ld" and each.operands[1].text == store.operands[0].text and each.predicate is None
+            if row_of(each).is_load and each.operands[1].text == store.operands[0].text and each.predicate is None
         ]
         combined = any(True for function, load in loads for _ in _updates(function, load))
         if self.situation == "replicated@update" and loads and not combined:
@@ -213,8 +213,8 @@ class TextRepairs(PathForms):
 
 def _unaligned(instruction: Instruction) -> str:
     opcode = instruction.opcode.replace(".aligned", "")
-    if opcode.partition(".")[0] == "bar" and "warp" not in opcode:
-        opcode = f"barrier{opcode[3:]}"
+    if row_of(instruction).is_cta_barrier:
+        opcode = f"barrier.{opcode.partition('.')[2]}"
     return instruction.text.replace(instruction.opcode, opcode, 1)
 
 
@@ -230,8 +230,7 @@ def _reduced(found: re.Match[str]) -> str:
 
 def _updates(function: Function, load: Instruction) -> Iterator[tuple[Instruction, Instruction]]:
     """The change of a loaded value by another one and the store of the result to the same address, if nothing else uses the two."""
-    row = lookup(load.parts)
-    if row is None or row.family != "load" or load.predicate is not None or load.parts[1] not in ("shared", "global"):
+    if not row_of(load).is_load or load.predicate is not None or load.parts[1] not in ("shared", "global"):
         return
     value, address = load.operands[0].text, load.operands[1].text
     users = [each for each in function.instructions() if value in read(each)]

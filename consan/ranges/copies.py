@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
-from consan.instrument.isa import MemoryAccess, Row
+from consan.instrument.isa import MemoryAccess, Row, adds, row_of
 from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Immediate, Instruction, Operand, Register, Symbol, TensorAddress
 from consan.ranges.forms import BoxForm, NotProven, ParameterWord, Source
@@ -75,7 +75,8 @@ class ParameterMaps:
 def _moved(instruction: Instruction) -> Iterator[tuple[Operand, int]]:
     """The address that an instruction moves or adds to, and the number that it adds; nothing for other instructions."""
     first, rest = instruction.operands[1], instruction.operands[2:]
-    if instruction.parts[0] in ("mov", "cvta") and not rest:
+    row = row_of(instruction)
+    if (row.moves or row.converts_address) and not rest:
         yield first, 0
-    elif instruction.parts[0] == "add" and isinstance(rest[0], Immediate):
+    elif adds(instruction) and isinstance(rest[0], Immediate):
         yield first, int(rest[0].value)

@@ -43,7 +43,7 @@ def pointed_words(function: Function) -> Mapping[ParameterWord, int]:
 def _accesses(function: Function) -> Iterator[tuple[Instruction, MemoryAccess]]:
     for instruction in function.instructions():
         row = lookup(instruction.parts)
-        if row is None or row.family == "call":
+        if row is None or row.calls:
             raise _Foreign
         yield from ((instruction, access) for access in row.accesses(instruction) if access.space in _SPACES)
 
@@ -70,7 +70,7 @@ def _words(
         seen.add(key)
         for each in made.get(key, ()):
             row = lookup(each.parts)
-            if row is not None and row.family == "load":
+            if row is not None and row.is_load:
                 found |= _loaded(each, row, key, places)
             elif row is not None and row.family in _COMPUTES:
                 pending += _registers(each)

@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from consan.backends.cpu.decode.operands import flatten
-from consan.instrument.isa import MemoryAccess, Row, elects, is_exact, lookup, row_of, takes_from_lane
+from consan.instrument.isa import MemoryAccess, Row, converts, elects, is_exact, is_noncoherent, lookup, row_of, takes_from_lane
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.passes.flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
 from consan.instrument.passes.ways import post_dominators
@@ -20,7 +20,6 @@ from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, 
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
-_ORDINARY: Final = frozenset({"load", "store", "atomic", "reduction"})
 _UNSEEN: Final = frozenset({"texture", "surface", "multimem", "wmma", "call"})  # families that reach memory in ways that are not followed
 _WIDE: Final = 64
 _ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
@@ -134,17 +133,17 @@ class Slice:
         """Whether an operand is one of some numbers: in the text, or in a register that gets no other one."""
         if isinstance(operand, Register) and instruction.scope.is_register(operand.name):
             made = self._made.get(key_of(instruction.scope, operand.name), ())
-            plain = all(each.parts[0] == "mov" and isinstance(each.operands[1], Immediate) for each in made)
+            plain = all(row_of(each).moves and isinstance(each.operands[1], Immediate) for each in made)
             return bool(made) and plain and all(self._is(each, each.operands[1], numbers) for each in made)
         return isinstance(operand, Immediate) and operand.value in numbers
 
     def _step(self, step: PathStep) -> SliceStep:
         instruction, row = step.instruction, lookup(step.instruction.parts)
         assert row is not None
-        own = row.family in _ORDINARY and "nc" not in row.modifiers(instruction.parts)
+        own = row.is_ordinary and not is_noncoherent(instruction)
         accesses = tuple(self._form(instruction, each, own) for each in _outer(instruction))
-        loads = tuple(_parameters(instruction, row, self._places)) if row.family == "load" else ()
-        operation, sources = (None, ()) if row.family == "load" else _operation(instruction, row)
+        loads = tuple(_parameters(instruction, row, self._places)) if row.is_load else ()
+        operation, sources = (None, ()) if row.is_load else _operation(instruction, row)
         collective = "elect" if elects(instruction) and self._of_all_lanes(instruction) else "shfl" if self._shares(instruction) else ""
         if collective == "shfl":
             sources = (_source(instruction, instruction.operands[1]),)
@@ -155,9 +154,9 @@ class Slice:
         source = None if base is None else _source(instruction, base)
         if isinstance(base, Register) and register_bits(base.name, instruction.scope) != _WIDE:
             source = None
-        asynchronous, reduces = access.proxy == "async", access.proxy == "async" and access.access == "rmw"
+        asynchronous, reduces = access.is_asynchronous, access.is_asynchronous and access.updates
         return AccessForm(
-            *(source, offset, access.total_bytes, access.access != "read", own, instruction.line, instruction.opcode, access.is_strong),
+            *(source, offset, access.total_bytes, access.writes, own, instruction.line, instruction.opcode, access.is_strong),
             asynchronous,
             None if access.size is None else _source(instruction, access.size),
             self._maps.box(instruction, access, lambda operand: _source(instruction, operand)),
@@ -178,7 +177,7 @@ def _check(instruction: Instruction) -> None:
         read(instruction), written(instruction)
     except ValueError:
         raise NotProven(f"the operands of {instruction.opcode} do not fit", never=True) from None
-    followed = row.family in _ORDINARY or (row.family == "cp.async" and row.action == "async") or row.name in BULK_COPIES
+    followed = row.is_ordinary or row.is_copy or row.name in BULK_COPIES
     if outer and not followed:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
     if row.name in TENSOR_COPIES:
@@ -195,8 +194,8 @@ def _base(access: MemoryAccess) -> tuple[Operand | None, int]:
 
 def _amount(instruction: Instruction) -> Operand | None:
     """The bytes that a copy reads, where that is an operand of its own (ISA "cp.async"): nothing is read if they are zero."""
-    row = lookup(instruction.parts)
-    operands = row.event(instruction).operands if row is not None and row.family == "cp.async" else ()
+    row = row_of(instruction)
+    operands = row.event(instruction).operands if row.is_copy else ()
     return next((operand for role, operand in operands if role == "src-size"), None)
 
 
@@ -212,9 +211,9 @@ def _reads_something(instruction: Instruction) -> Source:
 
 def _brings(instruction: Instruction) -> bool:
     """Whether an instruction brings a value from memory, or from other threads."""
-    row = lookup(instruction.parts)
-    loads = row is not None and row.family == "load" and row.describe(instruction).space == "param"
-    return not loads and (row is None or row.family not in ("arithmetic", "address"))
+    row = row_of(instruction)
+    loads = row.is_load and row.describe(instruction).is_parameter
+    return not (loads or row.is_arithmetic or row.is_of_addresses)
 
 
 def _outer(instruction: Instruction) -> tuple[MemoryAccess, ...]:
@@ -223,7 +222,7 @@ def _outer(instruction: Instruction) -> tuple[MemoryAccess, ...]:
 
 def _accesses(instruction: Instruction) -> tuple[MemoryAccess, ...]:
     row = lookup(instruction.parts)
-    return () if row is None else tuple(each for each in row.accesses(instruction) if each.space in ("global", "generic"))
+    return () if row is None else tuple(each for each in row.accesses(instruction) if each.may_be_global)
 
 
 def _keys(instruction: Instruction) -> Iterator[Key]:
@@ -241,16 +240,16 @@ def _keys(instruction: Instruction) -> Iterator[Key]:
 
 def _operation(instruction: Instruction, row: Row) -> tuple[SpreadOperation | None, tuple[Source, ...]]:
     """How the registers that an instruction writes are computed, if they are."""
-    converts = row.family == "address" and row.action == "convert" and "global" in instruction.parts
+    to_global = converts(instruction, "global")
     flat = [inner for operand in instruction.operands for inner in flatten(operand)]
     count = len(written(instruction))
     registers = [each for each in flat[:count] if isinstance(each, Register)]
-    if not (is_exact(instruction) or converts) or len(flat) <= count or len(registers) < count:
+    if not (is_exact(instruction) or to_global) or len(flat) <= count or len(registers) < count:
         return None, ()
     sources = tuple(_source(instruction, each) for each in flat[count:])
     bits = [register_bits(each.name, instruction.scope) for each in registers]
     try:
-        return (None, ()) if None in sources else (SpreadOperation(instruction, len(sources), bits, converts=converts), sources)
+        return (None, ()) if None in sources else (SpreadOperation(instruction, len(sources), bits, converts=to_global), sources)
     except Unknown:
         return None, ()
 

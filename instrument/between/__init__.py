@@ -47,7 +47,7 @@ class TextRelations:
             return None
         flow, first, second = found
         # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
-        reads = one.access == "read", other.access == "read"
+        reads = one.only_reads, other.only_reads
         wanted = reads[0] if reads[0] != reads[1] else None
         if flow.are_apart(first, second):
             return None if wanted is None or flow.repeats(first | second) else Order(wanted)

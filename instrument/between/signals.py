@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
-from consan.instrument.isa import Row, has_action, lookup
+from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.flow import definitions, key_of
@@ -74,7 +74,7 @@ class _Reader:
             return None
         place = place_of(self._module, instruction)
         if verb == "barrier":
-            waits = row.action != "arrive"
+            waits = not row.arrives_only
             number, count = self._number(roles["barrier"], instruction), self._number(roles.get("count"), instruction)
             return Signal("wait" if waits else "arrive", instruction.opcode, place, barrier=number, number=count)
         symbol = self._symbol(roles["addr" if verb == "write" else "mbar"], instruction, _DEPTH)
@@ -104,7 +104,7 @@ class _Reader:
 
 
 def _moves(instruction: Instruction) -> bool:
-    return has_action(instruction, "arithmetic", "move")
+    return row_of(instruction).moves
 
 
 def _writes(row: Row) -> bool:

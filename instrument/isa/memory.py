@@ -343,6 +343,7 @@ ADDRESS: list[Row] = [
         _MOVE + "mapa",
         "cluster-address",
         "mapa{.space}.type dst, src, src",
+        action="map",
         status="neutral",
         classes={"space": "shared::cluster", "type": "u32 u64"},
     ),

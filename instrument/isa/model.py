@@ -66,7 +66,7 @@ class Touch:
 
 
 @dataclass(frozen=True)
-class MemoryAccess(AccessTraits):
+class MemoryAccess(AccessTraits, OrderTraits):
     """One memory access or synchronisation, as the text of an instruction gives it."""
 
     space: str
@@ -82,6 +82,11 @@ class MemoryAccess(AccessTraits):
     address_index: int | None
     qualified_space: str = "none"
     size: Operand | None = None
+
+    @property
+    def is_asynchronous(self) -> bool:
+        """Whether a copy makes it, through the async proxy."""
+        return self.proxy == "async"
 
 
 @dataclass(frozen=True)

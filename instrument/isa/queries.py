@@ -10,7 +10,9 @@ __all__ = [
     "UNKNOWN",
     "adds",
     "chooses",
+    "compares",
     "computes",
+    "converts",
     "decides_with",
     "does",
     "elects",
@@ -22,12 +24,15 @@ __all__ = [
     "in_space",
     "is_exact",
     "is_move",
+    "is_noncoherent",
     "lowest_bit",
+    "makes_generic",
     "may_wait",
     "polls",
     "row_of",
     "shortened",
     "spares_shared",
+    "sums",
     "takes_from_lane",
 ]
 
@@ -156,6 +161,31 @@ def decides_with(instruction: InstructionLike) -> bool | None:
 def is_move(instruction: InstructionLike) -> bool:
     """Whether an instruction moves one value of 32 or 64 bits."""
     return has_action(instruction, "arithmetic", "move") and instruction.parts[-1] in _WHOLE and len(instruction.parts) == 2
+
+
+def sums(instruction: InstructionLike) -> bool:
+    """Whether an instruction adds or subtracts two integers."""
+    return adds(instruction) or (instruction.parts[0] == "sub" and is_exact(instruction))
+
+
+def compares(instruction: InstructionLike) -> bool:
+    """Whether an instruction compares two values and gives a predicate."""
+    return instruction.parts[0] == "setp"
+
+
+def converts(instruction: InstructionLike, space: str) -> bool:
+    """Whether an instruction makes an address of a state space generic, or a generic one an address of the space."""
+    return row_of(instruction).converts_address and space in instruction.parts
+
+
+def makes_generic(instruction: InstructionLike, space: str) -> bool:
+    """Whether an instruction makes an address of a state space generic."""
+    return converts(instruction, space) and "to" not in instruction.parts
+
+
+def is_noncoherent(instruction: InstructionLike) -> bool:
+    """Whether an instruction reads through the cache that does not see writes of the kernel ("ld.global.nc")."""
+    return "nc" in instruction.parts
 
 
 def adds(instruction: InstructionLike) -> bool:

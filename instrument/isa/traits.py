@@ -55,6 +55,11 @@ class Traits:
         return self.flow == "break"
 
     @property
+    def sleeps(self) -> bool:
+        """Whether the thread waits for some time."""
+        return self.action == "sleep"
+
+    @property
     def traps(self) -> bool:
         """Whether the kernel ends with an error."""
         return self.flow == "trap"
@@ -135,6 +140,11 @@ class Traits:
 
     @property
     def maps_address(self) -> bool:
+        """Whether it computes the address in another CTA of the cluster."""
+        return self.family == "cluster-address" and self.action == "map"
+
+    @property
+    def is_of_clusters(self) -> bool:
         """Whether it computes with addresses of the CTAs of a cluster."""
         return self.family == "cluster-address"
 
@@ -310,11 +320,16 @@ class OrderTraits:
         return self.scope == "cta"
 
 
-class AccessTraits(OrderTraits):
+class AccessTraits:
     """Traits of one access to memory."""
 
     access: str
     space: str
+
+    @property
+    def only_reads(self) -> bool:
+        """Whether it reads the bytes and does not change them."""
+        return self.access == "read"
 
     @property
     def reads(self) -> bool:
@@ -340,6 +355,11 @@ class AccessTraits(OrderTraits):
     def in_global(self) -> bool:
         """Whether the address is in global memory."""
         return self.space == "global"
+
+    @property
+    def is_parameter(self) -> bool:
+        """Whether it names a parameter."""
+        return self.space == "param"
 
     @property
     def in_surface(self) -> bool:

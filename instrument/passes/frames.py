@@ -14,7 +14,7 @@ from consan.instrument.abi.flags import KernelFlags
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.abi.sizes import NO_ENTRY
-from consan.instrument.isa import family_of, has_action, may_wait, row_of
+from consan.instrument.isa import may_wait, row_of
 from consan.instrument.passes.analyse import callee, external_calls
 from consan.instrument.passes.context import Context, FunctionPlan
 from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
@@ -227,7 +227,8 @@ def _call_sequence(instruction: Instruction) -> Node:
 
 def _passes(instruction: Instruction) -> bool:
     """Whether an instruction may stand among those that pass parameters."""
-    return family_of(instruction) in ("store", "load", "call") or has_action(instruction, "arithmetic", "move")
+    row = row_of(instruction)
+    return row.is_store or row.is_load or row.calls or row.moves
 
 
 def _note_stand(context: Context, plan: FunctionPlan, snippet: Snippet, loops: _Loops, place: Instruction) -> None:

@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.isa import has_action, lookup
+from consan.instrument.isa import has_action, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Key, key_of, written
 from consan.instrument.ptx import Function, Instruction
@@ -41,8 +41,7 @@ def _looked_at(wait: Instruction, readers: dict[Key, list[Instruction]]) -> bool
     while pending:
         key = pending.pop()
         for reader in readers.get(key, ()):
-            row = lookup(reader.parts)
-            if row is None or row.family != "arithmetic" or _is_guard(reader, key):
+            if not row_of(reader).is_arithmetic or _is_guard(reader, key):
                 return True
             fresh = set(written(reader)) - seen
             seen |= fresh

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
-from consan.instrument.isa import chooses, family_of, is_move, lookup, row_of
+from consan.instrument.isa import chooses, is_move, lookup, row_of
 from consan.instrument.passes.flow import definitions, key_of
 from consan.instrument.ptx import Address, Directive, Function, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 
@@ -75,7 +75,7 @@ class _Pointers:
             return self.is_known(made, made.operands[1], seen)
         if chooses(made):
             return all(self.is_known(made, each, seen) for each in made.operands[1:3])
-        return family_of(made) == "load" and self._in_table(made, made.operands[1], seen)
+        return row_of(made).is_load and self._in_table(made, made.operands[1], seen)
 
     def _in_table(self, user: Instruction, address: Operand, seen: frozenset[str]) -> bool:
         """Whether an address is made of the address of a table of functions, and of numbers."""
@@ -88,4 +88,5 @@ class _Pointers:
         return bool(made) and all(self._gives_table(each, seen | {base.name}) for each in made)
 
     def _gives_table(self, made: Instruction, seen: frozenset[str]) -> bool:
-        return family_of(made) in ("arithmetic", "address") and any(self._in_table(made, each, seen) for each in made.operands[1:])
+        row = row_of(made)
+        return (row.is_arithmetic or row.is_of_addresses) and any(self._in_table(made, each, seen) for each in made.operands[1:])

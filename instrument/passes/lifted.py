@@ -16,13 +16,12 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
-from consan.instrument.isa import chooses, computes, decides_with, lookup, row_of
+from consan.instrument.isa import chooses, computes, decides_with, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Register, Symbol, parse
 
 _ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds
-_SPACES = ("shared", "global")
 _NAME = re.compile(r"[%$\w]+")
 Need = Guard | None  # the condition under which a value is needed; None: never
 
@@ -37,12 +36,12 @@ def lowered(module: Module) -> Module:
 
 
 def _may_be_lifted(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    if row is None or row.family != "load" or instruction.predicate is not None or not row.takes(instruction):
+    row = row_of(instruction)
+    if not row.is_load or instruction.predicate is not None or not row.takes(instruction):
         return False
     access = row.event(instruction).first
     place = getattr(instruction.operands[1], "base", None)
-    return access.space in _SPACES and not access.is_strong and isinstance(place, Symbol)
+    return (access.in_shared or access.in_global) and not access.is_strong and isinstance(place, Symbol)
 
 
 def _has_choice(body: Block) -> bool:

@@ -70,7 +70,7 @@ def members_of(instruction: Instruction) -> Members | None:
     row = lookup(instruction.parts)
     if row is None:
         return None
-    if row.family == "warp-barrier":
+    if row.is_warp_barrier:
         return Members(instruction.operands[0])
     if row.is_aligned(instruction.parts):
         return Members(whole=row.family in _MATRIX)

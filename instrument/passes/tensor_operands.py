@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from consan.instrument.abi.hooks import Value
-from consan.instrument.isa import has_action, lookup
+from consan.instrument.isa import makes_generic, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
 from consan.instrument.passes.flow import Key, key_of
@@ -38,7 +38,7 @@ def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
         seen.add(key)
         for instruction in made.get(key, ()):
             source = instruction.operands[-1]
-            if has_action(instruction, "arithmetic", "move") and isinstance(source, (Register, Symbol)):
+            if row_of(instruction).moves and isinstance(source, (Register, Symbol)):
                 pending.append(key_of(instruction.scope, source.name))
             elif not gives_parameter(instruction):
                 return False
@@ -49,11 +49,7 @@ def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:
 
 def gives_parameter(instruction: Instruction) -> bool:
     """Whether the result is the generic address of a kernel parameter."""
-    row = lookup(instruction.parts)
-    if row is None or (row.family, row.action) != ("address", "convert"):
-        return False
-    modifiers = row.modifiers(instruction.parts)
-    return modifiers["space"] == "param" and "to" not in modifiers
+    return makes_generic(instruction, "param")
 
 
 def map_and_place(work: Work, snippet: Snippet) -> dict[str, Value]:

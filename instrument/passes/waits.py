@@ -104,8 +104,8 @@ def _harmless(step: PathStep, known: Known) -> bool:
     instruction = step.instruction
     if _runs(step, known) is False:
         return True
-    row = lookup(instruction.parts)
-    return row is not None and (row.branches or row.action == "sleep" or row.family in _HARMLESS)
+    row = row_of(instruction)
+    return row.branches or row.sleeps or row.family in _HARMLESS
 
 
 def _after(step: PathStep, known: Known) -> Known:

@@ -12,7 +12,7 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
-from consan.instrument.isa import has_action, lookup, sources
+from consan.instrument.isa import lookup, row_of, sources
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Key, PathStep, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Vector
@@ -62,7 +62,7 @@ class RegisterEvent:
 def events_of(function: Function) -> dict[int, RegisterEvent]:
     """The events of a function by the id of the instruction; empty if it has no matrix instruction."""
     instructions = list(function.instructions())
-    matrix = [i for i in instructions if has_action(i, "wgmma", "mma_async")]
+    matrix = [i for i in instructions if row_of(i).is_product]
     watched = {key for i in matrix for group in _matrix_registers(i) for key in group}
     spelled = {name for _, name in watched}
     found = {}
@@ -82,14 +82,14 @@ def _matrix_registers(instruction: Instruction) -> tuple[tuple[Key, ...], tuple[
 
 
 def _event(order: int, instruction: Instruction, watched: set[Key], spelled: set[str]) -> RegisterEvent | None:
-    row = lookup(instruction.parts)
-    if row is not None and row.family == "wgmma":
-        if row.action == "mma_async":
+    row = row_of(instruction)
+    if row.is_of_products:
+        if row.is_product:
             return RegisterEvent(order, row.action, instruction, *_matrix_registers(instruction))
         leave = instruction.operands[0] if instruction.operands else None
         count = int(leave.value) if isinstance(leave, Immediate) else 0
         return RegisterEvent(order, row.action, instruction, count=count)
-    if row is not None and row.calls:
+    if row.calls:
         return RegisterEvent(order, row.flow, instruction)
     if spelled.isdisjoint(_WORD.findall(instruction.text)):  # reading all operands takes several times longer
         return None
