@@ -107,7 +107,7 @@ DEVICE u32 reserved_shared() {
 }
 // Lane masks. Hardware may reconverge lanes inside a function that they entered one after another, so lanes with different masks execute
 // one instruction. ptxas assumes that a mask from a vote or activemask is uniform: it takes the mask of one lane for all (R2UR, BRA.CONV),
-// so some lanes continue without the others, which then wait for ever (observed on an H200, tests/bench/RESULTS.md). A bit that differs
+// so some lanes continue without the others, which then wait for ever (observed on an H200). A bit that differs
 // from lane to lane, and is set already, makes ptxas use each lane's own mask.
 DEVICE u32 per_lane(u32 mask) { return mask | 1u << lane_id(); }
 DEVICE u32 active_mask() { u32 v; asm volatile("activemask.b32 %0;" : "=r"(v)); return per_lane(v); }

@@ -1,6 +1,6 @@
 """Slowdown of instrumented kernels on the GPU, side by side with the plain ones in one process.
 
-    PYTHONPATH=tests:tests/real python tests/bench/bench_gpu.py             the table of RESULTS.md
+    PYTHONPATH=tests:tests/real python tests/bench/bench_gpu.py             figures of called hooks (RESULTS.md)
     PYTHONPATH=tests:tests/real python tests/bench/bench_gpu.py --plain 512 one plain sgemm; run it under
                                                                             `compute-sanitizer --tool racecheck` to compare
 

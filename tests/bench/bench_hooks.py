@@ -3,7 +3,7 @@
     python tests/bench/bench_hooks.py [--arch sm_90a] [--seed 1] [--steps 8] [--top 12] NAME ...
 
 A warp that comes to a block of instructions in two parts counts twice, as it costs on a chip. Instructions a call are within a few per
-cent of what Nsight Compute counts for the same functions on an H200 (RESULTS.md); how long they take is another question.
+cent of what Nsight Compute counts for the same functions on an H200 (tests/bench/RESULTS.md). How long they take is another question.
 """
 
 from __future__ import annotations
