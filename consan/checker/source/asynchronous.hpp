@@ -147,11 +147,10 @@ class Asynchronous {
     void on(u32 thread, const effects::BulkPush &push, Released &released) {
         Receiver to = receiver(thread, push);
         u32 bytes = push.size(), from = shape_.place(push.source(), thread, false);
-        Operation made = signalled(BULK_LOAD_OPERATION, thread, push.site(), to, bytes), source = made;
-        if (push.adds()) made.strong = true, made.element = push.element();
+        Operation made = signalled(BULK_LOAD_OPERATION, thread, push.site(), to, bytes);
+        if (push.adds()) made.add((u8)push.element());
         if (mbarriers_.current(to.mbarrier, made.phase) && bytes) {
-            source.kind = BULK_SOURCE_OPERATION, source.target = shape_.home(thread), source.phase = made.phase;
-            if (bounds_.holds(thread, made.site, from, bytes)) operations_.issue(source, thread, Tensor::chunks_of(from, bytes));
+            if (bounds_.holds(thread, made.site, from, bytes)) operations_.issue(made.source(shape_.home(thread)), thread, Tensor::chunks_of(from, bytes));
             if (bounds_.holds(thread, made.site, to.place, bytes)) operations_.issue(made, thread, Tensor::chunks_of(to.place, bytes));
         }
         mbarriers_.transact(thread, made.site, to.mbarrier, -(i32)bytes, released);
@@ -161,7 +160,8 @@ class Asynchronous {
         Receiver to = receiver(thread, store);
         u32 bytes = store.bytes();
         Operation made = signalled(STORE_ASYNC_OPERATION, thread, store.site(), to, bytes);
-        made.element = store.element(), made.strong = store.strong(), made.chosen = ((1u << bytes) - 1) << to.place % CHUNK;
+        if (store.strong()) made.add((u8)store.element());
+        made.element = (u8)store.element(), made.chosen = ((1u << bytes) - 1) << to.place % CHUNK;
         if (mbarriers_.current(to.mbarrier, made.phase) && bounds_.holds(thread, made.site, to.place, bytes))
             operations_.issue(made, thread, {to.place / CHUNK});
         mbarriers_.transact(thread, made.site, to.mbarrier, -(i32)bytes, released);

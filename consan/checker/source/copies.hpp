@@ -20,7 +20,7 @@ class Copies {
     // A thread issues a copy. `size`: the bytes that it reads.
     void issue(const Access &access, u32 size) {
         Thread &own = threads_[access.thread];
-        meet(access, OVERLAPPING_COPIES);
+        meet(access, true);
         races_.meet(access);
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) keep(heads_[cell], Races::mask_of(access, cell), access);
         if (size) own.last_copy = own.issued, own.last_group = own.commits, own.last_site = access.site;
@@ -74,8 +74,8 @@ class Copies {
         return wait ? wait->time : 0;
     }
 
-    // An access meets copies in flight (R-CP1, R-CP2).
-    void meet(const Access &access, Reason reason = NO_REASON) {
+    // An access meets copies in flight (R-CP1, R-CP2), or (`copy`) another one does (R-CP3).
+    void meet(const Access &access, bool copy = false) {
         if (items_.size() == 1) return;  // there are no copies
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             u8 mask = Races::mask_of(access, cell);
@@ -87,16 +87,8 @@ class Copies {
                     settled_[cell] = 1;
                     continue;
                 }
-                if (item.mask & mask && !observed(wait, item, cell, access)) {
-                    Record found = conflict(item.thread, item.group, item.number, item.site, access.thread, access.site,
-                                            reason                                            ? reason
-                                            : decided<REFILLED>(refilled(item, access, cell)) ? REFILLED
-                                                                                              : NO_REASON);
-                    found.hazard = access.writes ? WAW : RAW;
-                    found.offset = access.offset;
-                    found.bytes = access.bytes;
-                    findings_.add(refills(item, access, cell) ? overtaken(item, access) : found);
-                }
+                if (item.mask & mask)
+                    race_rule::meet(item, access, Facts{*this, item, wait, cell, access, copy}, [&](const Record &found) { findings_.add(found); });
                 at = &items_[*at].next;
             }
         }
@@ -168,11 +160,43 @@ class Copies {
         std::vector<Wait> waits;
         std::vector<CompletionTag> tags;
     };
-    struct Item {
-        u32 next, thread, group, site, number;
+    struct Item : Side {
+        u32 next, group, number;
         u8 mask;
-        u32 issued;  // the moment of its thread
+        u32 issued;      // the moment of its thread
         u32 before = 0;  // the number of its thread's last copy into the bytes at this site, plus 1
+    };
+
+    // Of a copy and a later access. `wait`: that of its thread, if there is one; `copy`: the access is one of a copy, too.
+    struct Facts {
+        const Copies &all;
+        const Item &item;
+        const Wait *found_wait;
+        u32 cell;
+        const Access &now;
+        bool copy;
+
+        Scope apart() const { return CTA_SCOPE; }  // a cp.async is weak
+        bool complete() const { return all.observed(found_wait, item, cell, now); }
+        bool asynchronous() const { return true; }
+        bool issued() const { return item.thread == now.thread || all.clocks_.before(item.thread, item.issued, now.thread); }
+        bool awaited() const { return true; }
+        // A read of what an earlier copy brought, before this one.
+        bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
+        bool in_step() const { return false; }
+        Reason lane() const { return NO_REASON; }
+        void bridge(...) const {}
+
+        void place(Record &found) const {
+            found.flags = (item.thread / LANES == now.thread / LANES) * SAME_WARP;
+            found.offset = now.offset, found.bytes = now.bytes;
+        }
+        void wait(Record &found) const {
+            found.flags |= OTHER_ASYNC;
+            found.reason = copy ? OVERLAPPING_COPIES : decided<REFILLED>(all.refilled(item, now, cell)) ? REFILLED : all.why(item);
+            all.describe(found, item.thread, item.group, item.number);
+        }
+        void race(Record &found, Reason reason, bool) const { found.kind = DATA_RACE, found.reason = reason; }
     };
 
     // The first wait of a thread that covers a group.
@@ -216,17 +240,11 @@ class Copies {
             item.issued = clocks_.time(access.thread);
             return;
         }
-        items_.push_back({head, access.thread, group, access.site, threads_[access.thread].issued, mask, clocks_.time(access.thread)});
+        items_.push_back({access, head, group, threads_[access.thread].issued, mask, clocks_.time(access.thread)});
         head = (u32)items_.size() - 1;
     }
 
-    // A copy that nothing orders with a read of what an earlier copy brought: it is issued too early, and no wait is missing.
-    bool refills(const Item &item, const Access &access, u32 cell) const {
-        if (access.writes || access.operation || !settled_[cell] || item.thread == access.thread) return false;
-        return !clocks_.before(item.thread, item.issued, access.thread);
-    }
-
-    // The same of a thread that knows by an mbarrier that an earlier copy is complete: it lacks a wait, or has released the bytes too early.
+    // Whether a thread knows by an mbarrier that an earlier copy is complete: it lacks a wait, or has released the bytes too early.
     bool refilled(const Item &item, const Access &access, u32 cell) const {
         if (access.writes || item.thread == access.thread) return false;
         for (u32 at = heads_[cell]; at; at = items_[at].next) {
@@ -237,33 +255,10 @@ class Copies {
         return false;
     }
 
-    Record overtaken(const Item &item, const Access &access) const {
-        Record found{};
-        found.kind = DATA_RACE;
-        found.reason = NO_BARRIER;
-        found.hazard = WAR;
-        found.flags = (item.thread / LANES == access.thread / LANES) * SAME_WARP;
-        found.site = item.site, found.other_site = access.site;
-        found.thread = item.thread, found.other_thread = access.thread;
-        found.offset = access.offset, found.bytes = access.bytes;
-        return found;
-    }
-
-    Record conflict(u32 issuer, u32 group, u32 number, u32 other_site, u32 thread, u32 site, Reason reason) const {
-        const Thread &other = threads_[issuer];
-        Reason why = decided<WAITED_NO_BARRIER>(group < other.retired) ? WAITED_NO_BARRIER
-                     : decided<NOT_COMMITTED>(group >= other.commits)  ? NOT_COMMITTED
-                                                                       : NOT_WAITED;
-        Record found{};
-        found.kind = MISSING_WAIT;
-        found.reason = reason ? reason : why;
-        found.flags = OTHER_ASYNC | (issuer / LANES == thread / LANES) * SAME_WARP;
-        found.site = site;
-        found.other_site = other_site;
-        found.thread = thread;
-        found.other_thread = issuer;
-        describe(found, issuer, group, number);
-        return found;
+    Reason why(const Item &item) const {
+        const Thread &other = threads_[item.thread];
+        if (decided<WAITED_NO_BARRIER>(item.group < other.retired)) return WAITED_NO_BARRIER;
+        return decided<NOT_COMMITTED>(item.group >= other.commits) ? NOT_COMMITTED : NOT_WAITED;
     }
 
     const Mbarriers &mbarriers_;

@@ -48,9 +48,7 @@ enum class Inclusion : u32 {
     ANY_RELEASE,       // the replay takes every scope as wide (Level)
     ANY_WAIT,          // the same of waits
     COMPLETION,        // an acquire of the completion by another CTA's copy (D5)
-    SHARED_STRONG,     // of two strong accesses to shared memory
-    OPERATION_STRONG,  // of a reduction and an access
-    GLOBAL_STRONG,     // of two strong accesses to global memory
+    STRONG,            // of two strong accesses
     GLOBAL_FLAG,       // of a write and of what reads it
     GLOBAL_SEQUENCE,   // of a write and the read-modify-write behind it
     GLOBAL_RELEASE,    // of a release, the thread that acquires

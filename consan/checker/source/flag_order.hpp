@@ -15,11 +15,6 @@
 
 #include "log.hpp"
 
-enum Orders : u32 { TAKES = 1, GIVES = 2, IS_SC = 4 };
-enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 3 };
-
-inline Scope scope_of(u32 order) { return (Scope)(order >> 4 & 3); }
-
 typedef unsigned __int128 Value;  // of a flag: up to 16 bytes
 
 // A strong access through which threads may synchronise, or a part of one.

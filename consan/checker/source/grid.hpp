@@ -142,11 +142,11 @@ class Part {
     }
 
     // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
-    void explain(Record &found, u32 time) {
-        if (!synced() || found.reason != NO_BARRIER || shape_.home(found.thread) != shape_.home(found.other_thread)) return;
+    void explain(Record &found, u32 other, u32 time, u32 thread) {
+        if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
-        Outer::tell_side(grid_->edges.lacks(unit_, found.other_thread, time, unit_, found.thread), found);
-        Views::Published last = grid_->views.last_of(unit_, found.other_thread, unit_, found.thread);
+        Outer::tell_side(grid_->edges.lacks(unit_, other, time, unit_, thread), found);
+        Views::Published last = grid_->views.last_of(unit_, other, unit_, thread);
         if (found.reason == NO_BARRIER && decided<RELEASED_BEFORE>(last.made > at_barrier_)) found.reason = RELEASED_BEFORE, found.fence = last.site;
     }
 

@@ -14,24 +14,35 @@
 
 constexpr u32 CHUNK = 16, WHOLE_CHUNK = (1u << CHUNK) - 1;
 
-struct Operation {
-    u32 kind, site, thread, issued = 0, group = 0, low = 0,
-                            high = 0;  // of a product: the first thread of its warpgroup; issued: the moment of its thread; low, high: its bytes
+// Its `thread`: of a product, the first one of the warpgroup. Strong: a reduction.
+struct Operation : Side {
+    Operation(u32 kind, u32 site, u32 thread) : kind(kind) {
+        this->site = site, this->thread = thread;
+        writes = kind & 1, reads = !writes;
+        proxy = kind == STORE_ASYNC_OPERATION ? GENERIC_PROXY : ASYNC_PROXY;
+    }
+
+    u32 kind, issued = 0, group = 0, low = 0, high = 0;  // issued: the moment of its thread; low, high: its bytes
     Mbarriers::Phase phase{};
     Ticket ticket{};
     u32 target = 0, signal = 0;             // the CTAs of its bytes and of its mbarrier
-    u32 element = 0;           // bytes, of a reduction or an asynchronous store
-    bool strong = false;       // it is a reduction
-    u32 chosen = WHOLE_CHUNK;  // the bytes of each chunk that it accesses
-    Vector seen{};                           // of a load in a cluster: what its thread knew
-    u32 reader = NOTHING;                    // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
+    u32 chosen = WHOLE_CHUNK;               // the bytes of each chunk that it accesses
+    Vector seen{};                          // of a load in a cluster: what its thread knew
+    u32 reader = NOTHING;                   // of rows of a product: the warp that reads them; NOTHING: all warps of the warpgroup
     bool informed = false, refill = false;  // the issuer knew of all earlier phases; the bytes had been loaded before
 
-    bool writes() const { return kind & 1; }
+    // It adds to elements of so many bytes.
+    void add(u8 bytes) { strong = reads = true, element = bytes, scope = GPU_SCOPE; }
+    // The side of a copy that reads.
+    Operation source(u32 cta) const {
+        Operation made = *this;
+        made.kind = BULK_SOURCE_OPERATION, made.reads = true, made.writes = made.strong = false, made.element = 0, made.target = cta;
+        return made;
+    }
     bool loads() const { return kind == BULK_LOAD_OPERATION || kind == LAUNCH_REQUEST_OPERATION; }
     bool by_phase() const { return loads() || kind == STORE_ASYNC_OPERATION || kind == BULK_SOURCE_OPERATION; }
     bool by_commit() const { return kind == TCGEN05_MMA_OPERATION || kind == TCGEN05_CP_OPERATION; }
-    bool generic() const { return kind == STORE_ASYNC_OPERATION; }
+    bool generic() const { return proxy == GENERIC_PROXY; }
 };
 
 class Operations {
@@ -51,10 +62,9 @@ class Operations {
         u32 number = (u32)operations_.size();
         for (u32 chunk : chunks) made.refill |= made.loads() && loaded(chunk);
         operations_.push_back(made);
-        Access use{};
-        use.thread = issuer, use.site = made.site, use.operation = (u8)made.kind;
+        Access use{made};
+        use.thread = issuer, use.operation = (u8)made.kind;
         use.bytes = use.element = (u8)(made.element ? made.element : made.chosen == WHOLE_CHUNK ? CHUNK : 1);
-        use.reads = !(use.writes = made.writes()) || made.strong, use.strong = made.strong;
         for (u32 chunk : chunks) {
             for (u32 at = 0; at < CHUNK; at += use.bytes) {
                 use.offset = chunk * CHUNK + at;
@@ -69,14 +79,8 @@ class Operations {
         for (u32 chunk = access.offset / CHUNK; chunk * CHUNK < access.offset + access.bytes; ++chunk)
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];
-                if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes()) || morally_strong(other, access)) continue;
-                if (isa_ && other.by_commit() && !access.operation &&
-                    issuers_.unbridged(other.ticket, access.thread, clocks_.shared_memory(shape_.owner(access.offset))))
-                    findings_.add(unbridged(other, access));
-                bool known = observed(other, access.thread);
-                if (known && isa_ && decided<COMPLETION_SCOPE>(crosses(other, access.thread))) findings_.add(narrow(other, access));
-                if (known || covered(heads_[chunk], nodes_[at].operation, access.thread)) continue;
-                findings_.add(conflict(other, access));
+                if (!(nodes_[at].mask & mask_of(access, chunk)) || !(access.writes || other.writes)) continue;
+                race_rule::meet(other, access, Facts{*this, heads_[chunk], nodes_[at].operation, access}, [&](const Record &found) { findings_.add(found); });
             }
     }
 
@@ -127,23 +131,6 @@ class Operations {
     }
 
   private:
-    // T13: a generic write behind the wait for a commit, and no proxy fence between.
-    Record unbridged(const Operation &other, const Access &access) const {
-        Record found = conflict(other, access);
-        found.kind = MISSING_PROXY_FENCE, found.reason = NO_FENCE_BEHIND_COMMIT;
-        return found;
-    }
-
-    // D5: complete_tx is a release at .cluster scope, of the issuer in another CTA, and all acquires that bring it are of .cta scope.
-    bool crosses(const Operation &of, u32 thread) const {
-        return of.by_phase() && shape_.home(of.thread) != shape_.home(thread) && !mbarriers_.knows_widely(thread, of.phase);
-    }
-    Record narrow(const Operation &other, const Access &access) const {
-        Record found = conflict(other, access);
-        found.kind = SCOPE, found.reason = COMPLETION_SCOPE;
-        return found;
-    }
-
     struct Node {
         u32 next, operation, mask;  // mask: bytes of the chunk
         std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
@@ -154,25 +141,15 @@ class Operations {
         return (1u << high) - (1u << low);
     }
 
-    // Two reductions, or a reduction and an atomic, of the same elements (D24).
-    bool morally_strong(const Operation &old, const Access &now) const { return both_strong(old, now) && old.element == now.element; }
-    bool both_strong(const Operation &old, const Access &now) const {
-        bool scopes = !now.narrow || shape_.home(old.thread) == shape_.home(now.thread);
-        return old.strong && now.strong && decided<Inclusion::OPERATION_STRONG>(scopes);
-    }
-
     // An operation meets what came before it.
     void start(const Operation &made, const Access &use) {
         mbarriers_.data(use);
         meet(use);
         copies_.meet(use);
-        races_.meet(use, [&](Record &found, const Access &old, u32 time) {
-            name(found, made, old.thread, time);
-            return !replaced(made, use, old, time);
-        });
+        races_.meet(use, Actor{*this, made, use});
         if (!made.generic()) proxies_.meet(use);
         if (made.loads()) proxies_.load(use, made.phase);
-        if (made.by_phase() && made.writes()) proxies_.store(use, made.phase, !made.generic());
+        if (made.by_phase() && made.writes) proxies_.store(use, made.phase, !made.generic());
         initialised_.add(use);
     }
 
@@ -250,36 +227,69 @@ class Operations {
         return !load.informed || mbarriers_.nothing_since(thread, load.phase, seen, time);
     }
 
-    // A load that comes behind an unordered read: a race, or a wait that is missing. Then the read is of what the load brings, as it is where
-    // the read comes second.
-    void name(Record &found, const Operation &load, u32 reader, u32 time) const {
-        if (!load.by_phase() || found.hazard != WAR || overtakes(load, reader, time)) return;
-        found.kind = MISSING_WAIT, found.hazard = RAW;
-        found.reason = why(load, reader, false);
-        describe(found, load, reader);
-    }
+    // What is known of an operation that comes behind an access of a thread.
+    struct Actor {
+        const Operations &all;
+        const Operation &made;
+        const Access &use;
 
-    // An access, or another operation, that the issue of an operation does not come before either races with it; of a read it is the wait that
-    // lacks, since that would order the two.
-    Record conflict(const Operation &other, const Access &access) const {
-        bool own = other.thread == access.thread, known = !own && clocks_.before(other.thread, other.issued, access.thread);
-        bool requests = other.kind == LAUNCH_REQUEST_OPERATION && access.operation == LAUNCH_REQUEST_OPERATION;  // R-C9
-        bool early = !known && !(access.operation && access.writes) && overtakes(other, access.thread, clocks_.time(access.thread));
-        bool mixed = both_strong(other, access) && access.reads && access.writes;
-        bool apart = !known && !own && access.writes && (other.by_phase() || other.kind == BULK_STORE_OPERATION);
-        bool race = requests || early || mixed || apart;
-        Record found{};
-        found.kind = race ? DATA_RACE : MISSING_WAIT;
-        found.reason = mixed ? MIXED_ATOMICS : race ? NO_BARRIER : why(other, access.thread, access.operation != 0);
-        found.hazard = early || !other.writes() ? WAR : access.writes ? WAW : RAW;
-        found.flags = OTHER_ASYNC | (known || own ? 0 : UNORDERED);
-        found.site = access.site, found.other_site = other.site;
-        found.thread = access.thread, found.other_thread = other.thread;
-        found.operation = other.kind, found.own_operation = access.operation;
-        found.offset = access.offset, found.bytes = access.bytes;
-        describe(found, other, access.thread);
-        return found;
-    }
+        bool replaced(const Access &old, u32 time) const { return all.replaced(made, use, old, time); }
+        // A load behind an unordered read: a wait lacks, and the read is of what the load brings, as it is where the read comes second.
+        bool awaited(const Access &old, u32 time) const { return made.by_phase() && use.writes && !old.writes && !all.overtakes(made, old.thread, time); }
+        void wait(Record &found, const Access &old) const {
+            found.hazard = RAW;
+            found.reason = all.why(made, old.thread, false);
+            all.describe(found, made, old.thread);
+        }
+    };
+
+    // Of an operation and a later access, of a thread or of another operation. `head`: of the operations on the chunk.
+    struct Facts {
+        const Operations &all;
+        u32 head, number;
+        const Access &now;
+
+        const Operation &old() const { return all.operations_[number]; }
+        Scope apart() const { return all.shape_.home(old().thread) == all.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
+        bool complete() const { return all.observed(old(), now.thread) || all.covered(head, number, now.thread); }
+        bool asynchronous() const { return true; }
+        // R-C9: requests of one place are in order by nothing but their completion. An issuer that is to see the last fill has issued too early.
+        bool issued() const {
+            bool requests = old().kind == LAUNCH_REQUEST_OPERATION && now.operation == LAUNCH_REQUEST_OPERATION;
+            return !requests && is_behind() && !(old().thread == now.thread && early());
+        }
+        // Anybody may wait for a phase or a product; only the issuer for a group of bulk operations. A read orders nothing else.
+        bool awaited() const { return !now.writes || !(old().by_phase() || old().kind == BULK_STORE_OPERATION); }
+        bool early() const { return !(now.operation && now.writes) && all.overtakes(old(), now.thread, all.clocks_.time(now.thread)); }
+        bool in_step() const { return false; }
+        Reason lane() const { return NO_REASON; }
+        bool is_behind() const { return old().thread == now.thread || all.clocks_.before(old().thread, old().issued, now.thread); }
+
+        // T13: a generic write behind the wait for a commit, and no proxy fence between. D5: complete_tx is a release at .cluster scope, of an issuer
+        // in another CTA, and all acquires that bring it are of .cta scope.
+        template <typename Add> void bridge(Add add) const {
+            if (!all.isa_) return;
+            u32 memory = all.clocks_.shared_memory(all.shape_.owner(now.offset));
+            if (old().by_commit() && !now.operation && all.issuers_.unbridged(old().ticket, now.thread, memory))
+                add(lenient(MISSING_PROXY_FENCE, NO_FENCE_BEHIND_COMMIT));
+            bool narrow = old().by_phase() && apart() != CTA_SCOPE && !all.mbarriers_.knows_widely(now.thread, old().phase);
+            if (all.observed(old(), now.thread) && decided<COMPLETION_SCOPE>(narrow)) add(lenient(SCOPE, COMPLETION_SCOPE));
+        }
+        Record lenient(Kind kind, Reason reason) const {
+            Record found = race_rule::compare(old(), now, *this);
+            found.kind = kind, found.reason = reason;
+            return found;
+        }
+
+        void place(Record &found) const {
+            found.flags = OTHER_ASYNC | (is_behind() ? 0 : UNORDERED);
+            found.operation = old().kind, found.own_operation = now.operation;
+            found.offset = now.offset, found.bytes = now.bytes;
+            all.describe(found, old(), now.thread);
+        }
+        void wait(Record &found) const { found.reason = all.why(old(), now.thread, now.operation != 0); }
+        void race(Record &found, Reason reason, bool) const { found.kind = DATA_RACE, found.reason = reason; }
+    };
 
     // Why a thread does not know that an operation is complete. `engine`: it is about to issue another one.
     Reason why(const Operation &of, u32 thread, bool engine) const {

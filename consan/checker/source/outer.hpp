@@ -106,7 +106,7 @@ class Outer : OuterItems {
         if (cell.strong && access.strong) {
             const OuterAccess &known = items_[cell.strong].access;
             bool scopes = access.scope == known.scope || std::min(access.scope, known.scope) >= GPU_SCOPE;
-            cell.alike = cell.alike && morally_strong(known, access) && scopes && access.reduces == known.reduces;
+            cell.alike = cell.alike && race_rule::morally_strong(known, access, facts(items_[cell.strong], access)) && scopes && access.proxy == known.proxy;
         }
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
         if (access.strong && access.writes && !access.reads) follow(cell, mask, access);
@@ -119,77 +119,70 @@ class Outer : OuterItems {
             const Item &item = items_[at];
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
             if (item.access.operation && item.access.operation == access.operation) continue;  // an operation does not meet itself
-            bool before = ordered(item, access);
-            Reason incoherent = incoherence(item.access, access, before);
-            if (before && !incoherent) {
-                if (Reason reason = unbridged(item, access)) lacks_fence(item, access, reason);
-                continue;
-            }
-            report(item, access, incoherent);
+            race_rule::meet(item.access, access, facts(item, access), [&](const Record &found) { findings_.add(found, 1 + item.more); });
         }
     }
 
-    // Why no order makes one of two accesses see the other. R-GM13: a load with .nc. R-SU1: order through a proxy holds within a CTA only, but for
-    // the generic one (ISA 8.9.5, case 2).
-    Reason incoherence(const OuterAccess &old, const OuterAccess &now, bool before) const {
-        if (decided<NOT_COHERENT>((old.constant && now.writes) || (now.constant && old.writes)))
-            return decided<WRITTEN_LATER>(before && old.constant) ? WRITTEN_LATER : NOT_COHERENT;
-        bool apart = is_surface(now.address) && !views_.together(old.unit, old.thread, now.unit, now.thread);
-        return decided<SURFACE_OF_CTAS>(apart && !morally_strong(old, now)) ? SURFACE_OF_CTAS : NO_REASON;
-    }
+    // Of an access that is kept, or whose issue is, and a later one.
+    struct Facts {
+        Outer &all;
+        const Item &item;
+        const OuterAccess &now;
 
-    bool ordered(const Item &item, const OuterAccess &now) {
-        const OuterAccess &old = item.access;
-        if (morally_strong(old, now) || ended(item, now)) return true;
-        return old.flag >= 0 && old.writes && decided<Edge::OBSERVED>(edges_.observed(old.flag, now.unit, now.thread));
-    }
+        const OuterAccess &old() const { return item.access; }
+        bool together() const { return all.views_.together(old().unit, old().thread, now.unit, now.thread); }
+        bool warp() const { return together() && old().thread / LANES == now.thread / LANES; }
+        Scope apart() const { return old().unit != now.unit ? GPU_SCOPE : together() ? CTA_SCOPE : CLUSTER_SCOPE; }
+        // R-GM8: a write that was observed is before what follows.
+        bool ordered() const {
+            bool write = old().flag >= 0 && old().writes;
+            return all.ended(item, now) || (write && decided<Edge::OBSERVED>(all.edges_.observed(old().flag, now.unit, now.thread)));
+        }
+        // Why no order makes one of the two see the other. R-GM13: a load with .nc. R-SU1: order through a proxy holds within a CTA only, but for the
+        // generic one (ISA 8.9.5, case 2).
+        Reason incoherent() const {
+            if (decided<NOT_COHERENT>((old().constant && now.writes) || (now.constant && old().writes)))
+                return decided<WRITTEN_LATER>(old().constant && ordered()) ? WRITTEN_LATER : NOT_COHERENT;
+            return decided<SURFACE_OF_CTAS>(is_surface(now.address) && !together()) ? SURFACE_OF_CTAS : NO_REASON;
+        }
+        bool complete() const { return ordered() && !incoherent(); }
+        bool asynchronous() const { return old().operation && !incoherent(); }
+        bool issued() const { return all.before(item, now); }
+        bool awaited() const { return false; }
+        bool early() const {
+            return together() && !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
+        }
+        bool in_step() const { return decided<NO_WARP_SYNC>(all.knows_as_warp(item, now)); }
+        Reason lane() const { return NO_WARP_SYNC; }
+        template <typename Add> void bridge(Add add) const {
+            if (Reason reason = all.unbridged(item, now)) add(all.lacking_fence(item, now, reason));
+        }
 
-    // A vector is as many scalar accesses (G10). They are aligned, so two of one size that meet are of the same bytes.
-    static bool same_bytes(const OuterAccess &old, const OuterAccess &now) { return old.element == now.element; }
-
-    // A reduction is through another proxy than what is not one (D24): it goes with updates only.
-    bool morally_strong(const OuterAccess &old, const OuterAccess &now) const {
-        bool updates = old.reads && old.writes && now.reads && now.writes;
-        return both_strong(old, now) && same_bytes(old, now) && (updates || !(old.reduces || now.reduces));
-    }
-
-    bool both_strong(const OuterAccess &old, const OuterAccess &now) const {
-        bool scopes = views_.includes((Scope)std::min(old.scope, now.scope), old.unit, old.thread, now.unit, now.thread);
-        return old.strong && now.strong && decided<Inclusion::GLOBAL_STRONG>(scopes);
-    }
-
-    // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
-    bool mixed_atomics(const OuterAccess &old, const OuterAccess &now) const {
-        return old.reads && old.writes && now.reads && now.writes && both_strong(old, now) && !same_bytes(old, now);
-    }
-
-    void report(const Item &item, const OuterAccess &now, Reason incoherent) {
-        const OuterAccess &old = item.access;
-        bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
-        bool of_one = !(old.operation || now.operation) || (old.operation && now.operation && warp && old.site == now.site);
-        bool same = of_one && old.has_value && now.has_value && old.address == now.address && old.bytes == now.bytes && old.value == now.value;
-        Record found = between(old, now);
-        found.kind = apart ? GLOBAL_RACE : DATA_RACE;
-        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
-        found.flags = GLOBAL | GRID | warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
-        if (incoherent) found.reason = incoherent;
-        else if (old.operation && before(item, now)) in_flight(old, now, found);
-        else if (decided<ACCESS_SCOPE>(apart && old.strong && now.strong && !both_strong(old, now) && same_bytes(old, now)))
-            found.kind = SCOPE, found.reason = ACCESS_SCOPE;
-        else if (decided<MIXED_ATOMICS>(mixed_atomics(old, now))) found.reason = MIXED_ATOMICS;
-        else if (decided<NO_WARP_SYNC>(knows_as_warp(item, now))) found.reason = NO_WARP_SYNC;
-        else if (apart) explain(item, now, found);
-        else explain_within(item, now, found);
-        if (found.kind == DATA_RACE && overwrites(item, now)) turn(found);
-        if (apart && found.kind != MISSING_WAIT) found.narrow_fence = edges_.narrow_fence(old.unit, old.thread, item.time, now.unit, now.thread);
-        findings_.add(found, 1 + item.more);
-    }
+        void place(Record &found) const {
+            all.place(old(), now, found);
+            found.flags = GLOBAL | GRID | warp() * SAME_WARP | same_value() * SAME_VALUE | old().updates() * OTHER_ATOMIC;
+        }
+        bool same_value() const {
+            bool of_one = !(old().operation || now.operation) || (old().operation && now.operation && warp() && old().site == now.site);
+            bool bytes = old().address == now.address && old().bytes == now.bytes;
+            return of_one && old().has_value && now.has_value && bytes && old().value == now.value;
+        }
+        void wait(Record &found) const { all.in_flight(old(), now, found); }
+        void race(Record &found, Reason reason, bool) const {
+            found.kind = together() ? DATA_RACE : GLOBAL_RACE, found.reason = reason;
+            if (Reason why = incoherent()) found.reason = why;
+            else if (decided<ACCESS_SCOPE>(!together() && race_rule::excluded(old(), now, *this))) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+            else if (reason == NO_BARRIER) together() ? all.explain_within(item, now, found) : all.explain(item, now, found);
+            if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().unit, old().thread, item.time, now.unit, now.thread);
+        }
+    };
+    Facts facts(const Item &item, const OuterAccess &now) { return {*this, item, now}; }
 
     // R-PX, R-GM12, R-B7: an access comes behind a write through another proxy, perhaps of another CTA. The fence that lacks between them.
     Reason unbridged(const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access;
         if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return decided<ACROSS_CTAS>(crosses(old, now)) ? ACROSS_CTAS : NO_REASON;
-        if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes || morally_strong(old, now)) return NO_REASON;
+        if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes) return NO_REASON;
         if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.unit, old.thread, item.time, now.unit, now.thread);
         return decided<NO_PROXY_FENCE>(!views_.fenced(old.unit, old.thread, item.time, now.unit, now.thread)) ? NO_PROXY_FENCE : NO_REASON;
     }
@@ -197,17 +190,18 @@ class Outer : OuterItems {
     // D4: two operations of the async proxy, by threads of two CTAs, and no proxy fence behind the completion of the first.
     bool crosses(const OuterAccess &old, const OuterAccess &now) {
         auto known = completions_.find(old.unit);
-        if (views_.together(old.unit, old.thread, now.unit, now.thread) || morally_strong(old, now) || known == completions_.end()) return false;
+        if (views_.together(old.unit, old.thread, now.unit, now.thread) || known == completions_.end()) return false;
         auto fenced = [&](u32 actor, u32 number) { return views_.fenced(old.unit, actor, number, now.unit, now.thread); };
         return !known->second->any_end(operations_[old.operation], fenced);
     }
 
-    void lacks_fence(const Item &item, const OuterAccess &now, Reason reason) {
-        Record found = between(item.access, now);
+    Record lacking_fence(const Item &item, const OuterAccess &now, Reason reason) const {
+        Record found{};
+        place(item.access, now, found);
         found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = !item.access.writes ? WAR : now.reads ? RAW : WAW;
         found.flags = GLOBAL | GRID * !views_.together(item.access.unit, item.access.thread, now.unit, now.thread);
         found.own_operation = operations_[now.operation].kind;
-        findings_.add(found, 1 + item.more);
+        return found;
     }
 
     // R-MO1: a strong store comes after strong loads of data.
@@ -220,7 +214,7 @@ class Outer : OuterItems {
     // R-MO1: a strong load of data and a strong store in no order. Where a flag comes between, its release or its acquire lacks.
     void lacks_order(const Cell &cell, const Item &item, const OuterAccess &now) {
         const OuterAccess &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
-        if (!load.data || store.reads || store.reduces || same_thread(old, now) || !morally_strong(old, now) || ended(item, now)) return;
+        if (!race_rule::gives_data(old, now) || same_thread(old, now) || !race_rule::morally_strong(old, now, facts(item, now)) || ended(item, now)) return;
         if (!edges_.by_timing(store.flag, old.writes, now.unit, now.thread) || (store.data && !writes(cell, load))) return;
         Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
         if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
@@ -262,35 +256,25 @@ class Outer : OuterItems {
 
     bool is_before(const Item &item, const FlagAccess &read) { return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread); }
 
-    // The two accesses of a finding, and nothing else of it.
-    Record between(const OuterAccess &old, const OuterAccess &now) const {
-        Record found{};
+    // The two accesses of a finding.
+    void place(const OuterAccess &old, const OuterAccess &now, Record &found) const {
         found.site = now.site, found.other_site = old.site;
         found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
+    }
+    Record between(const OuterAccess &old, const OuterAccess &now) const {
+        Record found{};
+        place(old, now, found);
         return found;
     }
 
     // R-B1, R-B3, R-CP4: an operation whose issue is before the access, but whose completion is not.
     void in_flight(const OuterAccess &old, const OuterAccess &now, Record &found) {
-        found.kind = MISSING_WAIT;
         if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
         found.own_operation = now.operation ? operations_[now.operation].kind : 0;
         completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
         if (old.proxy == TENSORMAP_PROXY) found.reason = MAP_CHANGED;
-    }
-
-    // Whether the reader knows the value before this one: the write comes too early, not the read.
-    bool overwrites(const Item &item, const OuterAccess &now) {
-        const OuterAccess &old = item.access;
-        return !now.writes && !old.reads && item.before && views_.before(old.unit, old.thread, item.before, now.unit, now.thread);
-    }
-
-    static void turn(Record &found) {
-        found.hazard = WAR;
-        std::swap(found.site, found.other_site);
-        std::swap(found.thread, found.other_thread);
     }
 
     // What lacks between two threads. The first accesses of a pair of sites tell.

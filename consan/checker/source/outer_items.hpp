@@ -9,19 +9,12 @@
 #include "completions.hpp"
 #include "views.hpp"
 
-enum Proxy : u8 { GENERIC_PROXY = 0, ASYNC_PROXY, TENSORMAP_PROXY };
-
-struct OuterAccess {
-    u64 address;
-    u32 unit, thread, site, value, bytes;
-    i32 flag;  // the number of a strong access that may synchronise, or of its part; else -1
-    u8 element, scope, order;
-    bool reads, writes, strong, constant, has_value;
-    bool reduces;   // a bulk reduction
-    u8 proxy;       // a Proxy
-    bool again;     // of a load of data: a loop may throw the value away and load again
-    bool data;      // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
-    u32 operation;  // the number of an asynchronous operation, from 1 on; else 0
+// An access to global memory, its scope and strength in the side.
+struct OuterAccess : Side {
+    u64 address = 0;
+    u32 unit = 0, operation = 0;  // operation: the number of an asynchronous one, from 1 on
+    u8 order = 0;
+    bool constant = false;  // a load with .nc
 };
 
 class OuterItems {
@@ -109,8 +102,7 @@ class OuterItems {
         bool single = a.flag < 0 && b.flag < 0;
         bool place = one.mask == other.mask && a.address == b.address && a.bytes == b.bytes && a.element == b.element;
         bool flags = a.reads == b.reads && a.writes == b.writes && a.strong == b.strong && a.constant == b.constant && a.has_value == b.has_value;
-        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && !a.operation == !b.operation &&
-               a.reduces == b.reduces;
+        return single && place && flags && a.site == b.site && a.scope == b.scope && a.order == b.order && !a.operation == !b.operation && a.proxy == b.proxy;
     }
 
     // Let the first accesses of a list stand for those of the same kind, once there are so many different values.

@@ -9,20 +9,17 @@
 #include <vector>
 
 #include "clocks.hpp"
-#include "findings.hpp"
+#include "race_rule.hpp"
 
-struct Access {
-    u32 thread, site, offset, value, bytes;
-    u8 element, operation;  // operation: an OperationKind, if it is no access
-    bool reads, writes, strong, narrow, has_value;  // narrow: of .cta scope
-    bool allocation;  // the word of a tcgen05.alloc
-    bool constant;    // the text gives the value
-    bool data;        // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
-    bool again;       // of a load of data: a loop may throw the value away and load again
-    bool looked;      // of a load: it was compared with the stores before it when it had observed nothing yet
-    bool changes;     // of a strong store: it may leave another value than it finds
-    u8 row;           // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
-    i32 flag = -1;    // the number of a strong store that may synchronise, or, of a row, of its matrix instruction
+// An access to shared memory. Of a row, `flag` is the number of its matrix instruction.
+struct Access : Side {
+    u32 offset = 0;
+    u8 operation = 0;         // an OperationKind, if it is no access of a thread
+    u8 row = 0;               // R-ROW: how lanes of the warp share the bytes, of which `thread` only gives the address
+    bool allocation = false;  // the word of a tcgen05.alloc
+    bool constant = false;    // the text gives the value
+    bool looked = false;      // of a load: it was compared with the stores before it when it had observed nothing yet
+    bool changes = false;     // of a strong store: it may leave another value than it finds
 };
 
 // The thread that accesses bytes of a cell (R-ROW). `mask`: of the lower or of the upper half of the cell. Lanes 4r to 4r + 3 have the words
@@ -35,8 +32,10 @@ inline u32 performer(const Access &of, u32 cell, u8 mask) {
 
 class Races {
   public:
-    // `explain(found, time)` may give a race between warps a better reason; `time`: of the earlier access.
-    Races(const Shape &shape, Clocks &clocks, Findings &findings, std::function<void(Record &, u32)> explain)
+    // May give a race between warps a better reason: (found, the thread of the earlier access, its time, the later thread).
+    typedef std::function<void(Record &, u32, u32, u32)> Explain;
+
+    Races(const Shape &shape, Clocks &clocks, Findings &findings, Explain explain)
         : shape_(shape), clocks_(clocks), findings_(findings), explain_(std::move(explain)), cells_((shape.bytes() + 3) / 4) {
         items_.reserve(1 << 12);
         items_.emplace_back();
@@ -61,7 +60,7 @@ class Races {
         for (u32 at = cell.generation == generation_ ? cell.writes : 0; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (item.access.row || item.access.flag != store || clocks_.before(item.access.thread, item.time, look.thread)) continue;
-            Record found = conflict(item, number, look);
+            Record found = race_rule::compare(item.access, look, facts(item, number, look));
             found.kind = MISSING_ORDER, found.hazard = RAW, found.reason = CROSSED_STORES;
             findings_.add(found);
         }
@@ -80,17 +79,15 @@ class Races {
     u32 generation() const { return generation_; }
 
     // Compare an asynchronous access with what came before it.
-    void meet(const Access &access) {
-        meet(access, [](Record &, const Access &, u32) { return true; });
-    }
+    void meet(const Access &access) { meet(access, Later()); }
 
-    // The same. `name(found, old, time)` may give a finding another kind, and says whether it is one; `time`: of the old access.
-    template <typename Name> void meet(const Access &access, Name name) {
+    // The same of an operation, of which more is known.
+    template <typename Actor> void meet(const Access &access, const Actor &actor) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             const Cell &known = cells_[cell];
             if (known.generation != generation_) continue;
-            compare(known.writes, cell, access, name);
-            if (access.writes) compare(known.reads, cell, access, name);
+            compare(known.writes, cell, access, actor);
+            if (access.writes) compare(known.reads, cell, access, actor);
         }
     }
 
@@ -128,8 +125,8 @@ class Races {
     void add_to(u32 number, const Access &access) {
         Cell &cell = cells_[number];
         if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.kept = 0;
-        compare(cell.writes, number, access);
-        if (access.writes) compare(cell.reads, number, access);
+        compare(cell.writes, number, access, Later());
+        if (access.writes) compare(cell.reads, number, access, Later());
         keep(cell, access.writes ? cell.writes : cell.reads, mask_of(access, number), access);
         if (access.writes) cell.value = access.value, cell.has_value = access.has_value && access.bytes == 4;
     }
@@ -152,10 +149,10 @@ class Races {
         for (u32 at = head, steps = 0; at && steps < STRONG_ACCESSES; at = items_[at].next, ++steps) {
             const Item &item = items_[at];
             const Access &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
-            bool asked = load.data && !load.writes && !store.reads && store.changes;
-            if (!asked || !(item.mask & mask) || old.thread == now.thread || !morally_strong(old, now)) continue;
+            bool asked = race_rule::gives_data(old, now) && store.changes;
+            if (!asked || !(item.mask & mask) || old.thread == now.thread || !race_rule::morally_strong(old, now, facts(item, cell, now))) continue;
             if (clocks_.before(old.thread, item.time, now.thread) || (store.data && !writes(cells_[cell], load.thread))) continue;
-            Record found = conflict(item, cell, now);
+            Record found = race_rule::compare(old, now, facts(item, cell, now));
             found.kind = MISSING_ORDER;
             if (strong_(old, item.time, now, found)) findings_.add(found);
         }
@@ -169,19 +166,62 @@ class Races {
         return false;
     }
 
-    void compare(u32 head, u32 cell, const Access &access) {
-        compare(head, cell, access, [](Record &, const Access &, u32) { return true; });
+    // What an access of a thread adds to the facts.
+    struct Later {
+        bool replaced(const Access &, u32) const { return false; }
+        bool awaited(const Access &, u32) const { return false; }
+        void wait(Record &, const Access &) const {}
+    };
+
+    // Of an access that is kept and a later one. `actor`: whose that is.
+    template <typename Actor> struct Facts {
+        const Races &races;
+        const Item &item;
+        u32 cell;
+        const Access &now;
+        const Actor &actor;
+
+        const Access &old() const { return item.access; }
+        Scope apart() const { return races.shape_.home(old().thread) == races.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
+        bool complete() const {
+            bool rows = old().row | now.row;
+            return (rows ? races.ordered_rows(item, cell, now) : races.clocks_.before(old().thread, item.time, now.thread)) || actor.replaced(old(), item.time);
+        }
+        bool asynchronous() const { return false; }
+        bool issued() const { return false; }
+        bool awaited() const { return actor.awaited(old(), item.time); }
+        bool early() const {
+            return !now.writes && !old().reads && !now.operation && item.before && races.clocks_.before(old().thread, item.before, now.thread);
+        }
+        bool in_step() const { return races.clocks_.warps_before(old().thread, item.warp_time, now.thread); }
+        Reason lane() const { return races.lane(item, now); }
+        void bridge(...) const {}
+
+        void place(Record &found) const {
+            found.flags = (old().thread / LANES == now.thread / LANES) * SAME_WARP | races.same_value(old(), now) * SAME_VALUE | old().updates() * OTHER_ATOMIC;
+            found.own_operation = now.operation;
+            found.offset = now.offset, found.bytes = now.bytes;
+            u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
+            found.thread = performer(now, cell, part), found.other_thread = performer(old(), cell, part);
+        }
+        void wait(Record &found) const { actor.wait(found, old()); }
+        void race(Record &found, Reason reason, bool early) const {
+            found.kind = DATA_RACE, found.reason = reason;
+            if (!early) races.explain_(found, old().thread, item.time, now.thread);
+        }
+    };
+
+    Facts<Later> facts(const Item &item, u32 cell, const Access &now) const {
+        static const Later later;
+        return {*this, item, cell, now, later};
     }
 
-    template <typename Name> void compare(u32 head, u32 cell, const Access &access, Name name) {
+    template <typename Actor> void compare(u32 head, u32 cell, const Access &access, const Actor &actor) {
         u8 mask = head ? mask_of(access, cell) : 0;
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
-            bool rows = item.access.row | access.row;
-            if (!(item.mask & mask) || (!rows && item.access.thread == access.thread) || morally_strong(item.access, access)) continue;
-            if (rows ? ordered_rows(item, cell, access) : clocks_.before(item.access.thread, item.time, access.thread)) continue;
-            Record found = conflict(item, cell, access);
-            if (name(found, item.access, item.time)) findings_.add(found);
+            if (!(item.mask & mask) || (!(item.access.row | access.row) && item.access.thread == access.thread)) continue;
+            race_rule::meet(item.access, access, Facts<Actor>{*this, item, cell, access, actor}, [&](const Record &found) { add(found, item.access, access); });
         }
     }
 
@@ -196,47 +236,20 @@ class Races {
         return old.thread == now.thread ? item.time != clocks_.time(old.thread) : clocks_.before(old.thread, item.time, now.thread);
     }
 
-    static bool same_bytes(const Access &old, const Access &now) { return old.offset == now.offset && old.bytes == now.bytes; }
-
-    // A vector is as many scalar accesses. They are aligned, so two of one size that meet are of the same bytes.
-    bool morally_strong(const Access &old, const Access &now) const { return both_strong(old, now) && old.element == now.element; }
-
-    bool both_strong(const Access &old, const Access &now) const {
-        bool scopes = !(old.narrow || now.narrow) || shape_.home(old.thread) == shape_.home(now.thread);
-        return old.strong && now.strong && decided<Inclusion::SHARED_STRONG>(scopes);
+    static bool same_value(const Access &old, const Access &now) {
+        bool place = old.offset == now.offset && old.bytes == now.bytes;
+        return old.has_value && now.has_value && !(old.strong || now.strong) && place && old.value == now.value;
     }
 
-    // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
-    bool mixed_atomics(const Access &old, const Access &now) const { return old.reads && old.writes && now.reads && now.writes && both_strong(old, now); }
+    void add(const Record &found, const Access &old, const Access &now) {
+        by_value_ |= found.flags & SAME_VALUE && !(old.constant && now.constant);
+        findings_.add(found);
+    }
 
-    Record conflict(const Item &item, u32 cell, const Access &now) {
-        const Access &old = item.access;
-        bool warp = old.thread / LANES == now.thread / LANES;
-        bool same = old.has_value && now.has_value && !(old.strong || now.strong) && same_bytes(old, now) && old.value == now.value;
-        by_value_ |= same && !(old.constant && now.constant);
-        Record found{};
-        found.kind = DATA_RACE;
-        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
-        bool ordered = clocks_.warps_before(old.thread, item.warp_time, now.thread);
-        found.reason = !ordered                                                         ? NO_BARRIER
-                       : decided<NO_WARP_SYNC>(warp || !clocks_.lanes_take(now.thread)) ? NO_WARP_SYNC
-                       : decided<OTHER_LANES>(lane_knows(item, now.thread))             ? OTHER_LANES
-                                                                                        : OTHER_LANE_RELEASED;
-        if (decided<MIXED_ATOMICS>(mixed_atomics(old, now))) found.reason = MIXED_ATOMICS;
-        found.flags = warp * SAME_WARP | same * SAME_VALUE | (old.reads && old.writes) * OTHER_ATOMIC;
-        found.site = now.site;
-        found.other_site = old.site;
-        found.thread = now.thread;
-        found.other_thread = old.thread;
-        found.own_operation = now.operation;
-        found.offset = now.offset;
-        found.bytes = now.bytes;
-        bool early = found.hazard == RAW && !old.reads && !now.operation && item.before && clocks_.before(old.thread, item.before, now.thread);
-        if (!early) explain_(found, item.time);
-        u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
-        found.thread = performer(now, cell, part), found.other_thread = performer(old, cell, part);
-        if (early) overwrites(found);
-        return found;
+    // Of two accesses that are in order once each warp is one thread: which lane lacks the order.
+    Reason lane(const Item &item, const Access &now) const {
+        if (decided<NO_WARP_SYNC>(item.access.thread / LANES == now.thread / LANES || !clocks_.lanes_take(now.thread))) return NO_WARP_SYNC;
+        return decided<OTHER_LANES>(lane_knows(item, now.thread)) ? OTHER_LANES : OTHER_LANE_RELEASED;
     }
 
     // Whether a lane of a thread's warp is behind an access.
@@ -245,13 +258,6 @@ class Races {
         for (u32 lane = first; lane < end; ++lane)
             if (clocks_.before(item.access.thread, item.time, lane)) return true;
         return false;
-    }
-
-    // The reader knows the value before this one: the write comes too early, not the read.
-    static void overwrites(Record &found) {
-        found.hazard = WAR;
-        std::swap(found.site, found.other_site);
-        std::swap(found.thread, found.other_thread);
     }
 
     void keep(Cell &cell, u32 &head, u8 mask, const Access &access) {
@@ -284,7 +290,7 @@ class Races {
     const Shape &shape_;
     Clocks &clocks_;
     Findings &findings_;
-    std::function<void(Record &, u32)> explain_;
+    Explain explain_;
     std::vector<Cell> cells_;
     std::vector<Item> items_;
     u32 generation_ = 1;

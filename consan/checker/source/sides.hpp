@@ -52,7 +52,7 @@ inline u32 reduced(const TensorStore &copy) { return copy.adds() ? Tensor(copy).
 
 inline OuterAccess access_of(u32 unit, u32 thread, const effects::Effect &copy) {
     OuterAccess made{};
-    made.unit = unit, made.thread = thread, made.site = copy.site(), made.flag = -1;
+    made.unit = unit, made.thread = thread, made.site = copy.site();
     return made;
 }
 
@@ -68,11 +68,11 @@ template <typename Copy> void add_map(Outer &outer, u32 unit, u32 thread, const 
 // `content`: alike for copies of the same bytes.
 template <typename Copy> void add(Outer &outer, u32 unit, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
     OuterAccess made = access_of(unit, thread, copy);
-    made.writes = writes(Copy::kind), made.reduces = made.strong = made.writes && copy.event().flags & ADDS;
-    made.reads = !made.writes || made.reduces;
+    made.writes = writes(Copy::kind), made.strong = made.writes && copy.event().flags & ADDS;
+    made.reads = !made.writes || made.strong;
     made.proxy = Copy::kind == COPY_ISSUE ? GENERIC_PROXY : ASYNC_PROXY;
-    made.has_value = made.writes && !made.reduces, made.value = content;
-    if (made.reduces) made.element = (u8)reduced(copy), made.scope = GPU_SCOPE;
+    made.has_value = made.writes && !made.strong, made.value = content;
+    if (made.strong) made.element = (u8)reduced(copy), made.scope = GPU_SCOPE;
     for (const Completion &part : parts) {
         made.operation = outer.issue(part);
         bool known = each_row(copy, [&](u64 address, u32 bytes) {

@@ -17,7 +17,8 @@ class States {
     States(const Input &input, Grid *grid, u32 unit)
         : input_(input), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads),
           asynchronous_events_(Asynchronous::has(input)), clocks_(shape_, memories(), keeps_times(), part_.fences()),
-          scopes_(shape_, input.level, isa_, clocks_), races_(shape_, clocks_, findings_, [this](Record &found, u32 time) { part_.explain(found, time); }),
+          scopes_(shape_, input.level, isa_, clocks_),
+          races_(shape_, clocks_, findings_, [this](Record &found, u32 other, u32 time, u32 thread) { part_.explain(found, other, time, thread); }),
           initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_),
           mbarriers_(clocks_, scopes_, findings_, isa_), issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
@@ -43,6 +44,8 @@ class States {
         findings_.add(found);
     }
 
+    static u8 strong_scope(bool narrow) { return narrow ? CTA_SCOPE : SYS_SCOPE; }
+
     Access access_of(u32 thread, const effects::SharedAccess &given, bool reads, bool writes) const {
         Access access{};
         access.thread = thread;
@@ -52,7 +55,7 @@ class States {
         access.reads = reads, access.writes = writes;
         access.row = (u8)given.row();
         access.strong = given.strong();
-        access.narrow = given.narrow();
+        access.scope = strong_scope(given.narrow());
         access.has_value = given.has_value();
         access.constant = given.constant();
         access.value = access.has_value ? given.value() : 0;
@@ -66,7 +69,6 @@ class States {
         access.offset = place(thread, fill);
         access.bytes = fill.size();
         access.writes = true;
-        access.narrow = fill.narrow();
         return access;
     }
 

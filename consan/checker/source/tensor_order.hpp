@@ -5,14 +5,18 @@
 
 #include "findings.hpp"
 #include "issuers.hpp"
+#include "race_rule.hpp"
 #include "tensor_cells.hpp"
 
 constexpr u32 NO_OPERATION = 0;
 
-struct TensorAccess {
-    u32 kind;  // an OperationKind, or NO_OPERATION: a dealloc
-    u32 site, thread;
-    bool reads, writes;
+struct TensorAccess : Side {
+    // `kind`: an OperationKind, or NO_OPERATION: a dealloc.
+    TensorAccess(u32 kind, u32 site, u32 thread, bool reads, bool writes) : kind(kind) {
+        this->site = site, this->thread = thread, this->reads = reads, this->writes = writes;
+    }
+
+    u32 kind;
     u32 accumulator = 0, shape = 0;  // of an mma: the address of D, and M and N
     u32 layout = 0;                  // how the cells hold elements, if it says that (R-T16)
     bool rows_of_4 = false;          // cp.4x256b
@@ -35,10 +39,8 @@ class TensorOrder {
                 if (of_one(access, peer.access) && peer.piece.meets(piece)) report_peer({piece, access, {}}, peer.access, peer.piece);
             for (const Item &item : items_) {
                 if (!item.piece.meets(piece)) continue;
-                if (access.writes || item.access.writes) {
-                    if (!ordered(item.access, access)) report(item, access, piece);
-                    else if (Reason reason = isa_ ? lenient(item.access, access) : NO_REASON) report(item, access, piece, reason);
-                }
+                if (access.writes || item.access.writes)
+                    race_rule::meet(item.access, access, Facts{*this, item, access, piece}, [&](const Record &found) { report(found, item, access, piece); });
                 if (item.access.pipelined() && !access.pipelined())
                     access.issuer = item.access.ticket.issuer, access.known = issuers_.completed(item.access.ticket, access.thread);
             }
@@ -82,12 +84,15 @@ class TensorOrder {
 
     static Record place(const Piece &piece, u32 allocation) {
         Record found{};
+        place(piece, allocation, found);
+        return found;
+    }
+    static void place(const Piece &piece, u32 allocation, Record &found) {
         found.flags = TENSOR;
         found.offset = piece.begin;
         found.bytes = piece.end - piece.begin;
         found.address_low = piece.lanes.empty() ? 0 : piece.lanes.first() | piece.lanes.end() << 8;
         found.address_high = allocation;
-        return found;
     }
 
   private:
@@ -144,24 +149,70 @@ class TensorOrder {
         return old.thread / LANES == now.thread / LANES || issuers_.fenced(old.ticket, now.thread) ? NO_REASON : FENCE_BY_THE_ISA;
     }
 
+    // Of an operation and a later one. All of them are asynchronous: some complete by a commit, the others by the wait of their warp.
+    struct Facts {
+        const TensorOrder &all;
+        const Item &item;
+        const TensorAccess &now;
+        const Piece &piece;
+
+        const TensorAccess &old() const { return item.access; }
+        Scope apart() const { return CTA_SCOPE; }  // all are weak
+        bool complete() const { return all.ordered(old(), now); }
+        bool asynchronous() const { return true; }
+        bool issued() const { return all.issued_before(old(), now) || fence(); }
+        // Who has not issued an operation may wait for its commit.
+        bool awaited() const { return old().pipelined() && !now.pipelined(); }
+        bool early() const { return awaited() && now.kind != NO_OPERATION && all.overtakes(item, now); }
+        bool in_step() const { return false; }
+        Reason lane() const { return NO_REASON; }
+        Reason fence() const { return all.missing_fence(old(), now); }
+
+        template <typename Add> void bridge(Add add) const {
+            Reason reason = all.isa_ ? all.lenient(old(), now) : NO_REASON;
+            if (!reason) return;
+            Record found = all.of_pair(item, now, piece);
+            found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
+            found.reason = reason;
+            found.flags |= OTHER_ASYNC;
+            add(found);
+        }
+        void place(Record &found) const { all.place(item, now, piece, found); }
+        void wait(Record &found) const {
+            Reason lacks = fence();
+            found.flags |= OTHER_ASYNC;
+            all.issuers_.describe(found, old().ticket, now.thread, true);
+            if (lacks) found.kind = MISSING_TENSOR_FENCE, found.reason = lacks;
+            else found.reason = early_commit() ? EARLIER_COMMIT : all.issuers_.why(old().ticket, now.thread);
+        }
+        bool early_commit() const { return !all.issued_before(old(), now) && now.kind != NO_OPERATION && all.is_waiting(item, now) && all.adds_up(item, now); }
+        void race(Record &found, Reason reason, bool early) const {
+            if (!early) all.issuers_.describe(found, old().ticket, now.thread, true);
+            if (!early && old().pipelined()) found.flags |= OTHER_ASYNC;
+            found.kind = DATA_RACE, found.reason = reason;
+        }
+    };
+
     // A finding of two accesses, without its kind and reason.
     Record of_pair(const Item &item, const TensorAccess &now, const Piece &piece) const {
         const TensorAccess &old = item.access;
-        Record found = place(item.piece.common(piece), now.allocation);
-        found.hazard = !now.writes ? RAW : old.writes ? WAW : WAR;
+        Record found{};
         found.site = now.site, found.other_site = old.site;
         found.thread = now.thread, found.other_thread = old.thread;
-        found.operation = old.kind, found.own_operation = now.kind;
+        found.hazard = race_rule::hazard_of(old, now);
+        place(item, now, piece, found);
         issuers_.describe(found, old.ticket, now.thread, true);
         return found;
     }
+    void place(const Item &item, const TensorAccess &now, const Piece &piece, Record &found) const {
+        place(item.piece.common(piece), now.allocation, found);
+        found.operation = item.access.kind, found.own_operation = now.kind;
+    }
 
-    void report(const Item &item, const TensorAccess &now, const Piece &piece, Reason reason) {
-        Record found = of_pair(item, now, piece);
-        found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
-        found.reason = reason;
-        found.flags |= OTHER_ASYNC;
+    void report(const Record &found, const Item &item, const TensorAccess &now, const Piece &piece) {
         findings_.add(found);
+        for (Read &read : unwritten_)
+            if (now.writes && read.access.site == item.access.site && read.piece.meets(piece)) read.explained = true;
     }
 
     // An access, and the dealloc in the other CTA, of one allocation of the pair.
@@ -173,20 +224,6 @@ class TensorOrder {
         findings_.add(found);
     }
 
-    void report(const Item &item, const TensorAccess &now, const Piece &piece) {
-        const TensorAccess &old = item.access;
-        Reason fence = missing_fence(old, now), race = fence ? NO_REASON : why_race(item, now);
-        // An operation that came too early is the second of the two, as it would be if the accesses were in order.
-        bool early = race && old.pipelined() && !now.pipelined() && race != EARLIER_COMMIT;
-        Record found = early ? of_pair({item.piece, now, {}}, old, piece) : of_pair(item, now, piece);
-        found.kind = fence ? MISSING_TENSOR_FENCE : race && race != EARLIER_COMMIT ? DATA_RACE : MISSING_WAIT;
-        found.reason = fence ? fence : race ? race : issuers_.why(old.ticket, now.thread);
-        if (!early && (old.pipelined() || !race)) found.flags |= OTHER_ASYNC;
-        findings_.add(found);
-        for (Read &read : unwritten_)
-            if (now.writes && read.access.site == old.site && read.piece.meets(piece)) read.explained = true;
-    }
-
     // The fence that is missing where relaxed synchronisation orders two operations, by completion or, of pipelined ones, by issue.
     Reason missing_fence(const TensorAccess &old, const TensorAccess &now) const {
         Reason fence = issuers_.unfenced(old.ticket, now.thread);
@@ -194,20 +231,17 @@ class TensorOrder {
         return issuers_.issued_behind_fence(old.ticket, now.thread) ? NO_FENCE_AFTER : NO_FENCE_BEFORE;
     }
 
-    // Why two accesses race: nothing orders the issue of the second behind the first. NO_REASON where a wait is what is missing.
-    //
-    // A thread that has waited for the operations on its cells, and not used them since, is overtaken by the next operation. But if that one adds to
-    // what the earlier ones have left, and its commit tells the thread nothing, the other commit came too early: EARLIER_COMMIT, a missing wait.
-    // A thread that writes what the operation has read before anybody wrote it is overtaken, too.
-    Reason why_race(const Item &item, const TensorAccess &now) const {
-        const TensorAccess &old = item.access;
-        if (issued_before(old, now)) return NO_REASON;
-        if (!old.pipelined() || now.pipelined()) return NO_BARRIER;
-        if (now.kind == NO_OPERATION) return NO_REASON;
-        if (now.writes && read_unwritten(item)) return NO_BARRIER;
-        if (!knows_earlier(item, now) || released(item, now)) return NO_REASON;
-        bool adds = old.reads && old.writes && !overwritten(item, now);
-        return decided<EARLIER_COMMIT>(adds && !issuers_.told(old.ticket, now.thread)) ? EARLIER_COMMIT : NO_BARRIER;
+    // Whether an operation comes too early for a thread that does not know of its issue: one that has waited for the operations on its cells, and has not
+    // used them since, or that writes what the operation has read before anybody wrote it.
+    bool overtakes(const Item &item, const TensorAccess &now) const {
+        return (now.writes && read_unwritten(item)) || (is_waiting(item, now) && !adds_up(item, now));
+    }
+    bool is_waiting(const Item &item, const TensorAccess &now) const { return knows_earlier(item, now) && !released(item, now); }
+
+    // Whether it adds to what the earlier ones have left, and its commit tells the thread nothing: then the other commit came too early.
+    bool adds_up(const Item &item, const TensorAccess &now) const {
+        bool adds = item.access.updates() && !overwritten(item, now);
+        return decided<EARLIER_COMMIT>(adds && !issuers_.told(item.access.ticket, now.thread));
     }
 
     // Whether an operation has read cells that nothing had written: a write of them that comes behind it is late, whatever waits for the operation.

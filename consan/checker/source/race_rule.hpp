@@ -1,0 +1,120 @@
+// R-RACE (SEMANTICS 2, 4, 12; ISA 8.7 to 8.7.2, 8.9.1.1): the one rule for two accesses with common bytes, of any two actors, in every memory.
+//
+// An actor is a thread or an asynchronous operation. A memory finds accesses that have bytes in common, the earlier one of the replay first, and
+// states the facts of two of them (`Facts`):
+//   apart()         the narrowest scope that includes both threads
+//   complete()      the later thread knows that the earlier access is over: an operation, by its completion
+//   asynchronous()  the earlier access is one of an operation
+//   issued()        then: the later access is behind its issue
+//   early()         the later access is to see what was there before the earlier one, which therefore comes too early
+//   awaited()       one is of an operation, and to wait for it would order the two
+//   in_step()       the two are in order once each warp is one thread (R-W1)
+// and completes a finding by what it alone knows: the place, and which wait, lane, fence or synchronisation lacks (Facts of each memory).
+#pragma once
+
+#include "decisions.hpp"
+#include "findings.hpp"
+
+enum Proxy : u8 { GENERIC_PROXY = 0, ASYNC_PROXY, TENSORMAP_PROXY };
+
+// One of two accesses, whatever the memory. `thread`: of an operation, the one that has issued it.
+struct Side {
+    u32 thread = 0, site = 0, bytes = 0, value = 0;
+    i32 flag = -1;          // the number of a strong access that may synchronise, or of its part
+    u8 element = 0;         // bytes: a vector is as many scalar accesses (G10)
+    u8 scope = CTA_SCOPE;   // a Scope, of a strong access
+    u8 proxy = GENERIC_PROXY;
+    bool reads = false, writes = false, strong = false, has_value = false;
+    bool data = false;   // R-MO1, of a strong load: the value is stored, and decides nothing; of a strong store: it counts
+    bool again = false;  // of a load of data: a loop may throw the value away and load again
+
+    bool updates() const { return reads && writes; }
+};
+
+namespace race_rule {
+
+// What is wrong with two accesses in no order.
+enum class Wrong { RACE, TOO_EARLY, NO_WAIT };
+
+inline Hazard hazard_of(const Side &old, const Side &now) { return !now.writes ? RAW : old.writes ? WAW : WAR; }
+
+// A vector is as many scalar accesses. They are aligned, so two of one size that meet are of the same bytes.
+inline bool same_bytes(const Side &old, const Side &now) { return old.element == now.element; }
+
+// A bulk reduction is through another proxy than what threads do. Its updates are taken to be morally strong with theirs (D24).
+inline bool one_proxy(const Side &old, const Side &now) { return old.proxy == now.proxy || (old.updates() && now.updates()); }
+
+template <typename Facts> inline bool both_strong(const Side &old, const Side &now, const Facts &facts) {
+    return old.strong && now.strong && decided<Inclusion::STRONG>(std::min(old.scope, now.scope) >= (u8)facts.apart());
+}
+
+// ISA 8.7.
+template <typename Facts> inline bool morally_strong(const Side &old, const Side &now, const Facts &facts) {
+    return old.strong && now.strong && same_bytes(old, now) && one_proxy(old, now) && both_strong(old, now, facts);
+}
+
+// Strong accesses of the same bytes, of which a scope excludes the other thread.
+template <typename Facts> inline bool excluded(const Side &old, const Side &now, const Facts &facts) {
+    return old.strong && now.strong && same_bytes(old, now) && !both_strong(old, now, facts);
+}
+
+// Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
+template <typename Facts> inline bool mixed_atomics(const Side &old, const Side &now, const Facts &facts) {
+    return old.updates() && now.updates() && !same_bytes(old, now) && both_strong(old, now, facts);
+}
+
+// R-MO1: whether two accesses are a load of data and a store.
+inline bool gives_data(const Side &old, const Side &now) {
+    const Side &load = now.writes ? old : now, &store = now.writes ? now : old;
+    return load.data && !load.writes && !store.reads;
+}
+
+// What is wrong with two accesses in no order. Behind the issue of an operation, or where to wait for it orders the two, a wait lacks.
+template <typename Facts> inline Wrong wrong(const Side &old, const Side &now, const Facts &facts) {
+    if (mixed_atomics(old, now, facts)) return Wrong::RACE;
+    if (facts.asynchronous() && facts.issued()) return Wrong::NO_WAIT;
+    if (facts.early()) return Wrong::TOO_EARLY;
+    return facts.awaited() ? Wrong::NO_WAIT : Wrong::RACE;
+}
+
+// Why two accesses race.
+template <typename Facts> inline Reason why(const Side &old, const Side &now, const Facts &facts) {
+    if (decided<MIXED_ATOMICS>(mixed_atomics(old, now, facts))) return MIXED_ATOMICS;
+    return facts.in_step() ? facts.lane() : NO_BARRIER;
+}
+
+// The earlier access comes too early, so it is the second of a finding.
+inline void turn(Record &found, Hazard hazard) {
+    found.hazard = hazard;
+    std::swap(found.site, found.other_site);
+    std::swap(found.thread, found.other_thread);
+    std::swap(found.operation, found.own_operation);
+    found.flags &= ~(u32)(OTHER_ASYNC | UNORDERED);
+}
+
+// The finding of two accesses in no order.
+template <typename Facts> inline Record compare(const Side &old, const Side &now, const Facts &facts) {
+    Record found{};
+    found.site = now.site, found.other_site = old.site;
+    found.thread = now.thread, found.other_thread = old.thread;
+    found.hazard = hazard_of(old, now);
+    facts.place(found);
+    Wrong is = wrong(old, now, facts);
+    if (is == Wrong::NO_WAIT) {
+        found.kind = MISSING_WAIT;
+        facts.wait(found);
+        return found;
+    }
+    facts.race(found, why(old, now, facts), is == Wrong::TOO_EARLY);
+    if (is == Wrong::TOO_EARLY) turn(found, hazard_of(now, old));
+    return found;
+}
+
+// Two accesses with common bytes, of which one writes. `add` takes the finding, if there is one.
+template <typename Facts, typename Add> inline void meet(const Side &old, const Side &now, const Facts &facts, Add add) {
+    if (morally_strong(old, now, facts)) return;
+    if (facts.complete()) facts.bridge(add);
+    else add(compare(old, now, facts));
+}
+
+}  // namespace race_rule
