@@ -6,7 +6,7 @@ from planted import leaf
 
 # The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it.
 RULES = {
-    "G1: same bytes": ("outer.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
+    "G1: same bytes": ("race_rule.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
     "annotations: a release takes those before it": (
         "flags.hpp",
         "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
@@ -79,15 +79,15 @@ RULES = {
         True,
     ),
     "G11: from its issue on": (
-        "outer.hpp",
-        "else if (old.operation && before(item, now))",
-        "else if (false)",
+        "race_rule.hpp",
+        "if (facts.asynchronous() && facts.issued()) return Wrong::NO_WAIT;",
+        "",
         "bulk_store_read_too_early",
         True,
     ),
     "G12: no fence": (
         "outer.hpp",
-        "if (Reason reason = unbridged(item, access))",
+        "if (Reason reason = all.unbridged(item, now))",
         "if (Reason reason = NO_REASON)",
         "flag_then_bulk_load",
         True,
@@ -99,7 +99,7 @@ RULES = {
         "flag_then_bulk_load",
         False,
     ),
-    "G11: the value before": ("outer.hpp", "overwrites(item, now)) turn", "false) turn", "stored_again_beside_bulk_load", True),
+    "G11: the value before": ("race_rule.hpp", "if (facts.early()) return Wrong::TOO_EARLY;", "", "stored_again_beside_bulk_load", True),
     "G11: chosen bytes": ("sides.hpp", "if (!copy.masked()) return", "return", "bulk_store_bytes_chosen", False),
     "G11: chosen bytes of the source": (
         "asynchronous.hpp",
@@ -110,13 +110,13 @@ RULES = {
     ),
     "G11: rows of a tensor": ("regions.hpp", "at + i * strides[d], f)", "at + i * sizes[d - 1], f)", "tensor_results", False),
     "G11: reductions": (
-        "outer.hpp",
-        "(updates || !(old.reduces || now.reduces))",
-        "!(old.reduces || now.reduces)",
+        "race_rule.hpp",
+        "return old.proxy == now.proxy || (old.updates() && now.updates());",
+        "return !(old.proxy || now.proxy);",
         "bulk_reductions_of_chosen_rows",
         False,
     ),
-    "G11: reductions and stores": ("outer.hpp", "(updates || !(old.reduces || now.reduces))", "true", "bulk_reduction_beside_store", True),
+    "G11: reductions and stores": ("race_rule.hpp", " && one_proxy(old, now) && ", " && ", "bulk_reduction_beside_store", True),
     "G11: scope of reductions": ("sides.hpp", "made.scope = GPU_SCOPE", "made.scope = CTA_SCOPE", "bulk_reductions_of_chosen_rows", False),
     "G11: sizes of reductions": ("sides.hpp", "made.element = (u8)reduced(copy)", "made.element = 4", "bulk_reductions_of_two_sizes", True),
     "G12: writes through the async proxy": (
@@ -165,7 +165,7 @@ RULES = {
     ),
     "D4: shared memory": (
         "operations.hpp",
-        "if (made.by_phase() && made.writes()) proxies_.store(use, made.phase, !made.generic());",
+        "if (made.by_phase() && made.writes) proxies_.store(use, made.phase, !made.generic());",
         "if (made.generic()) proxies_.store(use, made.phase);",
         "cluster_pushed_then_stored",
         True,
@@ -195,8 +195,8 @@ RULES = {
     "SR1: global memory": ("rules.hpp", "if (fence.restricted() && part_.alone()) return true;", "", "restricted_fences", True),
     "SU1: within a CTA": (
         "outer.hpp",
-        "bool apart = is_surface(now.address) &&",
-        "bool apart = is_surface(now.address) ||",
+        "is_surface(now.address) && !together()",
+        "is_surface(now.address) || !together()",
         "surface_within_a_cta",
         False,
     ),
@@ -223,11 +223,17 @@ RULES = {
         False,
     ),
     "G10: parts of a flag, read": ("edges.hpp", "observe_part(part);", "observe_part(number);", "scalars_polled_by_vector", False),
-    "G10: elements in shared memory": ("races.hpp", "old.element == now.element", "same_bytes(old, now)", "packed_atomics_shared", False),
-    "G10: elements of a vector": (
-        "outer.hpp",
+    "G10: elements in shared memory": (
+        "race_rule.hpp",
         "return old.element == now.element;",
-        "return old.element == now.element && old.address == now.address && old.bytes == now.bytes;",
+        "return old.bytes == now.bytes;",
+        "packed_atomics_shared",
+        False,
+    ),
+    "G10: elements of a vector": (
+        "race_rule.hpp",
+        "return old.element == now.element;",
+        "return old.element == now.element && old.bytes == now.bytes;",
         "vector_beside_its_element",
         False,
     ),
@@ -240,8 +246,8 @@ RULES = {
     ),
     "CTAs": (
         "outer.hpp",
-        "item.time, now.unit, now.thread);\n        findings_.add(found, 1 + item.more);",
-        "item.time, now.unit, now.thread);",
+        "findings_.add(found, 1 + item.more);",
+        "(void)found;",
         "overlapping_tiles",
         True,
     ),
@@ -312,12 +318,18 @@ RULES = {
         True,
     ),
     "R-MO1: values that change": ("edges.hpp", "return write.changes && ", "return ", "strong_read_of_no_flag", False),
-    "R-MO1: data, not what decides": ("outer.hpp", "if (!load.data || store.reads", "if (store.reads", "values_that_decide", False),
-    "R-MO1: no atomics": ("outer.hpp", "if (!load.data || store.reads", "if (!load.data", "values_that_decide", False),
+    "R-MO1: data, not what decides": (
+        "race_rule.hpp",
+        "return load.data && !load.writes",
+        "return !load.writes",
+        "values_that_decide",
+        False,
+    ),
+    "R-MO1: no atomics": ("race_rule.hpp", "!load.writes && !store.reads;", "!load.writes;", "values_that_decide", False),
     "R-MO1: no order": (
         "outer.hpp",
-        "!morally_strong(old, now) || ended(item, now)) return;",
-        "!morally_strong(old, now)) return;",
+        "facts(item, now)) || ended(item, now)) return;",
+        "facts(item, now))) return;",
         "volatile_message_no_release",
         False,
     ),
@@ -375,7 +387,7 @@ RULES = {
         "volatile_warp_synchronous",
         False,
     ),
-    "R-MO1, shared: data": ("races.hpp", "asked = load.data && ", "asked = ", "volatile_bound_in_shared", False),
+    "R-MO1, shared: data": ("race_rule.hpp", "return load.data && !load.writes", "return !load.writes", "volatile_bound_in_shared", False),
     "R-MO1, shared: values that change": ("races.hpp", " && store.changes;", ";", "volatile_equal_values_in_shared", False),
     "R-MO1, shared: statistics": (
         "races.hpp",
@@ -407,5 +419,5 @@ RULES = {
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
     "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
-    "same value": ("outer.hpp", "old.value == now.value", "false", "same_value_flag", True),
+    "same value": ("outer.hpp", "old().value == now.value", "false", "same_value_flag", True),
 }

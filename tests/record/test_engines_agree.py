@@ -43,6 +43,7 @@ RECORDED_ONLY = {
     "cluster_completion_cta_scope": "the scope of a wait for a completion (D5) is not looked at",
     "cluster_multicast_beside_store": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_push_added_beside_cta_atomic": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
+    "cluster_push_added_beside_strong_store": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_pushed_then_stored": "asynchronous operations of two CTAs need no fence (D4)",
     "cluster_pushes_of_two_ctas": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",
     "cluster_red_async_beside_cta_atomic": "copies of two CTAs, and accesses beside them, are not compared by where they are issued",

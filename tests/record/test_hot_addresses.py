@@ -70,8 +70,8 @@ def test_each_pair_is_counted(body: str) -> None:
         ("outer_items.hpp", "items_[same].more += 1 + item.more;", "", "out[0] = i;"),
         (
             "outer.hpp",
-            "now.unit, now.thread);\n        findings_.add(found, 1 + item.more);",
-            "now.unit, now.thread);\n        findings_.add(found);",
+            "findings_.add(found, 1 + item.more);",
+            "findings_.add(found);",
             "out[0] = i;",
         ),
     ],

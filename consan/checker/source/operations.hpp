@@ -276,7 +276,7 @@ class Operations {
             if (all.observed(old(), now.thread) && decided<COMPLETION_SCOPE>(narrow)) add(lenient(SCOPE, COMPLETION_SCOPE));
         }
         Record lenient(Kind kind, Reason reason) const {
-            Record found = race_rule::compare(old(), now, *this);
+            Record found = race_rule::pair(old(), now, *this);
             found.kind = kind, found.reason = reason;
             return found;
         }

@@ -92,13 +92,19 @@ inline void turn(Record &found, Hazard hazard) {
     found.flags &= ~(u32)(OTHER_ASYNC | UNORDERED);
 }
 
-// The finding of two accesses in no order.
-template <typename Facts> inline Record compare(const Side &old, const Side &now, const Facts &facts) {
+// A finding of two accesses, without its kind and reason.
+template <typename Facts> inline Record pair(const Side &old, const Side &now, const Facts &facts) {
     Record found{};
     found.site = now.site, found.other_site = old.site;
     found.thread = now.thread, found.other_thread = old.thread;
     found.hazard = hazard_of(old, now);
     facts.place(found);
+    return found;
+}
+
+// The finding of two accesses in no order.
+template <typename Facts> inline Record compare(const Side &old, const Side &now, const Facts &facts) {
+    Record found = pair(old, now, facts);
     Wrong is = wrong(old, now, facts);
     if (is == Wrong::NO_WAIT) {
         found.kind = MISSING_WAIT;

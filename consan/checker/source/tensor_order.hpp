@@ -171,7 +171,8 @@ class TensorOrder {
         template <typename Add> void bridge(Add add) const {
             Reason reason = all.isa_ ? all.lenient(old(), now) : NO_REASON;
             if (!reason) return;
-            Record found = all.of_pair(item, now, piece);
+            Record found = race_rule::pair(old(), now, *this);
+            all.issuers_.describe(found, old().ticket, now.thread, true);
             found.kind = reason == FENCE_BY_THE_ISA ? MISSING_TENSOR_FENCE : MISSING_WAIT;
             found.reason = reason;
             found.flags |= OTHER_ASYNC;
@@ -193,17 +194,6 @@ class TensorOrder {
         }
     };
 
-    // A finding of two accesses, without its kind and reason.
-    Record of_pair(const Item &item, const TensorAccess &now, const Piece &piece) const {
-        const TensorAccess &old = item.access;
-        Record found{};
-        found.site = now.site, found.other_site = old.site;
-        found.thread = now.thread, found.other_thread = old.thread;
-        found.hazard = race_rule::hazard_of(old, now);
-        place(item, now, piece, found);
-        issuers_.describe(found, old.ticket, now.thread, true);
-        return found;
-    }
     void place(const Item &item, const TensorAccess &now, const Piece &piece, Record &found) const {
         place(item.piece.common(piece), now.allocation, found);
         found.operation = item.access.kind, found.own_operation = now.kind;
@@ -219,7 +209,8 @@ class TensorOrder {
     static bool of_one(const TensorAccess &access, const TensorAccess &dealloc) { return access.kind != NO_OPERATION && access.number == dealloc.number; }
 
     void report_peer(const Item &item, const TensorAccess &dealloc, const Piece &piece) {
-        Record found = of_pair(item, dealloc, piece);
+        Record found = race_rule::pair(item.access, dealloc, Facts{*this, item, dealloc, piece});
+        issuers_.describe(found, item.access.ticket, dealloc.thread, true);
         found.kind = DATA_RACE, found.reason = PEER_DEALLOC;
         findings_.add(found);
     }
