@@ -43,7 +43,7 @@ def _round(graph: Graph, number: int, load: PathStep) -> set[int]:
 
 def _reads(instruction: Instruction, *, weak: bool) -> bool:
     row = lookup(instruction.parts)
-    if row is None or row.family != "load" or not row.touches:
+    if row is None or not row.is_load or not row.touches:
         return False
     access = row.event(instruction).first
     past = weak and not _PAST_CACHE.isdisjoint(instruction.parts)
@@ -52,4 +52,4 @@ def _reads(instruction: Instruction, *, weak: bool) -> bool:
 
 def _is_silent(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and (row.flow == "branch" or row.action == "sleep" or row.family in _SILENT)
+    return row is not None and (row.flow == "branch" or row.sleeps or row.family in _SILENT)

@@ -15,7 +15,7 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
 
-from consan.instrument.isa import MemoryAccess, adds, family_of, hands_on, is_of_reals, lookup, polls
+from consan.instrument.isa import MemoryAccess, adds, hands_on, is_of_reals, lookup, polls, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
@@ -70,7 +70,7 @@ def counting_stores(function: Function) -> frozenset[int]:
 
 def _is_count(instruction: Instruction, made: Mapping[Key, list[Instruction]]) -> bool:
     row = lookup(instruction.parts)
-    if row is None or row.family != "store" or not row.touches or not row.event(instruction).first.is_strong:
+    if row is None or not row.is_store or not row.touches or not row.event(instruction).first.is_strong:
         return False
     event = row.event(instruction)
     step = _only_maker(event.operand("src"), instruction, made)
@@ -87,13 +87,13 @@ def _only_maker(operand: Operand | None, user: Instruction, made: Mapping[Key, l
 
 def _loads_from(instruction: Instruction, address: Operand | None) -> bool:
     row = lookup(instruction.parts)
-    at = row.event(instruction).first.address if row is not None and row.family == "load" and row.touches else None
+    at = row.event(instruction).first.address if row is not None and row.is_load and row.touches else None
     return at is not None and address is not None and at.text == address.text
 
 
 def _is_load(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    if row is None or row.family != "load" or not row.touches:
+    if row is None or not row.is_load or not row.touches:
         return False
     event = row.event(instruction)
     return event.first.is_strong and event.first.space in (*_OUTER, *_SHARED) and not event.orders
@@ -120,13 +120,13 @@ def _passed(instruction: Instruction, goes: dict[Key, int]) -> int:
 
 def _sums(instruction: Instruction) -> bool:
     """Whether an instruction computes with two values, none of which is a number of the text."""
-    return family_of(instruction) == "arithmetic" and sum(isinstance(each, Register) for each in instruction.operands[1:]) > 1
+    return row_of(instruction).is_arithmetic and sum(isinstance(each, Register) for each in instruction.operands[1:]) > 1
 
 
 def _stored(instruction: Instruction) -> dict[str, int]:
     """Of a store that is no release: the registers of its value that are no part of its address, and where they go."""
     row = lookup(instruction.parts)
-    if row is None or row.family != "store" or not row.touches:
+    if row is None or not row.is_store or not row.touches:
         return {}
     event = row.event(instruction)
     source, address = event.operand("src"), event.first.address

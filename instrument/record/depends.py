@@ -91,7 +91,7 @@ class _Slice:
         """Whether an instruction with such an operand alters where its thread goes, or what the log holds of it."""
         if row is None or flow_of(instruction) in _DEPARTS:
             return True
-        if not is_memory_or_sync(instruction.parts) or (row.family == "load" and row.describe(instruction).space in self._unrecorded):
+        if not is_memory_or_sync(instruction.parts) or (row.is_load and row.describe(instruction).space in self._unrecorded):
             return False
         wrong = (key for key in _keys_of(instruction, row) if key in self.registers)
         return guarded or any(wrong)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import flow_of, in_space
+from consan.instrument.isa import flow_of, in_space, row_of
 from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
 from consan.instrument.passes.flow import CONTROL
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
@@ -180,7 +180,7 @@ def _given(kernel: KernelRewrite, instruction: Instruction) -> str | None:
 def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str | None:
     computed, flow = kernel.computed, flow_of(instruction)
     assert computed is not None
-    if flow == "trap":
+    if row_of(instruction).traps:
         return "exit;"
     if not _is_skipped(kernel, instruction, node):
         return None

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.isa import flow_of
+from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import graph_of
@@ -39,7 +39,7 @@ def _has_events(plan: FunctionPlan, reads: bool, writes: bool, *, outer: bool) -
 def _is_event(instruction: Instruction, reads: bool, writes: bool, *, outer: bool) -> bool:
     if outer and (touches(instruction) is not None or waits_for_grids(instruction) or is_unseen(instruction)):
         return True
-    if flow_of(instruction) == "exit" or members_of(instruction) is not None:
+    if row_of(instruction).exits or members_of(instruction) is not None:
         return True
     return (reads and reads_global(instruction)) or (writes and writes_global(instruction))
 
@@ -50,7 +50,7 @@ def _reaches(plan: FunctionPlan, recorded: set[str]) -> bool:
 
 def is_recorded_call(instruction: Instruction, recorded: frozenset[str]) -> bool:
     """Whether a recorded function may be called. A call by address may reach any function of the module."""
-    if flow_of(instruction) != "call":
+    if not row_of(instruction).calls:
         return False
     return bool(recorded) and callee(instruction) in {None, *recorded}
 
@@ -73,7 +73,7 @@ def _calls(plan: FunctionPlan) -> Iterator[tuple[str, bool]]:
         return
     graph = graph_of(plan.function)
     for number, node in enumerate(graph.nodes):
-        called = [callee(step.instruction) or BY_ADDRESS for step in node.steps if flow_of(step.instruction) == "call"]
+        called = [callee(step.instruction) or BY_ADDRESS for step in node.steps if row_of(step.instruction).calls]
         if called:
             repeats = graph.repeats(number)
             yield from ((name, repeats) for name in called)

@@ -84,9 +84,9 @@ def _meet(accesses: Iterable[tuple[InstructionEvent, bool]]) -> bool:
 
 
 def _kinds(access: MemoryAccess, used: bool) -> Iterator[str]:
-    if access.access != "write" and used:
+    if access.reads and used:
         yield "read"
-    if access.access != "read":
+    if access.writes:
         yield "write"
 
 
@@ -185,13 +185,13 @@ class OuterRecorder:
         address = self._address(block, instruction, access) if address is None else address
         unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
-        kind = GlobalRead if access.access == "read" else GlobalWrite
+        kind = GlobalWrite if access.writes else GlobalRead
         value, element = WordValue(0, self._value(instruction, event)), element_bytes(row, instruction, access)
         block.add(
             kind(
                 site=site, guard=guard, address=address, bytes=access.total_bytes, element=element, order=order_of(event), value=value,
-                stores=self._uses.get(instruction.start, 0), strong=access.is_strong, adds=access.access == "rmw",
-                nc="nc" in row.modifiers(instruction.parts), unused=access.access == "read" and unused,
+                stores=self._uses.get(instruction.start, 0), strong=access.is_strong, adds=access.updates,
+                nc="nc" in row.modifiers(instruction.parts), unused=not access.writes and unused,
                 **self._data.get(instruction.start, data.NEITHER),
             )
         )  # fmt: skip
@@ -261,7 +261,7 @@ class OuterRecorder:
         self._key(snippet, instruction, access, stored)
         for place, operand in zip(places[len(targets) :], sources, strict=False):
             self._number(snippet, place, operand, instruction, access, WANTED if operand is sources[0] else "")
-        draws, guard = access.access != "read", guard_text(instruction)
+        draws, guard = access.writes, guard_text(instruction)
         read_first(snippet, stored + _BEFORE, f"{guard}{DRAW}" if draws else LOOK)
         seen = [self._number(behind, place, operand, instruction, access, SEEN) for place, operand in zip(places, targets, strict=False)]
         repeats = self.polls.repeats() if self.polls.current is not None else ""
@@ -278,7 +278,7 @@ class OuterRecorder:
         observe, self._publish = (
             kind(
                 site=site, guard=guard_word, words=first, bytes=access.total_bytes, element=element, operation=_operation(event.row, words),
-                order=order_of(event), reads=bool(targets), writes=draws, adds=access.access == "rmw",
+                order=order_of(event), reads=bool(targets), writes=draws, adds=access.updates,
                 unused=draws and self._is_unused(instruction), polls=self.polls.current is not None,
                 **self._data.get(instruction.start, data.NEITHER),
             )
@@ -292,13 +292,13 @@ class OuterRecorder:
         assert access.address is not None
         scope = instruction.scope
         low, high = snippet.register("b32"), snippet.register("b32")
-        if access.space == "shared":
+        if access.in_shared:
             snippet.add(f"mov.b32 {low}, {shared_address(snippet, access.address, scope)};")
             snippet.add(f"mov.b32 {high}, {SHARED_MARK};")
         else:
             wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-            if access.space == "generic":
+            if access.is_generic:
                 mark_shared(snippet, wide, low, high)
         for place, register in enumerate((low, high)):
             snippet.add(text.store(first + place, register).strip())

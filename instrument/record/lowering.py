@@ -30,7 +30,7 @@ _GENERIC = "generic"
 def put(kernel: KernelRewrite, work: Work, made: Makes, **more: Any) -> None:
     """Add an effect of an instruction. `more`: fields that its row does not give, or functions that store them. Raises `Unsupported`."""
     access = _place(work, made)
-    if access is None or _reaches(made.kind, access.space):
+    if access is None or _reaches(made.kind, access):
         kernel.open_block().add(lower(kernel, work, made, access, more))
 
 
@@ -64,9 +64,11 @@ def _access_at(work: Work, operand: Operand | None) -> MemoryAccess | None:
     return next((each for each in work.event.accesses if each.address is operand), None)
 
 
-def _reaches(kind: type[Effect], space: str) -> bool:
-    """Whether an access in a state space can have an effect of a kind."""
-    return not (issubclass(kind, GlobalAccess) and space == "shared") and not (issubclass(kind, SharedAccess) and space == "global")
+def _reaches(kind: type[Effect], access: MemoryAccess) -> bool:
+    """Whether an access can have an effect of a kind, in its state space."""
+    if issubclass(kind, SharedAccess):
+        return access.may_be_shared
+    return access.may_be_global or not issubclass(kind, GlobalAccess)
 
 
 def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
@@ -83,8 +85,7 @@ def _implied(work: Work, access: MemoryAccess | None, has_size: bool) -> dict[st
         size = {"bytes": access.total_bytes, "element": access.width_bytes} if has_size else {}
         return {**size, **reach_of(work, access)}
     event = work.event
-    ordered = {"acquires": "acquire" in event.orders, "releases": "release" in event.orders}
-    return {"order": order_of(event), "narrow": event.scope == "cta", **ordered}
+    return {"order": order_of(event), "narrow": event.is_of_cta, "acquires": event.acquires, "releases": event.releases}
 
 
 def _space(work: Work, operand: Operand) -> str:

@@ -26,4 +26,4 @@ class AccessReach(TypedDict):
 
 def reach_of(work: Work, access: MemoryAccess) -> AccessReach:
     """The reach of an access."""
-    return {"ranked": is_ranked(access), "narrow": access.is_strong and work.event.scope == "cta"}
+    return {"ranked": is_ranked(access), "narrow": access.is_strong and work.event.is_of_cta}

@@ -46,13 +46,13 @@ def can_rewind(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     if row is None or instruction.predicate is not None:
         return False
-    return row.event(instruction).first.access == "read" or _unchanged(instruction) != ""
+    return not row.event(instruction).first.writes or _unchanged(instruction) != ""
 
 
 def _unchanged(instruction: Instruction) -> str:
     """The text that finds out whether an atomic has left the memory as it was; empty for any other operation, and for a load."""
     row = lookup(instruction.parts)
-    if row is None or row.family != "atomic" or not destinations(instruction):
+    if row is None or not row.is_atomic or not destinations(instruction):
         return ""
     words = row.modifiers(instruction.parts)
     operation = next((each for each in words.values() if each in _UNCHANGED), "")

@@ -108,7 +108,7 @@ class BarrierReach:
 
     def _why(self, instruction: Instruction) -> str:
         row, flow = lookup(instruction.parts), flow_of(instruction)
-        if row is None or flow == "call":
+        if row is None or row.calls:
             return f"{instruction.opcode} in its reach is not followed"
         if row.family in _NEVER_RECORDED or row.status == "not modelled" or row.name in _OF_GRIDS:
             return f"{instruction.opcode} in its reach is not recorded"
@@ -128,7 +128,7 @@ class BarrierReach:
         row = lookup(instruction.parts)
         if row is None or not row.describe(instruction).is_strong:
             return False
-        return row.family in ("load", "store") or not self._used.isdisjoint(written(instruction))
+        return row.is_load or row.is_store or not self._used.isdisjoint(written(instruction))
 
 
 def _meets(instruction: Instruction) -> bool:

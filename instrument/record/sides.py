@@ -58,8 +58,8 @@ def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
     address = global_address(kernel, instruction, access.address, access.space)
-    kind = GlobalRead if access.access == "read" else GlobalWrite
-    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.access == "rmw"))
+    kind = GlobalWrite if access.writes else GlobalRead
+    block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.updates))
 
 
 def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:

@@ -16,7 +16,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
-from consan.instrument.isa import MemoryAccess, destinations, does, family_of, has_action, lookup, polls, spares_shared
+from consan.instrument.isa import MemoryAccess, destinations, does, has_action, lookup, polls, row_of, spares_shared
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, graph_of
@@ -135,7 +135,7 @@ def polls_shared(plans: Plans) -> bool:
 
 def _sleeps(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and row.action == "sleep"
+    return row is not None and row.sleeps
 
 
 def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> Iterator[Instruction]:
@@ -156,7 +156,7 @@ def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> It
 
 def _is_logged(poll: Instruction, reads: bool, writes: bool) -> bool:
     """Whether each round of a poll of global memory is in the log. An atomic that counts is no poll: each round has work of its own."""
-    return reads if family_of(poll) == "load" else writes and not _counts(poll)
+    return reads if row_of(poll).is_load else writes and not _counts(poll)
 
 
 def _counts(atomic: Instruction) -> bool:
@@ -168,13 +168,13 @@ def _counts(atomic: Instruction) -> bool:
 
 def _is_global(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and row.describe(instruction).space == "global"
+    return row is not None and row.describe(instruction).in_global
 
 
 def _may_wait(plan: FunctionPlan, instruction: Instruction) -> bool:
     if does(instruction, MbarrierWait):
         return False  # only the wait that returns true is in the log
-    return polls(instruction) and not (family_of(instruction) == "atomic" and _unused(plan, instruction))
+    return polls(instruction) and not (row_of(instruction).is_atomic and _unused(plan, instruction))
 
 
 def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
@@ -184,12 +184,12 @@ def _unused(plan: FunctionPlan, atomic: Instruction) -> bool:
 
 def _reads_flags(plans: Plans) -> bool:
     """Whether a strong load may be of a flag in global memory."""
-    return any(access.access == "read" and access.space in ("global", "generic") for access in _strong(plans))
+    return any(access.may_be_global and not access.writes for access in _strong(plans))
 
 
 def _strong(plans: Plans) -> Iterator[MemoryAccess]:
     for plan in plans.values():
         for instruction in plan.function.instructions():
             row = lookup(instruction.parts)
-            if row is not None and row.family in ("load", "store", "atomic", "reduction"):
+            if row is not None and row.is_ordinary:
                 yield from (access for access in row.accesses(instruction) if access.is_strong)

@@ -52,7 +52,7 @@ def _given(kernel: KernelRewrite, work: Work) -> WordValue:
     """The address in tensor memory that an allocation has stored."""
     instruction, access, snippet = work.instruction, work.event.first, Snippet()
     given = snippet.register("b32")
-    guard, shared = guard_text(instruction), access.space != "generic"
+    guard, shared = guard_text(instruction), not access.is_generic
     assert access.address is not None
     place = (shared_address if shared else wide_address)(snippet, access.address, instruction.scope)
     snippet.add(f"mov.b32 {given}, 0;")

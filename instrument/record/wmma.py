@@ -45,9 +45,9 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
     for first in range(0, _shares(tile), LANES):
-        if access.space != "global":
+        if access.may_be_shared:
             _add_shared(kernel, work, access, tile, first)
-        if access.space != "shared" and kernel.outer is not None:
+        if access.may_be_global and kernel.outer is not None:
             _add_outer(kernel, work, access, tile, first)
     kernel.plan.stats.memory_sites += 1
 
@@ -56,7 +56,7 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     block, snippet, window = kernel.open_block(), Snippet(), clusters.window(kernel.context.module.target, kernel.context.module.version)
     executes, address = _executes(snippet, work, tile, first), snippet.register("b32")
     assert access.address is not None
-    if access.space == "generic":
+    if access.is_generic:
         wide, inside = wide_address(snippet, access.address, work.instruction.scope), snippet.register("pred")
         snippet.add(f"isspacep.{window} {inside}, {wide}; and.pred {executes}, {executes}, {inside};")
         snippet.add(f"cvta.to.{window}.u64 {wide}, {wide}; cvt.u32.u64 {address}, {wide};")
@@ -67,7 +67,7 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     place, code = block.hashed(address, snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind = Read if access.access == "read" else Write
+    kind = Write if access.writes else Read
     share = _share(tile)
     block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **orders.reach_of(work, access)))
 
@@ -77,7 +77,7 @@ def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Ti
     executes = _executes(snippet, work, tile, first)
     assert access.address is not None
     wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
-    if access.space == "generic":
+    if access.is_generic:
         outside = snippet.register("pred")
         snippet.add(f"isspacep.global {outside}, {wide}; and.pred {executes}, {executes}, {outside};")
     more, (low, high, guard) = snippet.register("b64"), snippet.registers("b32", 3)
@@ -86,7 +86,7 @@ def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Ti
     place, code = block.unhashed([low, high, guard], snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind = GlobalRead if access.access == "read" else GlobalWrite
+    kind = GlobalWrite if access.writes else GlobalRead
     block.add(kind(site=site.number, guard=place + 2, address=place, bytes=_share(tile), element=_share(tile)))
 
 
