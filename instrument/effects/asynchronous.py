@@ -204,12 +204,8 @@ class LaunchUse(Effect):
     query: int = 0
 
 
-class ProductEffect(Effect):
-    """An effect of `wgmma`."""
-
-
 @dataclass(frozen=True, kw_only=True)
-class ProductOperand(ProductEffect, InFlight):
+class ProductOperand(InFlight):
     """An operand of `wgmma.mma_async` in shared memory: the halves of its descriptor, its rows and its depth in bytes."""
 
     access = "read"
@@ -222,17 +218,17 @@ class ProductOperand(ProductEffect, InFlight):
     own_rows: bool = False
 
 
-class ProductCommit(ProductEffect, InFlight):
+class ProductCommit(InFlight):
     """`wgmma.commit_group`."""
 
     repeats = True
 
 
-class ProductWait(GroupWait, ProductEffect, InFlight):
+class ProductWait(GroupWait, InFlight):
     """`wgmma.wait_group`."""
 
 
-class ProductFence(ProductEffect):
+class ProductFence(Effect):
     """`wgmma.fence`: it orders registers, which no log holds; only in changes of a text."""
 
     recorded = When.NEVER

@@ -25,7 +25,6 @@ from consan.instrument.effects.asynchronous import (
     MbarrierTransaction as MbarrierTransaction,
     MbarrierWait as MbarrierWait,
     ProductCommit as ProductCommit,
-    ProductEffect as ProductEffect,
     ProductFence as ProductFence,
     ProductOperand as ProductOperand,
     ProductWait as ProductWait,

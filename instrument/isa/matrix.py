@@ -8,9 +8,11 @@ operands of wgmma are descriptors in registers, whose footprint is known at run 
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
-from consan.instrument.effects import ProductCommit, ProductFence, ProductOperand, ProductWait
+from consan.instrument.effects import ProductCommit, ProductFence, ProductOperand, ProductWait, Read, Write
+from consan.instrument.effects.flags import MatrixRow
 from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
@@ -18,6 +20,14 @@ from consan.instrument.isa.model import Row
 __all__ = ["ROWS"]
 
 _WARP = "Warp Level Matrix Multiply-Accumulate Instructions: "
+
+
+def _sharing(words: Mapping[str, str], operands: Mapping[str, Any]) -> MatrixRow:
+    """How lanes share the row that one of them gives the address of (figures of 8x8 matrices only)."""
+    if (words.get("shape"), words.get("type")) != ("m8n8", "b16"):
+        return MatrixRow.NOBODY
+    return MatrixRow.ELEMENTS if "trans" in words else MatrixRow.WORDS
+
 
 LDMATRIX: list[Row] = [
     *rows(
@@ -30,6 +40,7 @@ LDMATRIX: list[Row] = [
         """,
         status="checked",
         touch="read addr ss 16",
+        makes=makes(Read, at="addr", row=_sharing),
         classes={
             "shape": "m8n8 m16n16",
             "num": "x1 x2 x4",
@@ -44,6 +55,7 @@ LDMATRIX: list[Row] = [
         "stmatrix.sync.aligned.shape.num{.trans}{.ss}.type [addr], src",
         status="checked",
         touch="write addr ss 16",
+        makes=makes(Write, at="addr", value="src", row=_sharing),
         classes={"shape": "m8n8 m16n8", "num": "x1 x2 x4", "ss": "shared shared::cta", "type": "b16 b8"},
     ),
     *rows(_WARP + "movmatrix", "mma", "movmatrix.sync.aligned.m8n8.trans.b16 dst, src"),

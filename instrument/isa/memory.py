@@ -11,9 +11,10 @@ CTA's own asynchronous copies. A pass that does not detect such conflicts may sk
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
-from consan.instrument.effects import Fill, StoreAsync
+from consan.instrument.effects import Atomic, Fill, Read, StoreAsync, Write
 from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
@@ -24,6 +25,8 @@ _TYPES = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _MOVE = "Data Movement and Conversion Instructions: "
 _SYNC = "Parallel Synchronization and Communication Instructions: "
 
+# What an access is where its address is in shared memory. In global memory the log says more of it (instrument/record/global_memory.py).
+_SHARED = {"read": makes(Read, at="addr"), "write": makes(Write, at="addr", value="src"), "rmw": makes(Atomic, at="addr")}
 _CHECKED = "global shared shared::cta"
 _LOAD_PRIVATE = "const local param param::entry param::func"
 _STORE_PRIVATE = "local param param::func"
@@ -178,6 +181,11 @@ ATOMIC: list[Row] = [
     *_atom_vector("red{.sem}{.scope}{.ss}.halfop.noftz{.level::cache_hint}.vec.type [addr], src{, policy}", _ATOMIC["half"], _RED_SEM),
 ]
 
+
+def _in_shared(row: Row) -> Row:
+    return replace(row, makes=(_SHARED[row.access],)) if row.status == "checked" else row
+
+
 _MBARRIER_TX = "mbarrier::complete_tx::bytes"
 
 _ASYNC_SUMS = "u32 s32 u64 s64"
@@ -188,7 +196,8 @@ def _async_release(name: str, family: str, form: str, access: str, types: str) -
     classes = {"scope": "gpu sys", "ss": "global", "type": types}
     section = (_MOVE if family == "store" else _SYNC) + name
     order: dict[str, Any] = {"sem": "release", "ordering": ("release",)}
-    return rows(section, family, form, name=name, status="recorded", touch=f"{access} addr ss", action="release", **order, classes=classes)
+    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss", "action": "release", "makes": _SHARED[access]}
+    return rows(section, family, form, name=name, classes=classes, **order, **columns)
 
 
 def _mmio(name: str, form: str, access: str, types: str) -> list[Row]:
@@ -356,4 +365,4 @@ ADDRESS: list[Row] = [
     ),
 ]
 
-ROWS: list[Row] = [*LOAD, *STORE, *ATOMIC, *REMOTE, *MULTIMEM, *CACHE, *ADDRESS]
+ROWS: list[Row] = [*map(_in_shared, (*LOAD, *STORE, *ATOMIC)), *REMOTE, *MULTIMEM, *CACHE, *ADDRESS]

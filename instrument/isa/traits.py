@@ -107,6 +107,11 @@ class Traits:
         return self.is_load or self.is_store or self.is_update
 
     @property
+    def may_be_late(self) -> bool:
+        """Whether it may be performed later than others of its thread: `st.async` and `red.async` with a release."""
+        return self.is_ordinary and self.action == "release"
+
+    @property
     def is_matrix_access(self) -> bool:
         """Whether the warp moves matrices, of which some lanes give the rows."""
         return self.family in ("ldmatrix", "stmatrix")

@@ -36,6 +36,7 @@ from consan.instrument.passes.ways import controls, post_dominators, rounds
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
 from consan.instrument.record.uniform import WarpValues
 
+_WINDOWS = frozenset({"shared", "shared::cta", "global"})  # the host knows where they begin
 _RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})
 _SAME |= {f"%lanemask_{name}" for name in ("eq", "lt", "le", "gt", "ge")}
@@ -167,8 +168,8 @@ class Computed:
         """Whether an instruction's result follows from its operands alone."""
         if self.parameter(instruction) is not None or row.family in _RESULTS:
             return True
-        if row.family == "address":
-            return row.action == "convert" and row.modifiers(instruction.parts)["space"] in ("shared", "shared::cta", "global")
+        if row.converts_address:
+            return row.modifiers(instruction.parts)["space"] in _WINDOWS
         return is_exact(instruction)
 
     def _others(self, instruction: Instruction) -> Iterator[str]:
@@ -190,7 +191,7 @@ class Computed:
     def parameter(self, instruction: Instruction) -> LaunchConstant | None:
         """The bytes of a kernel parameter that an instruction loads."""
         row = lookup(instruction.parts)
-        if row is None or row.family != "load" or row.describe(instruction).space != "param":
+        if row is None or not row.is_load or row.describe(instruction).space != "param":
             return None
         access = row.describe(instruction)
         address = access.address

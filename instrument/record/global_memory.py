@@ -33,10 +33,10 @@ from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
-from consan.instrument.record.surfaces import SURFACE, accesses_surface, name_of
+from consan.instrument.record.sides import global_address
+from consan.instrument.record.surfaces import SURFACE, accesses_surface
 from consan.instrument.record.templates import WORD_BYTES
 from consan.instrument.record.uses import stores_of_values
-from consan.instrument.record.words import Words, keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -80,14 +80,8 @@ def orders(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> bool:
 
 def _meet(accesses: Iterable[tuple[InstructionEvent, bool]]) -> bool:
     """Whether there are strong writes, and strong reads that may observe them."""
-    return {kind for event, used in accesses for kind in _kinds(event.first, used)} == {"read", "write"}
-
-
-def _kinds(access: MemoryAccess, used: bool) -> Iterator[str]:
-    if access.reads and used:
-        yield "read"
-    if access.writes:
-        yield "write"
+    found = [(event.first, used) for event, used in accesses]
+    return any(access.writes for access, _ in found) and any(access.reads and used for access, used in found)
 
 
 def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator[tuple[InstructionEvent, bool]]:
@@ -182,7 +176,7 @@ class OuterRecorder:
             raise Unsupported(f"{instruction.opcode} without an address")
         block = kernel.open_block()
         guard = self._global_guard(instruction, access)
-        address = self._address(block, instruction, access) if address is None else address
+        address = global_address(kernel, instruction, access.address, access.space) if address is None else address
         unused = self._is_unused(instruction)
         site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
         kind = GlobalWrite if access.writes else GlobalRead
@@ -199,20 +193,6 @@ class OuterRecorder:
     def _is_unused(self, instruction: Instruction) -> bool:
         """Whether nothing reads what an instruction loads."""
         return all(self._kernel.plan.names[name] < 2 for name in destinations(instruction))
-
-    def _address(self, block: Words, instruction: Instruction, access: MemoryAccess) -> int:
-        """The first of two words with an address, or with the name of a byte of a surface."""
-        assert access.address is not None
-        snippet = Snippet()
-        if access.space == SURFACE:
-            wide = name_of(snippet, instruction, access.address)
-        else:
-            wide = wide_address(snippet, access.address, instruction.scope, access.space if access.space == "global" else "")
-        low, high = snippet.register("b32"), snippet.register("b32")
-        snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
-        word, code = block.unhashed([low, high], snippet, keys_of([access.address], instruction.scope))
-        self._kernel.pending += code
-        return word
 
     def _value(self, instruction: Instruction, event: InstructionEvent) -> int:
         """The word of a stored value; none where it has more than four bytes, or the store is strong."""
@@ -296,7 +276,7 @@ class OuterRecorder:
             snippet.add(f"mov.b32 {low}, {shared_address(snippet, access.address, scope)};")
             snippet.add(f"mov.b32 {high}, {SHARED_MARK};")
         else:
-            wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
+            wide = wide_address(snippet, access.address, scope, "global" if access.in_global else "")
             snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
             if access.is_generic:
                 mark_shared(snippet, wide, low, high)

@@ -91,7 +91,7 @@ def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
     family = row.family if row is not None else ""
     names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    passes, shows = family == "arithmetic" and not selects(instruction, row), family in _SHOWS or flow_of(instruction) != ""
+    passes, shows = row is not None and row.is_arithmetic and not selects(instruction, row), family in _SHOWS or flow_of(instruction) != ""
     for query, registers in list(state.items()):
         if shows and registers & _keys(instruction, names):
             yield query

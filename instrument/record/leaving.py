@@ -17,7 +17,7 @@ from __future__ import annotations
 import itertools
 from dataclasses import dataclass, field
 
-from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier, ProductEffect
+from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier
 from consan.instrument.isa import has_action
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
@@ -48,7 +48,7 @@ class Leaving:
     def __post_init__(self) -> None:
         self.waits = pure_waits(self.plan.function, (work.instruction for work in self.plan.work if mbarriers.is_wait(work)))
         self.stands = any(_blocks(work) and operand_of(work, "count") is not None for work in self.plan.work)
-        self._products = any(work.row.does(ProductEffect) for work in self.plan.work)
+        self._products = any(work.row.is_of_products for work in self.plan.work)
         self._counted = tuple(dict.fromkeys(filter(None, map(_count_of, self.plan.work))))
 
     def cut(self, words: int, first: Instruction, *, idles: bool, counts: bool = False) -> str:

@@ -16,9 +16,10 @@ from consan.instrument.sites import FunctionStats
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-# Accesses of threads, and accesses to words that no instruction names.
-_FAMILIES = dict.fromkeys(accesses.FAMILIES, accesses.add) | {wmma.FAMILY: wmma.add, FAMILY: annotated.add}
+# Accesses of a whole warp, and accesses to words that no instruction names.
+_FAMILIES = {wmma.FAMILY: wmma.add, FAMILY: annotated.add}
 KINDS: dict[type[Effect], Callable[[KernelRewrite, Work, Makes], None]] = {
+    **dict.fromkeys((kinds.Read, kinds.Write, kinds.Atomic), accesses.add),
     kinds.CtaBarrier: accesses.add_barrier,
     kinds.CopyIssue: copies.add,
     kinds.MbarrierWait: mbarriers.add_wait,

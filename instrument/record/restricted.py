@@ -7,6 +7,7 @@ is exact where one replay does not check both memories, and threads access no sh
 
 from __future__ import annotations
 
+from consan.instrument.effects import TensorMemoryEffect
 from consan.instrument.isa import lookup
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.record.global_memory import Mode
@@ -32,7 +33,8 @@ def _reaches_more(plan: FunctionPlan) -> bool:
     """Whether a function may access shared memory of another CTA, or tensor memory."""
     rows = ((lookup(each.parts), each) for each in plan.function.instructions())
     return any(
-        row.family == "tcgen05" or (row.family in _ACCESSES and any(access.qualified_space in _OF_OTHERS for access in row.accesses(each)))
+        row.does(TensorMemoryEffect)
+        or (row.family in _ACCESSES and any(access.qualified_space in _OF_OTHERS for access in row.accesses(each)))
         for row, each in rows
         if row is not None
     )

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from consan.instrument.effects import WordValue, kinds
 from consan.instrument.effects.model import When
-from consan.instrument.isa import family_of, flow_of, has_action
+from consan.instrument.isa import UNKNOWN, family_of, flow_of, has_action
 from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
 from consan.instrument.passes.context import Context, FunctionPlan, Work
@@ -302,10 +302,11 @@ class KernelRewrite:
             self.pending += self.outer.after(node)
 
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
-        point, family = self.points.get(instruction.start), work.row.family if work else ""
+        point, row = self.points.get(instruction.start), UNKNOWN if work is None else work.row
         if point is not None:
             convergence.add_point(self, point)
-            if family == "stmatrix" and not self.is_tight:  # its values are exchanged between lanes: the log holds the point before that
+            # Values of stmatrix are exchanged between lanes: the log holds the point before that.
+            if row.is_matrix_access and row.does(kinds.Write) and not self.is_tight:
                 self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
             self.outer.before(instruction, node)
@@ -314,9 +315,8 @@ class KernelRewrite:
             made.count(self.plan.stats, work)
         if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
             sides.add_access(self, instruction)
-            self.plan.stats.memory_sites += family not in accesses.FAMILIES
-        waits, is_product = (work is not None and work.row.does(*which) for which in (_BLOCKING, (kinds.ProductEffect,)))
-        if point is not None or waits or (self.points and is_product):  # it may never be left
+            self.plan.stats.memory_sites += work is None
+        if point is not None or row.does(*_BLOCKING) or (self.points and row.is_of_products):  # it may never be left
             self.pending += self.closed(node) + self._stop()
 
     def _stop(self) -> str:

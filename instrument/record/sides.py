@@ -13,6 +13,7 @@ from consan.instrument.isa import Row, lookup
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
+from consan.instrument.record.surfaces import SURFACE, name_of
 from consan.instrument.record.words import keys_of
 
 if TYPE_CHECKING:
@@ -63,9 +64,12 @@ def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
 
 
 def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
-    """The first of two words with an address in global memory."""
+    """The first of two words with an address in global memory, or with the name of a byte of a surface."""
     snippet = Snippet()
-    wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
+    if space == SURFACE:
+        wide = name_of(snippet, instruction, address)
+    else:
+        wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
     low, high = snippet.register("b32"), snippet.register("b32")
     snippet.add(f"mov.b64 {{{low}, {high}}}, {wide};")
     word, code = kernel.open_block().unhashed([low, high], snippet, keys_of([address], instruction.scope))
