@@ -1,4 +1,4 @@
-"""What barriers and mbarriers order: SEMANTICS 2.3, 2.7 and 2.8, from the events of arrivals.
+"""What barriers and mbarriers order: SEMANTICS 3 and 6, from the events of arrivals.
 
 A CTA barrier counts whole warps; an `arrive` gives its past and gets nothing. bar.warp.sync orders the lanes of its mask. An mbarrier
 collects the past of release arrivals, and of copies that complete on it only themselves.

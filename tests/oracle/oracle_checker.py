@@ -162,7 +162,7 @@ class Cluster(Pairs):
                 self.report(line, row, {MISUSE, RACE}, (place, place + 8))
 
     def _synchronise(self, event: Event, threads: Array) -> None:
-        """Release and acquire patterns through a strong location (2.3)."""
+        """Release and acquire patterns through a strong location (SEMANTICS 3)."""
         data = event.data
         keys = np.where(data["places"] == ELSEWHERE, data["addresses"], data["places"]).tolist()
         if not data["strong"]:
@@ -460,7 +460,7 @@ class Cluster(Pairs):
                 self.objects[place].pending += 1
 
     def _on_copies_arrive(self, event: Event, threads: Array) -> None:
-        """The copies are for threads of the CTA only (2.5, D16)."""
+        """The copies are for threads of the CTA only (SEMANTICS 4.1, D16)."""
         for thread, place in zip(threads.tolist(), (event.data["places"] - self.base).tolist(), strict=True):
             covered, item = self.arrivals[place, thread].pop(0), self.objects.get(place)
             if item is not None:

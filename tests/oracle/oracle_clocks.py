@@ -1,7 +1,7 @@
 """Vector clocks of one cluster, exact: a row per thread, a column per thread and per asynchronous operation.
 
 `seen[t, a]` is the last moment of actor `a` that happens before what thread `t` does next, `fenced[h, t, a]` the last one that is also
-behind a proxy fence on the way (SEMANTICS 2.4) for the shared memory of CTA h: a fence may be for that of its own CTA only (D3). An
+behind a proxy fence on the way (SEMANTICS 5) for the shared memory of CTA h: a fence may be for that of its own CTA only (D3). An
 asynchronous operation is an actor with one moment, 1: its reads and writes.
 """
 

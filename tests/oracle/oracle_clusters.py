@@ -1,4 +1,4 @@
-"""What is a cluster's: the barrier of all its threads, and how long a CTA's shared memory may be used by its peers (SEMANTICS 2.9).
+"""What is a cluster's: the barrier of all its threads, and how long a CTA's shared memory may be used by its peers (SEMANTICS 7).
 
 A thread that touches a peer's shared memory must come after something that the peer has done, or the peer may not have started; and some
 thread of the peer must come after it, or the peer may have exited. For that the order of execution is enough: a relaxed barrier says

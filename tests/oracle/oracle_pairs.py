@@ -157,7 +157,7 @@ class Pairs:
         return bool(near and new.strong and new.rmw and self.rows.strong[r] and self.rows.rmw[r])
 
     def _morally_strong(self, new: Access, i: int, r: int) -> bool:
-        """Both strong, of the same bytes, and each of a scope that includes the other thread (2.1)."""
+        """Both strong, of the same bytes, and each of a scope that includes the other thread (R-RACE)."""
         rows = self.rows
         if not (new.strong and rows.strong[r] and new.element == rows.element[r]):
             return False

@@ -1,7 +1,7 @@
 """Random programs of a CTA whose warps end one after another, while the others go on to barriers of all threads.
 
 They are launched without clusters, where the cluster's barrier is one of the CTA. A barrier does not wait for those that have ended, and
-orders nothing of what they did (SEMANTICS 2.8). What does is an mbarrier: each warp arrives at one of its own, once, and others wait for
+orders nothing of what they did (SEMANTICS 3). What does is an mbarrier: each warp arrives at one of its own, once, and others wait for
 that at any time after.
 """
 

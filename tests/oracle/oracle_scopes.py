@@ -1,4 +1,4 @@
-"""Whom a release reaches: SEMANTICS 2.1, 2.3 and 2.7. A release and an acquire make an edge if the scope of each includes the other thread.
+"""Whom a release reaches: SEMANTICS 2, 3 and 6. A release and an acquire make an edge if the scope of each includes the other thread.
 
 Between threads of one CTA any scope will do, between two CTAs of a cluster `.cluster` or wider on both sides. So what a location has been
 given is kept by who may take it: threads of the releasing CTA, or of all (FAR) if the scope was wide, whose own scope must be wide then.
@@ -83,6 +83,6 @@ class Scopes:
         return int(made)
 
     def fence_inits(self, actor: int, home: int) -> None:
-        """fence.mbarrier_init.release.cluster covers the actor's initialisations and nothing else (2.9)."""
+        """fence.mbarrier_init.release.cluster covers the actor's initialisations and nothing else (SEMANTICS 7)."""
         only = self.clocks.only(self.inits.get(actor, []))
         self._publish(actor, {home: only, FAR: only})

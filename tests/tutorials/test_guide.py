@@ -18,6 +18,7 @@ GUIDE = ROOT / "tutorials" / "guide"
 FOLDERS = ("instrument", "reports", "tests", "tutorials")
 PAGES = sorted([*ROOT.glob("*.md"), *(page for folder in FOLDERS for page in (ROOT / folder).rglob("*.md"))])
 SEMANTICS = (ROOT / "instrument" / "SEMANTICS.md").read_text()
+QUOTING = (".py", ".md", ".hpp", ".cuh", ".cu", ".ptx")
 KERNELS = {path.stem: path for path in (ROOT / "tests" / "kernels").rglob("*.cu")}
 
 
@@ -95,3 +96,15 @@ def test_rules_and_decisions_are_named_once() -> None:
     decisions = re.findall(r"^\| ([DT]\d+) \|", SEMANTICS, re.MULTILINE)
     assert len(rules) == len(set(rules)) > 40
     assert decisions == [f"{letter}{number}" for letter, last in (("D", 29), ("T", 22)) for number in range(1, last + 1)]
+
+
+def test_quoted_sections_and_rules_of_the_semantics_exist() -> None:
+    sections = set(re.findall(r"^#+ (\d+(?:\.\d+)?)", SEMANTICS, re.MULTILINE))
+    rules = set(re.findall(r"\bR-[A-Z]+\d*\b", SEMANTICS))
+    wrong = []
+    for path in (each for folder in ("consan", *FOLDERS) for each in (ROOT / folder).rglob("*") if each.suffix in QUOTING):
+        text = path.read_text()
+        quoted = re.findall(r"\bSEMANTICS(?:,? section)? (\d+(?:\.\d+)?)", text)
+        wrong += [(path.name, each) for each in quoted if each not in sections]
+        wrong += [(path.name, each) for each in re.findall(r"\bR-[A-Z]+\d+\b", text) if each not in rules]
+    assert wrong == []

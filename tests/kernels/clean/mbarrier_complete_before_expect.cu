@@ -1,4 +1,4 @@
-// The copy is issued, and may be complete, before its bytes are announced: legal while an arrival is pending (SEMANTICS 2.15).
+// The copy is issued, and may be complete, before its bytes are announced: legal while an arrival is pending (SEMANTICS 6).
 // launch: grid=1 block=64 arch=sm_90
 // arg: x f32[256]=arange
 // arg: out f32[64]=zeros

@@ -1,5 +1,5 @@
 // The source in global memory of a load is overwritten while the load is in flight: of a bulk load by its own thread, and of a tensor load by other
-// threads after a barrier that no wait precedes (SEMANTICS 2.6).
+// threads after a barrier that no wait precedes (SEMANTICS 4.2).
 // launch: grid=1 block=64 arch=sm_90a
 // arg: x f32[64]=arange
 // arg: map tma:f32[8,32]=arange,box=2x32

@@ -1,5 +1,5 @@
 // Rows of a matrix in global memory are prepared with ordinary stores and loaded through a tensor map. Here the fence comes before the last
-// store of each thread; in the second part one thread stores and loads by itself, with the fence left out (SEMANTICS 2.4).
+// store of each thread; in the second part one thread stores and loads by itself, with the fence left out (R-PX).
 // launch: grid=1 block=64 arch=sm_90a
 // arg: map tma:f32[16,32]=arange,box=2x32
 // arg: out f32[4,32]=zeros

@@ -1,5 +1,5 @@
 // A CTA prepares data in global memory with ordinary stores and, after a barrier, loads it by bulk copy: the copy reads through the async
-// proxy and needs a proxy fence that covers global memory; one for shared memory does not (SEMANTICS 2.4).
+// proxy and needs a proxy fence that covers global memory; one for shared memory does not (R-PX).
 // launch: grid=2 block=64 arch=sm_90a
 // arg: scratch f32[2,64]=zeros
 // arg: out f32[2,64]=zeros

@@ -1,4 +1,4 @@
-"""Verdict, exit status and merging: the rules of DESIGN 2.1 and SEMANTICS 1."""
+"""Verdict, exit status and merging: the rules of tutorials/guide/reports.md."""
 
 from __future__ import annotations
 
