@@ -307,8 +307,8 @@ class Row(Traits):
 
     @property
     def is_described(self) -> bool:
-        """Whether its effects are those that it makes, and accesses in the generic proxy."""
-        return bool(self.makes) or all(touch.proxy == "generic" for touch in self.touches)
+        """Whether its effects are those that it makes, and accesses of the thread itself."""
+        return bool(self.makes) or all(touch.proxy != "async" for touch in self.touches)
 
     @property
     def awaited(self) -> bool:

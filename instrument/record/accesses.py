@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Final
 
 from consan.instrument.effects import NO_WORD, WordValue
-from consan.instrument.effects.kinds import WarpSync
+from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess, Row, has_action, row_of
 from consan.instrument.passes.accesses import HOOK_WIDTHS, pieces
@@ -31,6 +31,7 @@ def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     if work.row.changes_map:
         put(kernel, work, made)
         return
+    assert issubclass(made.kind, SharedAccess)
     instruction, access = work.instruction, work.event.first
     nbytes = access.total_bytes
     if access.address is None or nbytes not in HOOK_WIDTHS:
