@@ -11,7 +11,6 @@ from consan.instrument.ptx import Instruction, Module
 _INDENT: Final = "        // "
 _VERBS: Final = {"read": "reads", "write": "writes", "rmw": "reads and writes"}
 
-_OF_THE_THREAD: Final = ("param", "local", "const")  # no other thread writes there
 # How threads observe the end of the asynchronous part (`Row.completion`).
 _COMPLETIONS: Final = {
     "mbarrier": "asynchronous: complete when a phase of the mbarrier is",
@@ -92,7 +91,7 @@ def effects_of(instruction: Instruction) -> list[str]:
 
 def _accesses(event: InstructionEvent) -> Iterator[str]:
     for access in event.accesses:
-        if access.space in _OF_THE_THREAD:
+        if not access.is_visible:
             continue
         proxy = "" if access.proxy == "generic" else f", through the {access.proxy} proxy"
         where = f" at {access.address.text}" if access.address is not None else ""

@@ -94,7 +94,7 @@ def _dimensions(entry: Function, directive: str) -> str:
 def _has_dynamic_shared(module: Module) -> bool:
     from consan.instrument.ptx import Variable
 
-    variables = [item for item in module.items if isinstance(item, Variable) and item.space == "shared"]
+    variables = [item for item in module.items if isinstance(item, Variable) and item.in_shared]
     return any(variable.nbytes(name) == 0 for variable in variables for name in variable.names)
 
 

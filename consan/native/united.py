@@ -56,7 +56,7 @@ class _Candidate:
     @property
     def dynamic(self) -> bool:
         """Whether it is shared memory whose size the launch gives: a declaration that is no other module's."""
-        return isinstance(self.item, Variable) and self.item.space == "shared" and self.item.linkage == "extern"
+        return isinstance(self.item, Variable) and self.item.in_shared and self.item.linkage == "extern"
 
     @property
     def refers(self) -> bool:

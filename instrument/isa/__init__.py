@@ -13,6 +13,7 @@ from consan.instrument.isa.queries import (
     chooses,
     combines_from,
     compares,
+    compares_and_swaps,
     computes,
     conjunction,
     converts,
@@ -30,6 +31,7 @@ from consan.instrument.isa.queries import (
     is_move,
     is_noncoherent,
     is_of_reals,
+    is_wide,
     lowest_bit,
     makes_generic,
     may_wait,
@@ -38,6 +40,7 @@ from consan.instrument.isa.queries import (
     shortened,
     spares_shared,
     sums,
+    swaps,
     takes_from_lane,
 )
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
@@ -58,6 +61,7 @@ __all__ = [
     "chooses",
     "combines_from",
     "compares",
+    "compares_and_swaps",
     "computes",
     "conjunction",
     "converts",
@@ -77,6 +81,7 @@ __all__ = [
     "is_move",
     "is_noncoherent",
     "is_of_reals",
+    "is_wide",
     "lookup",
     "lowest_bit",
     "makes_generic",
@@ -87,5 +92,6 @@ __all__ = [
     "sources",
     "spares_shared",
     "sums",
+    "swaps",
     "takes_from_lane",
 ]

@@ -141,13 +141,6 @@ class InstructionEvent(OrderTraits):
 
 
 _ORDERS = {"acquire": ("acquire",), "release": ("release",), "acq_rel": ("acquire", "release"), "sc": ("acquire", "release", "sc")}
-# Families and actions at which a thread may wait for others. test_wait never does.
-_SUSPENDING = frozenset(
-    (
-        *(("barrier", "sync"), ("barrier", "red"), ("warp-barrier", "sync"), ("cluster-barrier", "wait"), ("mbarrier", "try_wait")),
-        ("tcgen05", "alloc"),
-    )
-)
 NO_ACCESS = MemoryAccess("none", "none", 0, 0, 0, "weak", "none", False, "none", None, None)
 
 
@@ -208,6 +201,11 @@ class Row(Traits):
         return next((kind for kind in ("rmw", "write", "read") if kind in kinds), "none")
 
     @property
+    def writes(self) -> bool:
+        """Whether it changes data in memory."""
+        return self.access in ("write", "rmw")
+
+    @property
     def space(self) -> str:
         """The space of its first touch: the name of a space, or the modifier class that gives it."""
         return self.touches[0].space if self.touches else "none"
@@ -216,11 +214,6 @@ class Row(Traits):
     def proxy(self) -> str:
         """The proxy of its first touch."""
         return self.touches[0].proxy if self.touches else "none"
-
-    @property
-    def suspends(self) -> bool:
-        """Whether the executing thread may block here until other threads arrive."""
-        return (self.family, self.action) in _SUSPENDING
 
     @property
     def collective(self) -> bool:

@@ -11,6 +11,7 @@ __all__ = [
     "adds",
     "chooses",
     "compares",
+    "compares_and_swaps",
     "computes",
     "converts",
     "decides_with",
@@ -25,6 +26,7 @@ __all__ = [
     "is_exact",
     "is_move",
     "is_noncoherent",
+    "is_wide",
     "lowest_bit",
     "makes_generic",
     "may_wait",
@@ -33,6 +35,7 @@ __all__ = [
     "shortened",
     "spares_shared",
     "sums",
+    "swaps",
     "takes_from_lane",
 ]
 
@@ -166,6 +169,22 @@ def is_move(instruction: InstructionLike) -> bool:
 def sums(instruction: InstructionLike) -> bool:
     """Whether an instruction adds or subtracts two integers."""
     return adds(instruction) or (instruction.parts[0] == "sub" and is_exact(instruction))
+
+
+def is_wide(instruction: InstructionLike) -> bool:
+    """Whether an instruction accesses a vector, or 128 bits at once."""
+    modifiers = row_of(instruction).modifiers(instruction.parts)
+    return "vec" in modifiers or modifiers["type"] == "b128"
+
+
+def compares_and_swaps(instruction: InstructionLike) -> bool:
+    """Whether an atomic operation writes only where it finds a given value."""
+    return "cas" in instruction.parts
+
+
+def swaps(instruction: InstructionLike) -> bool:
+    """Whether an atomic operation writes a value that does not depend on what it finds."""
+    return compares_and_swaps(instruction) or "exch" in instruction.parts
 
 
 def compares(instruction: InstructionLike) -> bool:

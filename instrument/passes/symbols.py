@@ -55,7 +55,7 @@ def _called(context: Context, plan: FunctionPlan) -> Iterator[FunctionPlan]:
 def _declared(function: Function) -> list[Variable]:
     """The shared variables that are declared at the outermost level of a kernel's body."""
     statements = function.body.statements if function.body is not None else ()
-    return [each for each in statements if isinstance(each, Variable) and each.space == "shared"]
+    return [each for each in statements if isinstance(each, Variable) and each.in_shared]
 
 
 def _stores(context: Context, symbols: tuple[str, ...], first: int) -> str:

@@ -29,7 +29,7 @@ def _declared(block: Block) -> Iterator[SharedVariable]:
 
 
 def _of(variable: Variable) -> Iterator[SharedVariable]:
-    if variable.space != "shared":
+    if not variable.in_shared:
         return
     for item in variable.names:
         nbytes = variable.nbytes(item)

@@ -180,6 +180,16 @@ class Variable(Node):
         self.names = names
 
     @property
+    def in_shared(self) -> bool:
+        """Whether each CTA has it in its shared memory."""
+        return self.space == "shared"
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether all CTAs have it, in global or constant memory."""
+        return self.space in ("global", "const")
+
+    @property
     def alignment(self) -> int:
         """The effective alignment: the declared one, or the natural one."""
         return self.align or type_bytes(self.type) * self.vector

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from consan.instrument.isa import lookup, row_of
+from consan.instrument.isa import row_of
 from consan.instrument.isa.families import FENCES
 from consan.instrument.passes.flow import Graph, Key, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Instruction
@@ -20,7 +20,6 @@ from .operands import is_clock, is_of_hooks
 from .program import is_aligned, is_collective
 from .reach import HOOKS
 
-_LOGGED = ("shared", "shared::cta", "global", "generic")
 _QUIET = FENCES | {*("arithmetic", "control", "load", "address", "cluster-address", "special")}
 
 
@@ -112,8 +111,8 @@ def _is_quiet(instruction: Instruction) -> bool:
 
 
 def _is_logged(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    return row is not None and row.family == "load" and bool(row.touches) and row.describe(instruction).space in _LOGGED
+    row = row_of(instruction)
+    return row.is_load and bool(row.touches) and row.describe(instruction).is_visible
 
 
 def steady_registers(inside: list[Instruction]) -> Callable[[Key], bool]:

@@ -57,6 +57,16 @@ class MemoryVariable:
     initializer: str | None = None
     is_extern: bool = False
 
+    @property
+    def in_shared(self) -> bool:
+        """Whether each CTA has it in its shared memory."""
+        return self.space == "shared"
+
+    @property
+    def is_outer(self) -> bool:
+        """Whether all CTAs have it, in global or constant memory."""
+        return self.space in ("global", "const")
+
 
 Named = RegisterVariable | ParamVariable | MemoryVariable | Function
 
@@ -99,7 +109,7 @@ def is_aligned(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
     if row is None or not row.is_aligned(instruction.parts):
         return False
-    return not ends_block(instruction) or row.action == "arrive" or row.family in ("cluster-barrier", "tcgen05")
+    return not ends_block(instruction) or row.arrives_only or row.is_cluster_barrier or row.is_of_tensor_memory
 
 
 def waits_for_warpgroup(instruction: Instruction) -> bool:

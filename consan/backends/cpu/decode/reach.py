@@ -135,8 +135,8 @@ class FlattenedModule:
 
     def _lay_out_shared(self, reach: Reach) -> None:
         used = frozenset().union(*(code.words for code in reach.functions))
-        module = [v for v in self.names.values() if isinstance(v, MemoryVariable) and v.space == "shared" and v.name in used]
-        inside = [v for code in reach.functions for v in code.memory if v.space == "shared"]
+        module = [v for v in self.names.values() if isinstance(v, MemoryVariable) and v.in_shared and v.name in used]
+        inside = [v for code in reach.functions for v in code.memory if v.in_shared]
         static = [v for v in (*module, *inside) if v.nbytes]
         dynamic = [v for v in (*module, *inside) if not v.nbytes]
         reach.shared, end = lay_out(static, 0)

@@ -37,7 +37,7 @@ from consan.backends.cpu.state.queue import LaunchQueue
 from consan.backends.cpu.state.registers import Slots, storage
 from consan.backends.cpu.state.tensor_memory import TensorMemory
 from consan.backends.cpu.state.wave import Wave
-from consan.instrument.isa import Row, family_of, lookup, polls
+from consan.instrument.isa import Row, compares_and_swaps, polls, row_of
 
 from . import control
 
@@ -51,8 +51,6 @@ if TYPE_CHECKING:
 
 Array = npt.NDArray[Any]
 
-_WRITES = frozenset({"store", "atomic", "reduction"})
-_OUTER = _WRITES | {"load"}  # families that may reach what another CTA uses
 _NEUTRAL_AT_ZERO = frozenset({"add", "or", "xor"})
 
 
@@ -102,7 +100,7 @@ class BoundBlock:
                 self.steps.append(refusal(context.malformed(error)))
             self._note(instruction)
         self.fulls = [step.full for step in self.steps]
-        if code.collective and not straight and family_of(instructions[0]) == "tcgen05":
+        if code.collective and not straight and row_of(instructions[0]).is_of_tensor_memory:
             self.members = control.member_masks(DecodeContext(function, instructions[0]))
         following = function.block(code.index + 1)
         self.end = control.decode_end(function, instructions[-1], following) if code.ends else control.Fall(following)
@@ -114,20 +112,20 @@ class BoundBlock:
             self.polls |= (MAY_WAIT | WRITES) * polls(instruction)
             return
         self.polls |= MAY_WAIT * polls(instruction)
-        row = lookup(instruction.parts)
-        if row is None or row.family not in _OUTER or is_of_hooks(instruction):
+        row = row_of(instruction)
+        if not row.is_ordinary or is_of_hooks(instruction):
             return
         access = row.describe(instruction)
-        outer = access.is_strong and access.space in ("global", "generic")
+        outer = access.is_strong and access.may_be_global
         self.sees |= outer and polls(instruction)
-        if row.family not in _WRITES:
+        if row.is_load:
             if outer and not self.function.code.repeats(self.code):
                 self.looks = self.glances = True
             return
         if _only_reads(row, instruction):
             self.looks |= outer
             return
-        if "cas" not in row.modifiers(instruction.parts).values():  # mostly one that fails
+        if not compares_and_swaps(instruction):  # mostly one that fails
             self.polls |= WRITES
         self.publishes |= outer
 
@@ -136,7 +134,7 @@ def _only_reads(row: Row, instruction: Instruction) -> bool:
     """Whether an atomic leaves the value: `atomicAdd(p, 0)` is how CUDA C++ spells a strong load."""
     sources = [operand for role, operand in row.event(instruction).operands if role == "src"]
     neutral = not _NEUTRAL_AT_ZERO.isdisjoint(row.modifiers(instruction.parts).values())
-    return row.family == "atomic" and neutral and len(sources) == 1 and getattr(sources[0], "value", None) == 0
+    return row.is_atomic and neutral and len(sources) == 1 and getattr(sources[0], "value", None) == 0
 
 
 def _is_hook(name: str) -> bool:

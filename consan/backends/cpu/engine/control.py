@@ -21,6 +21,7 @@ from consan.backends.cpu.semantics.tcgen05_registers import Alloc
 from consan.backends.cpu.state.barriers import ALL, WaitingLanes
 from consan.backends.cpu.state.faults import LaneError, UnsupportedInstruction
 from consan.backends.cpu.state.groups import LaneGroup
+from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction, Negated, Operand, Register, Symbol
 
 from .calls import decode_call
@@ -141,11 +142,11 @@ class Barrier:
         self.barriers = context.function.plan.barriers
         self.site = context.site
         self.following = following
-        self.waits = context.action != "arrive"
+        self.waits = not row_of(context.instruction).arrives_only
         operands = list(context.instruction.operands)
         self.reduction: tuple[str, Target] | None = None
         self.vote: Callable[[], Array] | None = None
-        if context.action == "red":
+        if row_of(context.instruction).reduces:
             self.reduction, self.vote = self._reduction(context, operands)
         self.id = context.source(operands.pop(0), "u32")
         self.count = context.source(operands.pop(0), "u32") if operands else None

@@ -6,7 +6,7 @@ import contextlib
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from consan.backends.cpu.semantics.access import SPACES
 from consan.backends.cpu.state.faults import Blocked, Polled
 from consan.backends.cpu.state.memory import GLOBAL_BASE, LOCAL_WINDOW, RANK_SHIFT, RESERVED_SHARED, SHARED_WINDOW, WINDOW_SIZE
 from consan.backends.cpu.state.registers import WORD_DTYPES
-from consan.instrument.isa import family_of, has_action, lookup, polls, row_of
+from consan.instrument.isa import lookup, polls, row_of, swaps
 from consan.instrument.ptx import Address, Instruction, Symbol
 
 if TYPE_CHECKING:
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 
 Lanes = npt.NDArray[np.intp]
 
-_READS: Final = frozenset({"load", "atomic", "reduction"})
 _LENGTH = re.compile(r"\d+")
 
 
@@ -99,7 +98,7 @@ class Polls:
         return any(_space(read.instruction, address)[0] == "global" for address in addresses[addresses >= 0].tolist())
 
     def _at_mbarrier(self, blocked: Blocked, instruction: Instruction, polled: Polled, lane: int) -> Blocked:
-        if family_of(instruction) != "mbarrier":
+        if not row_of(instruction).is_mbarrier:
             return blocked
         unit = self._offset_of(polled.address + RESERVED_SHARED, lane) >> 3
         return replace(blocked, why="mbarrier", mbarrier=self.plan.mbarriers.state(unit), polled=())
@@ -112,7 +111,7 @@ class Polls:
         if space == "local":
             return None
         nbytes = _width(read.instruction)
-        lock = not {"cas", "exch"}.isdisjoint(_modifiers(read.instruction))
+        lock = swaps(read.instruction)
         if space == "shared":
             offset = self._offset_of(address, int(lanes[0]))
             address = (address & ((1 << RANK_SHIFT) - 1)) - RESERVED_SHARED
@@ -185,11 +184,11 @@ def _loops(code: FunctionCode) -> Iterator[tuple[int, int]]:
 
 def _address_of(instruction: Instruction) -> Address | Any | None:
     """The address operand of an instruction that reads memory which other threads may write."""
-    row = lookup(instruction.parts)
-    if row is None or not (row.family in _READS or has_action(instruction, "mbarrier", "test_wait", "try_wait")):
+    row = row_of(instruction)
+    if not (row.is_load or row.is_update or row.is_phase_wait):
         return None
     access = row.describe(instruction)
-    return None if access.space in ("param", "local", "const") else access.address
+    return access.address if access.is_visible else None
 
 
 def _modifiers(instruction: Instruction) -> Mapping[str, str]:
@@ -200,7 +199,7 @@ def _modifiers(instruction: Instruction) -> Mapping[str, str]:
 def _space(instruction: Instruction, address: int) -> tuple[str, int]:
     """Space of an address, and the address in its window."""
     space = SPACES.get(_modifiers(instruction).get("ss", ""), "generic")
-    if family_of(instruction) == "mbarrier" and space == "generic" and address < WINDOW_SIZE:
+    if row_of(instruction).is_mbarrier and space == "generic" and address < WINDOW_SIZE:
         return "shared", address
     if space != "generic":
         return space, address

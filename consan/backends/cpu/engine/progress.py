@@ -27,8 +27,8 @@ import numpy.typing as npt
 from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
 from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.program import FunctionCode, call_parts, is_aligned, is_collective
-from consan.instrument.isa import has_action, lookup, polls
-from consan.instrument.isa.families import BARRIERS, FENCES
+from consan.instrument.isa import is_wide, lookup, polls, row_of
+from consan.instrument.isa.families import FENCES
 from consan.instrument.ptx import Instruction
 
 from .output import BUILTINS
@@ -49,8 +49,6 @@ MOST_STATES: Final = 4096  # kept per look: threads that count have a new state 
 _STEADY = FENCES | {
     *("arithmetic", "control", "load", "ldmatrix", "address", "cluster-address", "warp-collective", "mma", "special", "cache"),
 }
-_DIRECT = frozenset({"store", "mbarrier"})
-_ATOMIC = frozenset({"atomic", "reduction"})
 
 
 @dataclass(frozen=True)
@@ -86,18 +84,17 @@ def _changes(instruction: Instruction) -> bool:
         return True
     if row.calls:  # a function of the module has blocks of its own; a built-in one prints or allocates
         return getattr(call_parts(instruction)[1], "name", "") in BUILTINS
-    if row.family in _DIRECT:
-        return row.access in ("write", "rmw") and row.status != "neutral"  # that is private memory
-    if row.family in _ATOMIC:
-        modifiers = row.modifiers(instruction.parts)
-        return "vec" in modifiers or modifiers["type"] == "b128" or row.action == "release"
-    if row.family in BARRIERS:
-        return row.action in ("arrive", "red") or row.family == "cluster-barrier"
+    if row.is_store or row.is_mbarrier:
+        return row.writes and row.status != "neutral"  # that is private memory
+    if row.is_update:
+        return is_wide(instruction) or row.may_be_late
+    if row.is_barrier:
+        return row.arrives_only or row.reduces or row.is_cluster_barrier
     return row.family not in _STEADY
 
 
 def _erratic(instruction: Instruction) -> bool:
-    return has_action(instruction, "warp-collective", "active") or any(map(is_clock, instruction.operands))
+    return row_of(instruction).asks_who_is_active or any(map(is_clock, instruction.operands))
 
 
 def _together(instruction: Instruction) -> bool:
