@@ -6,7 +6,10 @@ state-space lists of the memory instructions are in `memory.py`, where they deci
 
 from __future__ import annotations
 
-__all__ = ["COMMON", "INTEGERS", "SCALARS", "SELECTABLE", "words"]
+from collections.abc import Mapping
+from typing import Any
+
+__all__ = ["COMMON", "INTEGERS", "SCALARS", "SELECTABLE", "TYPE_BYTES", "type_bytes", "words"]
 
 
 def words(text: str) -> tuple[str, ...]:
@@ -33,3 +36,11 @@ _COMMON_LINES = {
     "dim": "1d 2d 3d 4d 5d",
 }
 COMMON: dict[str, tuple[str, ...]] = {name: words(line) for name, line in _COMMON_LINES.items()}
+_BYTES = {1: "b8 u8 s8 e4m3 e5m2", 2: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2", 4: "b32 u32 s32 f32 tf32 f16x2 bf16x2 e4m3x4 e5m2x4"}
+_BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
+TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
+
+
+def type_bytes(modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> int:
+    """The bytes of the type that an opcode ends with (an attribute of effects)."""
+    return TYPE_BYTES[tuple(modifiers.values())[-1]]

@@ -20,12 +20,12 @@ from typing import Any, Protocol
 from consan.instrument.effects import CtaBarrier
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect
-from consan.instrument.isa.classes import COMMON
+from consan.instrument.isa.classes import COMMON, TYPE_BYTES
 from consan.instrument.isa.grammar import ModifierSlot, expand_form, match_free, match_ordered
 from consan.instrument.isa.roles import Operand, OperandSpec, align_roles, immediate_value, is_constant, parse_notation
 from consan.instrument.isa.traits import AccessTraits, OrderTraits, Traits
 
-__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Spelled", "Touch", "type_bytes"]
+__all__ = ["NO_ACCESS", "STATUSES", "InstructionEvent", "InstructionLike", "MemoryAccess", "Row", "Spelled", "Touch"]
 
 STATUSES = ("checked", "recorded", "in part", "neutral", "not modelled")
 """recorded: the recording engine may take it; called hooks do not check it. in part: the same, but a part of its effect is not modelled,
@@ -362,16 +362,8 @@ class Row(Traits):
 
 # Semantics that a form spells out itself instead of using a class. .mmio is combined with .relaxed.
 _SEM_WORDS = ("mmio", "volatile", "acquire", "release", "relaxed")
-_BYTES = {1: "b8 u8 s8 e4m3 e5m2", 2: "b16 u16 s16 f16 bf16 e4m3x2 e5m2x2", 4: "b32 u32 s32 f32 tf32 f16x2 bf16x2 e4m3x4 e5m2x4"}
-_BYTES |= {8: "b64 u64 s64 f64", 16: "b128"}
-_TYPE_BYTES = {word: size for size, line in _BYTES.items() for word in line.split()}
 # membar's levels are older names of scopes ("membar, fence").
 _SCOPE_WORDS = {"gl": "gpu"}
-
-
-def type_bytes(modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> int:
-    """The bytes of the type that an opcode ends with (an attribute of effects)."""
-    return _TYPE_BYTES[tuple(modifiers.values())[-1]]
 
 
 def _is_fixed(name: str, slots: tuple[ModifierSlot, ...]) -> bool:
@@ -392,4 +384,4 @@ def _width(rule: str, modifiers: Mapping[str, str]) -> tuple[int, int]:
         return int(rule), 1
     if rule != "type":
         return 0, 1
-    return _TYPE_BYTES[modifiers["type"]], int(modifiers.get("vec", "v1")[1:])
+    return TYPE_BYTES[modifiers["type"]], int(modifiers.get("vec", "v1")[1:])
