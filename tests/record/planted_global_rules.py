@@ -141,7 +141,7 @@ RULES = {
         True,
     ),
     "B7: copies by a warp are releases": (
-        "rules.hpp",
+        "global_rules.hpp",
         "if (store.releases()) part_.release_maps(thread);",
         "",
         "tensormap_reused",
@@ -192,7 +192,7 @@ RULES = {
         "global_store_no_proxy_fence",
         True,
     ),
-    "SR1: global memory": ("rules.hpp", "if (fence.restricted() && part_.alone()) return true;", "", "restricted_fences", True),
+    "SR1: global memory": ("global_rules.hpp", "if (fence.restricted() && part_.alone()) return true;", "", "restricted_fences", True),
     "SU1: within a CTA": (
         "outer.hpp",
         "is_surface(now.address) && !together()",
@@ -372,7 +372,13 @@ RULES = {
         "volatile_broadcast_by_the_last_lane",
         True,
     ),
-    "R-MO1, shared: before they observe": ("rules.hpp", "races_.look(access), ++looked_", "++looked_", "relaxed_message_in_shared", True),
+    "R-MO1, shared: before they observe": (
+        "shared_rules.hpp",
+        "races_.look(access), ++looked_",
+        "++looked_",
+        "relaxed_message_in_shared",
+        True,
+    ),
     "R-MO1, shared: the side of a flag": (
         "grid.hpp",
         "if (found.reason == NO_BARRIER) Outer",

@@ -185,28 +185,32 @@ def _cut(history: History) -> History:
 
 # What is replaced in which file, and a loop that shows it. Three parts of what is compared have no entry: what is initialised, fenced
 # and sealed changes in the first period only, and states are looked at from the second one on.
-OTHERS = "MBARRIER_INIT, MBARRIER_ARRIVE, MBARRIER_WAIT"
 FAULTS = {
     "words": ("repeats.hpp", "log.at(before + word) != log.at(at + word)", "false", "another lane"),
     "blocks": ("repeats.hpp", "if (log.at(at) != number ||", "if (", "another place"),
-    "findings are counted once": ("rules.hpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
-    "events are counted once": ("rules.hpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
+    "findings are counted once": ("milestones.hpp", "findings_.repeat(then->findings, times);", "", "a race in each round"),
+    "events are counted once": ("milestones.hpp", "output_.lane_events += (output_.lane_events - then->events) * times;", "", "a tile"),
     "values": ("repeats.hpp", "then->findings != now.findings", "false", "a value in one round"),
-    "threads that have exited": ("rules.hpp", "{turns_.exited(), ", "{0u, ", "a warp ends"),
-    "copies in flight": ("rules.hpp", "copies_.state(now.state), ", "", "a copy in one round"),
-    "numbers of groups": ("rules.hpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
+    "threads that have exited": ("milestones.hpp", "{turns_.exited(), ", "{0u, ", "a warp ends"),
+    "copies in flight": ("milestones.hpp", "copies_.state(now.state), ", "", "a copy in one round"),
+    "numbers of groups": ("milestones.hpp", "if (repeats_.copies()) copies_.repeat(then->groups, times);", "", "a group less"),
     "groups": ("copies.hpp", "NOTHING : group - own.retired; };", "NOTHING : 0; };", "a copy in one round"),
-    "products": ("rules.hpp", "asynchronous_.state(now.state, witness), ", "", "products in flight"),
+    "products": ("milestones.hpp", "asynchronous_.state(now.state, witness), ", "", "products in flight"),
     "numbers of products": (
-        "rules.hpp",
+        "milestones.hpp",
         "asynchronous_.repeat(then->commits, times, gone, witness);",
         "(void)times;",
         "written in one round",
     ),
     "groups of products": ("groups.hpp", "NOTHING : group - over);", "NOTHING : 0u);", "products in flight"),
-    "kinds of events": ("repeats.hpp", "kinds[] = {", f"kinds[] = {{{OTHERS}, ", "arrivals at an mbarrier are left"),
+    "kinds of events": (
+        "repeats.hpp",
+        "return effects::has(event, effects::Trait::repeats);",
+        "return effects::has(event, effects::Trait::repeats) || effects::has(event, effects::Trait::mbarrier);",
+        "arrivals at an mbarrier are left",
+    ),
     "the end of a log": ("repeats.hpp", "return log.at(at + uses.size()) != 0;", "return true;", "a tile"),
-    "arrivals": ("rules.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
+    "arrivals": ("milestones.hpp", "|| !barriers_[0].idle()", "", "arrivals are left"),
 }
 
 

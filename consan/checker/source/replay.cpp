@@ -55,7 +55,7 @@ class Replay : Rules {
     // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.
     bool unpark() {
         std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
-        gave_up_ |= !apart.empty();
+        if (!apart.empty()) give_up();
         cluster_barrier_.part(apart);
         turns_.set_ready(apart);
         return !apart.empty() || turns_.force_parked() || end_exceeded() || pass_unarrived();
@@ -93,7 +93,7 @@ class Replay : Rules {
         if (!input_.closed) return;
         for (u32 thread = 0; thread < shape_.threads(); ++thread)
             if (shape_.exists(thread) && !turns_.gone()[thread]) stand(thread);
-        output_.proven = !gave_up_ && waiting_.proven();
+        output_.proven = !gave_up() && waiting_.proven();
         if (output_.proven) waiting_.report();
     }
 

@@ -10,22 +10,27 @@
 #include "meetings.hpp"
 #include "seals.hpp"
 #include "tensor_memory.hpp"
+#include "turns.hpp"
 #include "warp_barriers.hpp"
+
+class Rules;
 
 class States {
   protected:
-    States(const Input &input, Grid *grid, u32 unit)
-        : input_(input), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_), findings_(input.records, input.capacity, input.cta_threads),
-          asynchronous_events_(Asynchronous::has(input)), clocks_(shape_, memories(), keeps_times(), part_.fences()),
-          scopes_(shape_, input.level, isa_, clocks_),
+    typedef std::vector<u32> Released;  // threads that may go on
+
+    States(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
+        : input_(input), output_(output), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_),
+          findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
+          clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
           races_(shape_, clocks_, findings_, [this](Record &found, u32 other, u32 time, u32 thread) { part_.explain(found, other, time, thread); }),
           initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_),
           mbarriers_(clocks_, scopes_, findings_, isa_), issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, isa_, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_,
                         findings_),
-          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, isa_,
-                  [this](const Access &word) { add(word, false); }) {
+          tensor_(shape_, clocks_, bounds_, mbarriers_, issuers_, asynchronous_, lifetimes_, findings_, isa_, [this](const Access &word) { add(word, false); }),
+          turns_(input, output, shape_, asynchronous_events_, needs_places(), rules) {
         for (u32 cta = 0; cta < input.ctas; ++cta) barriers_.emplace_back(shape_, cta, clocks_, races_, findings_);
         part_.begin(clocks_);
         races_.on_strong([this](const Access &old, u32 time, const Access &now, Record &found) { return part_.lacks_order(old, time, now, found); });
@@ -92,6 +97,7 @@ class States {
     }
 
     const Input &input_;
+    Output &output_;
     bool isa_;
     Shape shape_;
     Part part_;
@@ -114,6 +120,7 @@ class States {
     Seals seals_;
     Asynchronous asynchronous_;
     TensorMemory tensor_;
+    Turns<Rules> turns_;
 
     template <typename F> bool any_event(F f) const {
         for (u32 block = 1; block <= input_.block_count; ++block)
