@@ -55,6 +55,7 @@ NOT_SEEN = {
     "vector_padding": "values that nobody uses",
     "warp_sync_not_in_mask": "a lane that its mask lacks: undefined",
     "weaker_fences_then_barrier": "policy isa",
+    "weaker_fence_of_reader": "policy isa",
     "wmma_generic_address": "accesses of wmma",
     "wmma_no_barrier": "accesses of wmma",
     "wmma_tiles_overlap": "accesses of wmma",

@@ -303,9 +303,9 @@ class Operations {
         if (of.by_commit()) return issuers_.why(of.ticket, thread);
         const Groups::Owner &own = owner(of);
         bool product = of.kind == WGMMA_OPERATION;
-        if (decided<NOT_COMMITTED>(of.group >= own.commits)) return NOT_COMMITTED;
         if (decided<OWN_WARP_WAITED>(product && thread / LANES / 4 == of.thread / LANES / 4 && groups_.products(thread).retired > of.group))
             return engine ? WAITED_NO_BARRIER : OWN_WARP_WAITED;
+        if (decided<NOT_COMMITTED>(of.group >= own.commits)) return NOT_COMMITTED;
         if (of.group < own.read) return of.thread / LANES == thread / LANES && !product ? OTHER_LANES : WAITED_NO_BARRIER;
         return decided<OTHER_ISSUER>(groups_.bulk(thread).waits && of.thread != thread) ? OTHER_ISSUER : NOT_WAITED;
     }
