@@ -158,7 +158,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "NO_BARRIER": ("store_overtaken", True),
     "NO_WARP_SYNC": ("acquired_by_other_lane", True),
     "NOT_COMMITTED": ("bulk_result_not_committed", True),
-    "NOT_WAITED": ("bulk_load_not_waited", True),
+    "NOT_WAITED": ("load_pending", True),
     "WAITED_NO_BARRIER": ("ldmatrix_of_own_copy", True),
     "OVERLAPPING_COPIES": ("cp_async_same_destination", True),
     "SOURCE_OVERWRITTEN": ("cp_async_source_overwritten", True),
@@ -179,7 +179,7 @@ REASONS: dict[str, tuple[str, bool]] = {
     "READ_NO_FENCE": ("bulk_refill_no_fence", True),
     "OTHER_LANES": ("mbarrier_other_lane_stores", True),
     "READ_WAIT_ONLY": ("bulk_result_read_by_issuer", True),
-    "EXIT": ("cp_async_no_wait", True),
+    "EXIT": ("cp_async_at_exit", True),
     "OTHER_ISSUER": ("commit_by_other_thread", True),
     "WAITERS_PENDING": ("mbarrier_inval_before_others", True),
     "SHARED_ID": ("named_barrier_shared_id", True),
@@ -205,7 +205,6 @@ REASONS: dict[str, tuple[str, bool]] = {
     "FENCE_BY_THE_ISA": ("isa_no_tcgen05_fence", True),
     "ISSUE_ORDER": ("isa_issue_order", True),
     "ONLY_USED": ("isa_load_only_used", True),
-    "COLLECTOR_EMPTY": ("collector_not_filled", True),
     "COLLECTOR_OTHER": ("collector_other_matrix", True),
     "COLLECTOR_DISCARDED": ("collector_not_filled", True),
     "EARLIER_COMMIT": ("sum_committed_too_early", True),
@@ -241,6 +240,7 @@ REASONS: dict[str, tuple[str, bool]] = {
 }
 # Of the others: the test that has findings with them, or why there are none.
 REASONS_ELSEWHERE = {
+    "COLLECTOR_EMPTY": "no test has a finding with it",
     "COUNT_RANGE": "no test has a finding with it",
     "ARRIVE_SCOPE": "reports/verdict/scopes.py chooses it, from several replays",
     "WAIT_SCOPE": "reports/verdict/scopes.py chooses it, from several replays",
