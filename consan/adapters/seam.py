@@ -11,6 +11,7 @@ from __future__ import annotations
 import functools
 import importlib.util
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Callable
 from importlib import metadata
 from types import ModuleType
@@ -21,7 +22,7 @@ from consan.adapters.base import Patches, SessionLike
 from consan.adapters.importhook import when_imported
 
 
-class Seam:
+class Seam(ABC):
     """An adapter that waits for an import; `_begin` of a subclass does the rest."""
 
     name = ""
@@ -64,8 +65,9 @@ class Seam:
         self._patches.undo()
         self._session = None
 
+    @abstractmethod
     def _begin(self, module: ModuleType) -> None:
-        raise NotImplementedError
+        """Patch the framework, which has been imported."""
 
     @property
     def _open(self) -> SessionLike:
@@ -110,9 +112,9 @@ class NeedsGpu(Seam):
         for owner, name in self._entries(module):
             self._wrap(owner, name, self._refuse)
 
+    @abstractmethod
     def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
         """The functions that every use of the device needs: (owner, attribute)."""
-        raise NotImplementedError
 
     def _refuse(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise NotSupported(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from types import ModuleType
 
 from consan.adapters import seam
@@ -29,8 +30,9 @@ class TritonSeam(seam.Seam):
             self._open.note("TRITON_INTERPRET is set: kernels run in Triton's interpreter and are not checked")
         self._patch(triton)
 
+    @abstractmethod
     def _patch(self, triton: ModuleType) -> None:
-        raise NotImplementedError
+        """Patch Triton, whose version is known."""
 
     def _skip_benchmarks(self, testing: ModuleType) -> None:
         """`triton.testing` without measurements."""
