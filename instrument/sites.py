@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from consan.instrument.isa import Row, row_of
 from consan.instrument.isa.traits import AccessTraits
 
 
@@ -56,6 +57,16 @@ class Site(AccessTraits):
     column: int | None = None
     unused: bool = False  # the loaded value goes to registers that nothing reads
     inlined: tuple[InlinedCall, ...] = ()
+
+    @property
+    def row(self) -> Row:
+        """The row of its opcode."""
+        return row_of(self)
+
+    @property
+    def parts(self) -> tuple[str, ...]:
+        """The opcode split at its dots."""
+        return tuple(self.opcode.split("."))
 
 
 @dataclass(frozen=True)

@@ -83,7 +83,7 @@ def _name_of(site: Site | None, framework: str) -> str:
     """`__syncthreads() (bar.sync 0)`: the instruction in the framework's words."""
     if site is None:
         return "the instruction"
-    if site.family != "barrier":
+    if not site.row.is_cta_barrier:
         return site.opcode
     text = site.ptx.rstrip(";").partition("//")[0].strip()
     text = text.partition(" ")[2] if text.startswith("@") else text

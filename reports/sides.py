@@ -166,7 +166,7 @@ def action_of(site: Site) -> AsyncInfo | None:
         return None
     if site.opcode.startswith(("st.async", "red.async")):
         return AsyncInfo("st.async")
-    word = _OPERATION_OF_SITE.get((site.family, site.access in ("write", "rmw") or site.family == "cp.async"))
+    word = _OPERATION_OF_SITE.get((site.family, site.writes or site.row.is_copy))
     return AsyncInfo(word) if word else None
 
 
@@ -176,9 +176,9 @@ def role_of_site(site: Site, action: AsyncInfo | None) -> str:
         return role
     if action is not None:
         return _ROLE_OF_OPERATION.get(action.kind, action.kind)
-    if site.family == "warp-collective" or (site.access == "none" and site.family in _WARP_FAMILIES):
+    if site.row.exchanges or (site.access == "none" and site.family in _WARP_FAMILIES):
         return TOGETHER
-    named = site.family == "mbarrier" and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
+    named = site.row.is_mbarrier and _BARRIER_ROLES.get(".".join(site.opcode.split(".")[: 3 if site.opcode.startswith("cp") else 2]))
     return named or _ROLES[site.access]
 
 

@@ -10,13 +10,12 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
-from consan.instrument.isa import MemoryAccess, Row, lookup
+from consan.instrument.isa import MemoryAccess, Row, lookup, row_of
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.passes.flow import Key, definitions, key_of, read
 from consan.instrument.ptx import Address, Function, Instruction, Register, Symbol, Vector
 from consan.ranges.forms import ParameterWord
 
-_COMPUTES: Final = ("arithmetic", "address")
 _POINTER: Final = 8  # bytes
 _SPACES: Final = ("global", "generic")
 _Made = Mapping[Key, list[Instruction]]  # the instructions that write a register
@@ -69,10 +68,10 @@ def _words(
             continue
         seen.add(key)
         for each in made.get(key, ()):
-            row = lookup(each.parts)
-            if row is not None and row.is_load:
+            row = row_of(each)
+            if row.is_load:
                 found |= _loaded(each, row, key, places)
-            elif row is not None and row.family in _COMPUTES:
+            elif row.is_arithmetic or row.is_of_addresses:
                 pending += _registers(each)
             elif _wide(each, key):
                 raise _Foreign
@@ -91,7 +90,7 @@ def _loaded(instruction: Instruction, row: Row, key: Key, places: Mapping[str, i
     base, offset = (access.address.base, access.address.offset) if isinstance(access.address, Address) else (access.address, 0)
     if not _wide(instruction, key):
         return set()
-    if access.space != "param" or not isinstance(base, Symbol) or base.name not in places:
+    if not access.is_parameter or not isinstance(base, Symbol) or base.name not in places:
         raise _Foreign
     target = instruction.operands[0]
     elements = target.elements if isinstance(target, Vector) else (target,)

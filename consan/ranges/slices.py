@@ -271,7 +271,7 @@ def _parameters(instruction: Instruction, row: Row, places: dict[str, int]) -> I
     access = row.describe(instruction)
     address = access.address
     base, offset = (address.base, address.offset) if isinstance(address, Address) and address.index is None else (address, 0)
-    if access.space != "param" or not isinstance(base, Symbol) or base.name not in places:
+    if not access.is_parameter or not isinstance(base, Symbol) or base.name not in places:
         return
     target, signed = instruction.operands[0], instruction.parts[-1].startswith("s")
     for number, element in enumerate(target.elements if isinstance(target, Vector) else (target,)):

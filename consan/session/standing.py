@@ -58,7 +58,7 @@ def _kernel(prepared: Prepared, entry: int, last: str) -> str:
 def _at(prepared: Prepared, place: int) -> tuple[str, dict[str, Any]]:
     """The last known action of a thread, and its place: it waited at a barrier, or it looped around a line of the PTX or a wait."""
     found = _site(prepared, place & ~STAND_AT_SITE) if place & STAND_AT_SITE else prepared.instrumented.places.get(place)
-    waiting = getattr(found, "family", "") == "barrier"
+    waiting = isinstance(found, Site) and found.row.is_cta_barrier
     return _WAITING if waiting else RUNNING, shown_at(found) if found is not None else {}
 
 

@@ -69,7 +69,7 @@ class _Reader:
 
     def _signal(self, instruction: Instruction, row: Row) -> Signal | None:
         roles = dict(zip(row.roles(instruction), instruction.operands, strict=False))
-        verb = "initialise" if row.action == "init" else next((verb for verb, wanted in _VERBS if wanted <= roles.keys()), None)
+        verb = "initialise" if row.begins_mbarrier else next((verb for verb, wanted in _VERBS if wanted <= roles.keys()), None)
         if verb is None or (verb == "arrive" and _writes(row)):
             return None
         place = place_of(self._module, instruction)
@@ -108,7 +108,7 @@ def _moves(instruction: Instruction) -> bool:
 
 
 def _writes(row: Row) -> bool:
-    """Whether it writes the barrier itself: `mbarrier.inval`."""
+    """Whether it writes what it names: the barrier itself (`mbarrier.inval`), or other memory."""
     return any(touch.access == "write" for touch in row.touches)
 
 

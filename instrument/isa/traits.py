@@ -86,6 +86,7 @@ class Traits:
     # it computes the address in another CTA of the cluster
     maps_address = _OfRow(lambda row: row.family == "cluster-address" and row.action == "map")
     is_of_clusters = _OfRow(lambda row: row.family == "cluster-address")  # it computes with addresses of the CTAs of a cluster
+    moves_stack = _OfRow(lambda row: row.action in ("alloca", "restore"))  # changes the stack pointer of the thread
     exchanges = _OfRow(lambda row: row.family == "warp-collective")  # lanes of a warp exchange registers
     asks_who_is_active = _OfRow(lambda row: row.action == "active")  # the result is the set of lanes that execute it together
     computes_together = _OfRow(lambda row: row.family == "mma")  # the warp computes with matrices in registers
@@ -99,15 +100,19 @@ class Traits:
     arrives_only = _OfRow(lambda row: row.is_barrier and row.action == "arrive")  # the thread arrives at a barrier and does not wait
     reduces = _OfRow(lambda row: row.is_cta_barrier and row.action == "red")  # a barrier of the CTA combines a value of each thread
     suspends = _OfRow(lambda row: (row.family, row.action) in _SUSPENDING)  # the thread may block here until others arrive
+    is_of_grids = _OfRow(lambda row: row.action in ("grid", "grid-wait"))  # orders grids of dependent launches
     is_fence = _OfRow(lambda row: row.family == "fence")  # a fence of memory accesses
     is_proxy_fence = _OfRow(lambda row: row.family == "proxy-fence")  # a fence between proxies
     is_mbarrier = _OfRow(lambda row: row.family == "mbarrier")  # an operation on an mbarrier
     # it may order accesses of two threads: a barrier, a fence, or an operation on an mbarrier
     synchronises = _OfRow(lambda row: row.family in SYNCHRONISING)
     fences_inits = _OfRow(lambda row: row.family == "mbarrier-fence")  # it makes initialisations of mbarriers visible to the cluster
+    begins_mbarrier = _OfRow(lambda row: row.is_mbarrier and row.action == "init")  # begins the life of an mbarrier
     ends_mbarrier = _OfRow(lambda row: row.is_mbarrier and row.action == "inval")  # it ends the life of an mbarrier
     # it waits for a phase of an mbarrier, or tests it
     is_phase_wait = _OfRow(lambda row: row.is_mbarrier and row.action in ("test_wait", "try_wait"))
+    # waits for a phase of an mbarrier, up to a time limit of the system
+    is_blocking_phase_wait = _OfRow(lambda row: row.is_mbarrier and row.action == "try_wait")
     # the thread arrives at an mbarrier
     arrives_at_mbarrier = _OfRow(lambda row: row.is_mbarrier and row.action in ("arrive", "arrive_drop"))
     # an mbarrier gets its arrival when copies of the thread are complete
@@ -123,12 +128,15 @@ class Traits:
     is_product = _OfRow(lambda row: row.family == "wgmma" and row.action == "mma_async")  # a warpgroup issues a matrix product
     is_of_products = _OfRow(lambda row: row.family == "wgmma")  # a matrix product of a warpgroup, or its fence, commit or wait
     fences_products = _OfRow(lambda row: row.is_of_products and row.action == "fence")  # it orders registers before matrix products
+    takes_cluster = _OfRow(lambda row: row.action == "try_cancel")  # asks for the work of a cluster that has not started
     commits = _OfRow(lambda row: row.action == "commit_group")  # it ends a group of asynchronous operations
     waits_for_groups = _OfRow(lambda row: row.action in ("wait_group", "wait_all"))  # it waits for groups of asynchronous operations
+    awaits_products = _OfRow(lambda row: row.is_of_products and row.waits_for_groups)  # waits for groups of matrix products
     is_of_groups = _OfRow(lambda row: row.commits or row.waits_for_groups)  # it ends or awaits groups of asynchronous operations
     # it waits for accesses of the thread to tensor memory
     awaits_tensor_memory = _OfRow(lambda row: row.action in ("wait::ld", "wait::st"))
     is_of_tensor_memory = _OfRow(lambda row: row.family == "tcgen05")  # an operation on tensor memory
+    loads_tensor_memory = _OfRow(lambda row: row.is_of_tensor_memory and row.action == "ld")  # moves tensor memory to registers
     # it issues, commits or awaits copies or matrix products
     is_asynchronous = _OfRow(lambda row: row.family in COPIES or row.is_of_products)
 

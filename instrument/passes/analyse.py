@@ -12,7 +12,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.variant import needed
-from consan.instrument.isa import Row, has_action, is_memory_or_sync, lookup
+from consan.instrument.isa import Row, is_memory_or_sync, lookup, row_of
 from consan.instrument.isa.features import beyond_the_rules
 from consan.instrument.passes.annotated import described
 from consan.instrument.passes.context import FunctionPlan, Work
@@ -50,7 +50,7 @@ def _plan(function: Function, recorded: bool) -> FunctionPlan:
     assert function.body is not None
     for instruction in function.body.instructions():
         _classify(plan, instruction, recorded)
-        stats.grid_controls += has_action(instruction, "special", "grid", "grid-wait")
+        stats.grid_controls += row_of(instruction).is_of_grids
     plan.needs_slot = bool(plan.work) or any(members_of(i) is not None for i in function.body.instructions())
     plan.changes_state = any(_moves_state(w.row) or w.event.first.is_strong for w in plan.work)
     return plan

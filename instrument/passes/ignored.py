@@ -13,7 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from consan.instrument.isa import has_action, row_of
+from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Key, key_of, written
 from consan.instrument.ptx import Function, Instruction
@@ -24,7 +24,7 @@ def ignored_waits(function: Function) -> list[Instruction]:
     if function.body is None:
         return []
     instructions = list(function.instructions())
-    waits = [each for each in instructions if has_action(each, "mbarrier", "try_wait", "test_wait")]
+    waits = [each for each in instructions if row_of(each).is_phase_wait]
     if not waits:
         return []
     readers: dict[Key, list[Instruction]] = {}

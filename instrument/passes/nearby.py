@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from consan.instrument.isa import has_action
+from consan.instrument.isa import has_action, row_of
 from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.passes.wgmma_state import RegisterHazard
 from consan.instrument.ptx import Function, Immediate, Instruction
@@ -40,7 +40,7 @@ def third_event(function: Function, hazard: RegisterHazard, instructions: dict[i
 
 
 def _is_wait(instruction: Instruction) -> bool:
-    return has_action(instruction, "wgmma", "wait_group")
+    return row_of(instruction).awaits_products
 
 
 def _pending(wait: Instruction) -> int:

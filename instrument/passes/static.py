@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consan.instrument.isa import has_action
+from consan.instrument.isa import row_of
 from consan.instrument.passes.context import place_of
 from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.passes.registers import find_register_hazards, kernels_reaching
@@ -19,7 +19,7 @@ def static_findings(module: Module, families: set[str]) -> tuple[StaticFinding, 
 def find_ignored_waits(module: Module) -> tuple[StaticFinding, ...]:
     """The waits of a module whose results are ignored, in text order."""
     found = ((function, wait) for function in module.functions for wait in ignored_waits(function))
-    return tuple(_finding(module, function, wait) for function, wait in found if has_action(wait, "mbarrier", "try_wait"))
+    return tuple(_finding(module, function, wait) for function, wait in found if row_of(wait).is_blocking_phase_wait)
 
 
 def _finding(module: Module, function: Function, wait: Instruction) -> StaticFinding:

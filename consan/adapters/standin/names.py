@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from consan._errors import InternalError
-from consan.instrument.isa import has_action
+from consan.instrument.isa import row_of
 from consan.instrument.ptx import Edits, Function, Symbol, parse
 
 _PREFIX = "__consan_name_"
@@ -40,7 +40,7 @@ def lower(ptx: str, expressions: Sequence[str]) -> tuple[str, dict[str, str]]:
 
 def _taken(probe: Function) -> str:
     """The symbol whose address the probe stores."""
-    moves = (instruction for instruction in probe.instructions() if has_action(instruction, "arithmetic", "move"))
+    moves = (instruction for instruction in probe.instructions() if row_of(instruction).moves)
     operands = (operand for instruction in moves for operand in instruction.operands)
     name = next((operand.name for operand in operands if isinstance(operand, Symbol)), None)
     if name is None:

@@ -1,6 +1,6 @@
 """Only the instruction table and the semantics that are registered for its rows know opcodes by their text.
 
-Everything else asks a row: its family, its action, where control goes, its modifiers, the event of an instruction.
+Everything else asks a row: its traits, its modifiers, the event of an instruction. Nothing else compares a row's family, action or flow.
 """
 
 from __future__ import annotations
@@ -38,6 +38,16 @@ FILES = sorted(
 )
 
 
+# What asks for traits. The recorder still asks families (instrument/record).
+ASKING = sorted(
+    path
+    for folder in ("consan", "instrument", "reports")
+    for path in (ROOT / folder).rglob("*.py")
+    if not path.relative_to(ROOT).as_posix().startswith((*SPELLED, "instrument/record/"))
+)
+WORDS_OF_ROWS = {"family", "flow", "family_of", "flow_of"}
+
+
 def _registered(tree: ast.Module, names: set[str]) -> set[ast.AST]:
     """The nodes of the tables that register something for rows."""
     return {inner for node in ast.walk(tree) if names & set(_names(node)) for inner in ast.walk(node)}
@@ -60,6 +70,37 @@ def _spelled(tree: ast.Module, allowed: set[ast.AST]) -> Iterator[str]:
             yield f"{node.lineno}: {node.value!r}"
         if isinstance(node, ast.Attribute) and node.attr == "parts" and node not in handed:
             yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def _compared(tree: ast.Module) -> Iterator[str]:
+    """Comparisons of a word of a row with a literal."""
+    for node in (each for each in ast.walk(tree) if isinstance(each, ast.Compare)):
+        literals = [inner for side in (node.left, *node.comparators) for inner in (side, *getattr(side, "elts", ()))]
+        literal = any(isinstance(each, ast.Constant) and isinstance(each.value, str) for each in literals)
+        asked = {name for side in (node.left, *node.comparators) for name in _asked(side)}
+        if literal and asked & WORDS_OF_ROWS:
+            yield f"{node.lineno}: {ast.unparse(node)}"
+
+
+def _asked(side: ast.expr) -> Iterator[str]:
+    """The attribute or function that a side of a comparison asks; `row.action` counts as a family."""
+    called = side.func if isinstance(side, ast.Call) else side
+    if isinstance(called, ast.Attribute):
+        yield "family" if called.attr == "action" and ast.unparse(called.value).endswith("row") else called.attr
+    if isinstance(called, ast.Name):
+        yield called.id
+
+
+@pytest.mark.parametrize("path", ASKING, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_rows_are_asked_for_traits(path: Path) -> None:
+    assert list(_compared(ast.parse(path.read_text()))) == []
+
+
+def test_a_comparison_would_be_seen() -> None:
+    tree = ast.parse('a = row.family == "load" or work.row.action in ("red", "sync") or flow_of(each) != "call" or step.action == "add"')
+    assert sorted(_compared(tree)) == [
+        "1: flow_of(each) != 'call'", "1: row.family == 'load'", "1: work.row.action in ('red', 'sync')",
+    ]  # fmt: skip
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.relative_to(ROOT).as_posix())

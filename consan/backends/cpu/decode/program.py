@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from consan.instrument.isa import has_action, lookup, row_of
+from consan.instrument.isa import lookup, row_of
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Param, Variable
 from consan.instrument.ptx.operands import Register, Symbol, Tuple
 
@@ -114,7 +114,7 @@ def is_aligned(instruction: Instruction) -> bool:
 
 def waits_for_warpgroup(instruction: Instruction) -> bool:
     """Whether a warp stays here until the other warps of its warpgroup have committed what it waits for."""
-    return has_action(instruction, "wgmma", "wait_group")
+    return row_of(instruction).awaits_products
 
 
 def param_variables(params: list[Param], of_entry: bool) -> dict[str, ParamVariable | RegisterVariable]:
@@ -155,9 +155,9 @@ class FunctionCode:
         self.blocks = list(self._cut())
         self.words = frozenset(_NAME.findall(function.text))  # every name in the text: a superset of what it refers to
         self.calls = [instruction for instruction in self.instructions if row_of(instruction).calls]
-        self.tensor_loads = [instruction for instruction in self.instructions if has_action(instruction, "tcgen05", "ld")]
-        self.uses_alloca = any(has_action(each, "special", "alloca", "restore") for each in self.instructions)
-        self.takes_clusters = any(has_action(each, "launch-control", "try_cancel") for each in self.instructions)
+        self.tensor_loads = [instruction for instruction in self.instructions if row_of(instruction).loads_tensor_memory]
+        self.uses_alloca = any(row_of(each).moves_stack for each in self.instructions)
+        self.takes_clusters = any(row_of(each).takes_cluster for each in self.instructions)
         self.recursive = False
 
     def placed(self, program: FlattenedModule, ordinal: int, above: int = 0) -> FunctionCode:

@@ -32,7 +32,7 @@ from consan.backends.cpu.decode.steps import Selection, Step, nothing, selective
 from consan.backends.cpu.state.copies import AsyncCopies, Bools, Lanes, PendingOperation
 from consan.backends.cpu.state.faults import StepSite
 from consan.backends.cpu.state.wave import WARP
-from consan.instrument.isa import has_action
+from consan.instrument.isa import row_of
 from consan.instrument.ptx import Immediate, Instruction, Negated, Operand, Register, Vector
 
 from . import lanes as lane_steps
@@ -291,7 +291,7 @@ class Moves(PendingOperation):
 
 def _moved(instruction: Instruction) -> tuple[str, str] | None:
     """Target and source of a mov of one register to one."""
-    if not has_action(instruction, "arithmetic", "move") or len(instruction.operands) != 2:
+    if not row_of(instruction).moves or len(instruction.operands) != 2:
         return None
     target, source = instruction.operands
     return (target.name, source.name) if isinstance(target, Register) and isinstance(source, Register) else None
@@ -311,7 +311,7 @@ def _explore(code: FunctionCode) -> set[RegisterVariable]:
     def variable(instruction: Instruction, name: str) -> Any:
         return code.resolve(instruction.scope, name)
 
-    products = [i for i in code.instructions if has_action(i, "wgmma", "mma_async")]
+    products = [i for i in code.instructions if row_of(i).is_product]
     found = {variable(i, r.name) for i in products for r in flatten(i.operands[0]) if isinstance(r, Register)}
     edges: dict[Any, set[Any]] = {}
     for i in code.instructions if found else ():
