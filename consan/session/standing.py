@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from consan.instrument.abi.events import dim3
 from consan.instrument.abi.sizes import STAND_AT_SITE
+from consan.instrument.sites import Place, Site
 from consan.reports.model import Dim3
 from consan.reports.places import shown_at
 from consan.reports.positions import RUNNING
 from consan.reports.waiters import Waiter
 
 if TYPE_CHECKING:
-    from consan.instrument.sites import Place, Site
     from consan.session.prepared import Prepared
 
 Waiters = list[dict[str, Any]]
