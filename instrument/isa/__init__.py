@@ -1,6 +1,7 @@
 """The opcode table: what every instruction of the PTX ISA touches, in which proxy, and what it orders.
 
-Public: `lookup(parts)` gives the `Row` of an opcode. `Row.event` says what one instruction does that others can notice: its accesses,
+Public: `lookup(parts)` gives the `Row` of an opcode, `row_of(instruction)` that of an instruction. Its traits (traits.py) say what it is,
+so that nothing else compares families or actions. `Row.event` says what one instruction does that others can notice: its accesses,
 what it orders, which operands are known at run time only. `flow_of` and its neighbours answer questions about control flow and waits.
 `Row.roles`, `destinations` and `sources` name its operands.
 tutorials/guide/forms.md shows the table.
