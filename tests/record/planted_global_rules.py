@@ -425,5 +425,5 @@ RULES = {
     "R-MO2: first values": ("flags.hpp", "(other && !is_first)", "other", "dekker_no_fence", True),
     "R-MO2: one first value": ("flags.hpp", "is_first = owner < 0;", "is_first = true;", "peterson_no_fence", True),
     "R-MO2: polls": ("flags.hpp", "bool again = at + 1", "bool again = false && at + 1", "crossed_polls", False),
-    "same value": ("outer.hpp", "old().value == now.value", "false", "same_value_flag", True),
+    "same value": ("race_rule.hpp", "old.value == now.value", "false", "same_value_flag", True),
 }

@@ -164,8 +164,7 @@ class Outer : OuterItems {
         }
         bool same_value() const {
             bool of_one = !(old().operation || now.operation) || (old().operation && now.operation && warp() && old().site == now.site);
-            bool bytes = old().address == now.address && old().bytes == now.bytes;
-            return of_one && old().has_value && now.has_value && bytes && old().value == now.value;
+            return of_one && race_rule::same_value(old(), now, old().address == now.address);
         }
         void wait(Record &found) const { all.in_flight(old(), now, found); }
         void race(Record &found, Reason reason, bool) const {
@@ -198,7 +197,7 @@ class Outer : OuterItems {
     Record lacking_fence(const Item &item, const OuterAccess &now, Reason reason) const {
         Record found{};
         place(item.access, now, found);
-        found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = !item.access.writes ? WAR : now.reads ? RAW : WAW;
+        found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = race_rule::hazard_of(item.access, now);
         found.flags = GLOBAL | GRID * !views_.together(item.access.unit, item.access.thread, now.unit, now.thread);
         found.own_operation = operations_[now.operation].kind;
         return found;

@@ -63,6 +63,12 @@ template <typename Facts> inline bool mixed_atomics(const Side &old, const Side 
     return old.updates() && now.updates() && !same_bytes(old, now) && both_strong(old, now, facts);
 }
 
+// Two stores of one value. `place`: of the same bytes.
+inline bool same_value(const Side &old, const Side &now, bool place) {
+    bool values = old.has_value && now.has_value && old.value == now.value;
+    return values && place && old.bytes == now.bytes && !(old.reads || now.reads);
+}
+
 // R-MO1: whether two accesses are a load of data and a store.
 inline bool gives_data(const Side &old, const Side &now) {
     const Side &load = now.writes ? old : now, &store = now.writes ? now : old;

@@ -195,10 +195,13 @@ class Races {
         }
         bool in_step() const { return races.clocks_.warps_before(old().thread, item.warp_time, now.thread); }
         Reason lane() const { return races.lane(item, now); }
+        // Of a strong store the log has the value only where R-MO1 needs it, so none is compared.
+        bool same_place() const { return old().offset == now.offset && !(old().strong || now.strong); }
         void bridge(...) const {}
 
         void place(Record &found) const {
-            found.flags = (old().thread / LANES == now.thread / LANES) * SAME_WARP | races.same_value(old(), now) * SAME_VALUE | old().updates() * OTHER_ATOMIC;
+            found.flags = (old().thread / LANES == now.thread / LANES) * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE |
+                          old().updates() * OTHER_ATOMIC;
             found.own_operation = now.operation;
             found.offset = now.offset, found.bytes = now.bytes;
             u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
@@ -234,11 +237,6 @@ class Races {
         auto is_same = [&](u8 part) { return !part || performer(old, cell, part) == performer(now, cell, part); };
         if (!one_instruction && is_same(mask & 3) && is_same(mask & 12)) return true;
         return old.thread == now.thread ? item.time != clocks_.time(old.thread) : clocks_.before(old.thread, item.time, now.thread);
-    }
-
-    static bool same_value(const Access &old, const Access &now) {
-        bool place = old.offset == now.offset && old.bytes == now.bytes;
-        return old.has_value && now.has_value && !(old.strong || now.strong) && place && old.value == now.value;
     }
 
     void add(const Record &found, const Access &old, const Access &now) {

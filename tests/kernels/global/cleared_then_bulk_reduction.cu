@@ -3,7 +3,7 @@
 // launch: grid=1 block=64 arch=sm_90a
 // arg:    sums u32[64]=arange
 // arg:    flag u32[1]=zeros
-// expect: missing-proxy-fence RAW @clear @copy severity=error
+// expect: missing-proxy-fence WAW @clear @copy severity=error
 // result: sums = np.full(64, 2)
 #include "../hopper.cuh"
 #define REDUCE(type) asm volatile("cp.reduce.async.bulk.global.shared::cta.bulk_group.add." type " [%0], [%1], 256;" ::"l"(sums), "r"(shared(tile)) : "memory")
