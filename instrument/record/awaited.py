@@ -52,4 +52,4 @@ def _reads(instruction: Instruction, *, weak: bool) -> bool:
 
 def _is_silent(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and (row.flow == "branch" or row.sleeps or row.family in _SILENT)
+    return row is not None and (row.branches or row.sleeps or row.family in _SILENT)

@@ -27,7 +27,7 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
-from consan.instrument.isa import Row, adds, elects, flow_of, has_action, is_exact, is_move, lookup
+from consan.instrument.isa import Row, adds, elects, has_action, is_exact, is_move, lookup, row_of
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.passes.tensor_operands import gives_parameter
@@ -270,7 +270,7 @@ class Computed:
         """The registers that a branch depends on."""
         guard = guard_of(instruction)
         found = set() if guard is None else {guard.register}
-        if flow_of(instruction) == "table":
+        if row_of(instruction).is_indexed:
             found |= set(self._sources(instruction))
         return frozenset(found)
 

@@ -178,15 +178,14 @@ def _given(kernel: KernelRewrite, instruction: Instruction) -> str | None:
 
 
 def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str | None:
-    computed, flow = kernel.computed, flow_of(instruction)
-    assert computed is not None
-    if row_of(instruction).traps:
+    row = row_of(instruction)
+    if row.traps:
         return "exit;"
     if not _is_skipped(kernel, instruction, node):
         return None
     landing = _landing(kernel, instruction, node)
     if landing is None:
-        return kernel.end(flow) + "exit;"
+        return kernel.end(returns=row.returns) + "exit;"
     kernel.targets.add(landing)
     return f"bra {label(*landing)};"
 
@@ -194,7 +193,7 @@ def _branch(kernel: KernelRewrite, instruction: Instruction, node: int) -> str |
 def _is_skipped(kernel: KernelRewrite, instruction: Instruction, node: int) -> bool:
     """Whether a branch chooses between ways that do not matter."""
     assert kernel.computed is not None
-    return node not in kernel.computed.branches and (flow_of(instruction) == "table" or instruction.predicate is not None)
+    return node not in kernel.computed.branches and (row_of(instruction).is_indexed or instruction.predicate is not None)
 
 
 def _landing(kernel: KernelRewrite, instruction: Instruction, node: int) -> tuple[int, int] | None:

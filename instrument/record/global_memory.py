@@ -23,7 +23,7 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.effects.kinds import Fence, GlobalRead, GlobalWrite, GridWait, Observe, Publish, Unseen
-from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, does, has_action, lookup
+from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, does, has_action, lookup, row_of
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
@@ -110,8 +110,8 @@ def touches(instruction: Instruction) -> Row | None:
 
 def is_unseen(instruction: Instruction) -> bool:
     """Whether threads may synchronise through memory that the log does not name: a strong access to a multimem address (ISA 8.2.3)."""
-    row = lookup(instruction.parts)
-    return row is not None and row.family == "multimem" and row.describe(instruction).is_strong
+    row = row_of(instruction)
+    return row.is_of_many and row.describe(instruction).is_strong
 
 
 class OuterRecorder:
@@ -135,7 +135,7 @@ class OuterRecorder:
             self._note(GridWait, instruction)
         if is_unseen(instruction):
             self._note(Unseen, instruction)
-        elif row.family == "multimem" or accesses_surface(row):
+        elif row.is_of_many or accesses_surface(row):
             self._access(instruction, row, row.event(instruction), None)
         if row.family in _FAMILIES and row.touches:
             event, address = row.event(instruction), None

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import Row, flow_of, lookup
+from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.passes.flow import Graph, Key, key_of, read, written
@@ -54,7 +54,7 @@ def add_answer(kernel: KernelRewrite, work: Work, made: Makes) -> None:
 def add_use(kernel: KernelRewrite, instruction: Instruction, query: int) -> None:
     """An instruction shows the id that a query gave."""
     block = kernel.open_block()
-    guard = kernel.guard(block, instruction) if flow_of(instruction) == "" else NO_WORD
+    guard = kernel.guard(block, instruction) if not row_of(instruction).flow else NO_WORD
     site = kernel.site_of(instruction)
     block.add(LaunchUse(site=site, guard=guard, query=query))
 
@@ -91,7 +91,10 @@ def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
     family = row.family if row is not None else ""
     names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    passes, shows = row is not None and row.is_arithmetic and not selects(instruction, row), family in _SHOWS or flow_of(instruction) != ""
+    passes, shows = (
+        row is not None and row.is_arithmetic and not selects(instruction, row),
+        family in _SHOWS or bool(row_of(instruction).flow),
+    )
     for query, registers in list(state.items()):
         if shows and registers & _keys(instruction, names):
             yield query

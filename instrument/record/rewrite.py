@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 
 from consan.instrument.effects import WordValue, kinds
 from consan.instrument.effects.model import When
-from consan.instrument.isa import UNKNOWN, family_of, flow_of, has_action
+from consan.instrument.isa import UNKNOWN, family_of, flow_of, has_action, row_of
 from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
 from consan.instrument.passes.context import Context, FunctionPlan, Work
@@ -129,7 +129,7 @@ class KernelRewrite:
                 node, last = nodes[id(statement)], statement
                 self._instruction(statement, works.get(statement.start), node)
         if last is None or last.predicate is not None or flow_of(last) not in CONTROL:
-            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self.end("return") + "ret;\n"))
+            self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self.end(returns=True) + "ret;\n"))
         for number, place in self.targets:
             self.context.edits.insert_at(place, f"{expansion.label(number, place)}:\n")
         self.bounded = self.manner is Manner.COMPACT and not any(count and self.graph.repeats(node) for node, count in self.words.items())
@@ -142,7 +142,7 @@ class KernelRewrite:
         if self.is_silent:
             return
         for instruction in self.departures:
-            self.context.edits.insert_before(instruction, tensors.only_where(instruction, self.end(flow_of(instruction))))
+            self.context.edits.insert_before(instruction, tensors.only_where(instruction, self.end(returns=row_of(instruction).returns)))
         kept = self.outer.declarations() if self.outer is not None else ""
         stored = text.compact_left(counts=not self.bounded) if self.manner is Manner.COMPACT else ""
         left = self.leaving.place(stored) if self.leaving is not None else ""
@@ -201,13 +201,13 @@ class KernelRewrite:
             return text.compact_prologue(self.number, stands=self.leaving is not None and self.leaving.stands)
         return text.prologue(self.number) + (text.state() + text.forget_poll() if self.suspensions else "")
 
-    def end(self, flow: str) -> str:
+    def end(self, *, returns: bool) -> str:
         """The text before a thread returns from here, or exits."""
         if self.manner is not Manner.FULL:
             if self.manner.on_host:
                 return text.ended()
             return text.compact_epilogue(counts=not self.bounded, hashes=self.hashes)
-        return text.suspend() if flow == "return" and not self.plan.is_entry else text.epilogue()
+        return text.suspend() if returns and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:
         """Leave out what only matters while a cp.async is in flight, if none can be then."""

@@ -12,7 +12,7 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator, Mapping
 from types import MappingProxyType
 
-from consan.instrument.isa import computes, flow_of, lookup
+from consan.instrument.isa import computes, lookup, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.flow import Graph, Key, graph_of, guard_of, key_of, written
 from consan.instrument.passes.ways import post_dominators
@@ -42,7 +42,7 @@ def _skips(graph: Graph) -> dict[int, tuple[Key, ...]]:
     for number, node in enumerate(graph.nodes):
         between = _between(graph, number, after[number]) if node.guard is not None else {number}
         inside = [step.instruction for each in between for step in graph.nodes[each].steps]
-        if number not in between and all(computes(each) or flow_of(each) == "branch" for each in inside):
+        if number not in between and all(computes(each) or row_of(each).branches for each in inside):
             found[node.steps[-1].instruction.start] = tuple(key for each in inside for key in written(each))
     return found
 

@@ -38,12 +38,12 @@ FILES = sorted(
 )
 
 
-# What asks for traits. The recorder still asks families (instrument/record).
+# What asks for traits.
 ASKING = sorted(
     path
     for folder in ("consan", "instrument", "reports")
     for path in (ROOT / folder).rglob("*.py")
-    if not path.relative_to(ROOT).as_posix().startswith((*SPELLED, "instrument/record/"))
+    if not path.relative_to(ROOT).as_posix().startswith(SPELLED)
 )
 WORDS_OF_ROWS = {"family", "flow", "family_of", "flow_of"}
 
