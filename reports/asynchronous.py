@@ -48,6 +48,12 @@ OPERATION_RACES: Final = {
     ),
 }
 
+_STILL_READS = "the {second_role} at {second_at} can overwrite bytes that the {operation} at {first_at} still reads"
+_PEER_WAITS = (
+    "a wait for {group} in that CTA, and an edge from there to (2): {cluster_barrier_ptx}",
+    "let a thread of that CTA wait for {group}, and put {cluster_barrier} after its wait and before {second_at}: a thread can wait at"
+    " the mbarriers of its own CTA only",
+)
 _LOAD_WAITS = {
     "not-waited:bulk load/WAW": Situation(
         "a successful wait for {group} before this {second_role}",
@@ -60,12 +66,8 @@ _LOAD_WAITS = {
         " with {cta_barrier} after it",
         IN_FLIGHT,
     ),
-    "peer-not-waited": Situation(
-        "a wait for {group} in that CTA, and an edge from there to (2): {cluster_barrier_ptx}",
-        "let a thread of that CTA wait for {group}, and put {cluster_barrier} after its wait and before {second_at}: a thread can wait at"
-        " the mbarriers of its own CTA only",
-        IN_FLIGHT,
-    ),
+    "peer-not-waited": Situation(*_PEER_WAITS, IN_FLIGHT),
+    "peer-not-waited/WAR": Situation(*_PEER_WAITS, _STILL_READS),
     "refilled": Situation(
         "a successful wait for the mbarrier of this copy before the {second_role}; or, if it uses bytes of an earlier copy, an arrival"
         " after it that lets this one overwrite them",
@@ -95,7 +97,6 @@ _COPY_WAITS = {
     ),
 }
 _LOAD_WAITS |= {name.replace("bulk load", "st.async"): row for name, row in _LOAD_WAITS.items()}
-_STILL_READS = "the {second_role} at {second_at} can overwrite bytes that the {operation} at {first_at} still reads"
 _STORE_WAITS = {
     "not-waited:bulk store": Situation(
         "a wait that covers {group} before this {second_role}: {wait_name}",

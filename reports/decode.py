@@ -27,7 +27,7 @@ from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, in_cta, inside, rank_of
-from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order
+from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
 from consan.reports.places import apart, shown_at
 from consan.reports.races import EXCHANGED
 from consan.reports.sides import accesses_of, buffer_of, pair_of
@@ -85,6 +85,8 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
         return divergence(finding, found.split, module.site(found.site), module.framework)
     pair = pair_of(found, finding.accesses, module)
     situation = EXCHANGED if is_exchanged(found, module) else situation_of(found)
+    release = module.site(found.flag.fence) if found.flag is not None else None
+    finding, pair, situation = of_a_later_round(finding, pair, release, situation)
     finding, pair, shape = in_program_order(named_by_line(finding, module.framework), pair, module.relations, situation)
     facts = facts_of(found, module) | outside_facts(found, low, high, module)
     if found.kind is Kind.UNINITIALIZED_READ and is_unused(found, module):

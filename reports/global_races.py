@@ -56,7 +56,16 @@ def _both(fence: str, scope: str) -> Situation:
     )
 
 
+_OVERTAKEN: Final = Situation(
+    "a release behind the {first_role} at {first_at}, which is acquired before the {second_role} at {second_at} of a later round",
+    "release a flag behind {first_at}, and acquire it before {second_at} of a later round, or put a barrier between the two; if there is"
+    " such a flag, it lets {second_at} go on a round too early",
+    "the {second_role} at {second_at} of a later round can overwrite the bytes before the {first_role} at {first_at} has loaded them: of"
+    " the release at {fence_at}, only an earlier round is acquired in between",
+)
+
 WITHIN_A_CTA: Final = {
+    "released-round-before": _OVERTAKEN,
     NO_SIDE: _both("{cta_fence}", ""),
     "no-release": Situation(
         "the release side: a fence or a release between {first_at} and the write of the flag at {flag_write_at}",
@@ -173,6 +182,7 @@ GLOBAL_RACE: Final = CatalogueEntry(
             " and {second_at}",
             _RELEASED_BEFORE,
         ),
+        "released-round-before": _OVERTAKEN,
         "released-before/WAW": Situation(
             _AFTER_RELEASE,
             "give each CTA bytes of its own; or, if both are to write them, let the {first_role} at {first_at} come before the release at"

@@ -77,7 +77,17 @@ def _lapped(finding: Finding, site: Site, relations: Relations, threads: Dim3) -
     shown = {place(access): access for access in map(access_of, ring.waits)}
     shown |= {place(access): replace(access, name=ring.other) for access in map(access_of, ring.other_waits)}
     accesses = (*finding.accesses, *list(shown.values())[:MOST_LISTED])
-    return replace(finding, message=f"{finding.message}; {where}", accesses=accesses, fix=ring.fix(place(finding.pair[-1])) or finding.fix)
+    fix = _counted(finding, ring.fix(place(finding.pair[-1])) or finding.fix)
+    return replace(finding, message=f"{finding.message}; {where}", accesses=accesses, fix=fix)
+
+
+def _counted(finding: Finding, fix: str) -> str:
+    """The fix, or before it that of the count: the phases that two threads complete may be meant as one."""
+    one, other = finding.pair[0], finding.pair[-1]
+    if (one.thread, one.block) == (other.thread, other.block) or place(one) == place(other):
+        return fix
+    places = f"{place(one)} and {place(other)}"
+    return f"if what comes at {places} is of one phase, initialise the mbarrier with the number of its arrivals; else {fix}"
 
 
 def explained_refill(finding: Finding, relations: Relations | None) -> Finding:

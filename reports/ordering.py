@@ -24,9 +24,30 @@ STATEMENT: Final = "statement"
 OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
 ONE_STORE: Final = "one-store"  # one instruction by which several threads store
 _RACES: Final = ("data-race", "global-race", "missing-order")
+RELEASED_BEFORE: Final = "released-before"
+OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
 _WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
-_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", "released-before")  # one lane has the edge from (1) to (2)
+_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)  # one lane has the edge from (1) to (2)
 _MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
+
+
+def of_a_later_round(finding: Finding, pair: Pair, release: Site | None, situation: str | None) -> tuple[Finding, Pair, str | None]:
+    """An access that comes after a release in the run, and before it in the text: the release that (2) has acquired is of an earlier round.
+
+    The read is then (1): the write, of a later round, was to wait for it. Lines of the source decide, since a loop may be unrolled.
+    """
+    first = pair[0]
+    if situation != RELEASED_BEFORE or finding.hazard not in _MIRRORED or first is None or release is None:
+        return finding, pair, situation
+    if not _line_of(first) < _line_of(release):
+        return finding, pair, situation
+    return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
+
+
+def _line_of(site: Site) -> tuple[str, int]:
+    """The file and the line of an instruction in its kernel; of PTX without lines that of the PTX."""
+    at = site.inlined[-1] if site.inlined else site
+    return (at.file, at.line or 0) if at.file else ("", site.ptx_line)
 
 
 def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:

@@ -18,6 +18,7 @@ from consan.checker.ahead import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.passes.lifted import lowered
+from consan.instrument.passes.reserved import with_reserved
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
@@ -59,7 +60,7 @@ class Modules:
         wanted = (plain, base, self._fast, recorded, outer)
         found = self._device.recall(wanted)
         if found is None:
-            read = functools.cache(lambda: lowered(parse(ptx, name) if isinstance(ptx, str) else ptx))
+            read = functools.cache(lambda: with_reserved(lowered(parse(ptx, name) if isinstance(ptx, str) else ptx)))
             made = self._recorded(plain, name, read, outer) if recorded else ""
             if isinstance(made, str):
                 refusal, made = made, self._instrument(plain, name, base, read)

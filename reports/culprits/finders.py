@@ -122,13 +122,18 @@ def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case]
 
 
 def leaves(case: Case) -> Found:
-    """The last wait after (1), if it leaves too many groups in flight to cover (1). If there are several, all must."""
+    """The last wait after (1), if it leaves too many groups in flight to cover (1). If there are several, all must.
+
+    Where the last one is in a branch, such as a case of a switch, it is the one that leaves the fewest: they drain a pipeline.
+    """
     waits, leave = group_waits(case, case.around.after_first), case.facts.get("leave")
     numbers = [constant_of(point) for point in waits]
     if not waits or leave is None or any(number is None or number <= leave for number in numbers):
         return None
-    newest = ("newest group", "it") if numbers[-1] == 1 else (f"{numbers[-1]} newest groups", "one of them")
-    return waits[-1], {"number": str(numbers[-1]), "newest": newest[0], "one_of_these": newest[1]}
+    last = waits[-1] if waits[-1].always else min(reversed(waits), key=lambda point: constant_of(point) or 0)
+    number = constant_of(last)
+    newest = ("newest group", "it") if number == 1 else (f"{number} newest groups", "one of them")
+    return last, {"number": str(number), "newest": newest[0], "one_of_these": newest[1]}
 
 
 def late_wait(case: Case) -> Found:

@@ -70,6 +70,8 @@ _OF_INIT: Final = RootWords(SAME.message, "let the barrier that repairs {root} c
 _RACES: Final = ("data-race", "missing-wait")
 _FOLLOWING: Final = Which((*_RACES, "lifetime", "deadlock"))
 _STUCK: Final = Which(("deadlock",))
+_LIFETIME: Final = Which(("lifetime",))
+_TOUCHED: Final = Which(("register-hazard",), ("touched-before-wait", "not-committed"))
 _RACE: Final = Which(("data-race",))
 _ANY: Final = Which()
 
@@ -102,7 +104,7 @@ _VERIFIED: Final = Which(known="verified")
 BELONGS: Final = (
     Belongs(((_BROKEN, _FOLLOWING, shared.misused_mbarrier), (_LAPPED, _STUCK, shared.misused_mbarrier)), FOLLOWS),
     Belongs(((_misuse("counts-disagree", "divergent"), _STUCK, shared.waited_barrier),), FOLLOWS),
-    Belongs(((Which(("missing-wait",)), Which(("lifetime",)), shared.copy),), FOLLOWS),
+    Belongs(((Which(("missing-wait",)), _LIFETIME, shared.copy), (_TOUCHED, _LIFETIME, shared.product)), FOLLOWS),
     Belongs(
         (
             (Which(("data-race",), ("narrow-scope",)), _NARROW_EDGE, shared.blocks),

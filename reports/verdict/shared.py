@@ -81,6 +81,12 @@ def copy(root: Finding, finding: Finding) -> bool:
     return signalled and action == other.asynchronous and one.site == other.site
 
 
+def product(root: Finding, finding: Finding) -> bool:
+    """A product, which has no number in the text."""
+    one, other = root.pair[:1], finding.pair[:1]
+    return bool(one and other) and (one[0].op, one[0].ptx_line) == (other[0].op, other[0].ptx_line)
+
+
 def blocks(root: Finding, finding: Finding) -> bool:
     """The CTAs."""
     return {access.block for access in root.pair} == {access.block for access in finding.pair}

@@ -10,8 +10,12 @@ class GlobalRules : protected BarrierRules {
 
     bool on(u32 thread, const effects::Observe &access, Released &) {
         auto look_now = [&] { look(thread, access.log); };
-        auto cross_now = [&](i32 store) { cross(thread, access.log, store); };
-        return part_.observe(thread, look_now, cross_now) || turns_.wait_before(thread);
+        auto early_now = [&] {
+            on_next(thread, access.log, [&](const Access &next) { races_.early(next); });
+            return !(access.log.event().flags & IGNORED);
+        };
+        auto cross_now = [&](i32 store) { on_next(thread, access.log, [&](const Access &next) { races_.cross(next, store); }); };
+        return part_.observe(thread, look_now, early_now, cross_now) || turns_.wait_before(thread);
     }
     bool on(u32 thread, const effects::Publish &access, Released &released) {
         if (access.order() & GIVES) turns_.catch_up(thread, released);

@@ -66,9 +66,9 @@ class Part {
     bool is_cut() const { return synced() && grid_->cut; }
 
     // A strong access begins. Returns whether the write that it has read from has come.
-    // `look`: compare it, where it gives data, before it observes (R-MO1). `cross`: it sees a store of shared memory that crosses one of its
-    // thread (R-MO2).
-    template <typename Look, typename Cross> bool observe(u32 thread, Look look, Cross cross) {
+    // `look`: compare it, where it gives data, before it observes (R-MO1). `early`: compare it, where it acquires, with weak accesses (R-RACE); it says if.
+    // `cross`: it sees a store of shared memory that crosses one of its thread (R-MO2).
+    template <typename Look, typename Early, typename Cross> bool observe(u32 thread, Look look, Early early, Cross cross) {
         if (!synced()) return true;
         if (is_cut()) return false;
         u32 awaited = grid_->edges.awaited(next_[thread]);
@@ -82,6 +82,7 @@ class Part {
         next_[thread] += grid_->flags[current_[thread]].parts;
         const FlagAccess &access = grid_->flags[current_[thread]];
         if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.look(part); });
+        if (access.order & TAKES && access.observes && early()) each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.early(part); });
         if (grid_->flags.crosses(current_[thread])) {
             if (access.address >> 62 != 2) grid_->outer.cross(access);
             else if (!grid_->edges.observed(access.from, unit_, thread)) cross(access.from);

@@ -35,6 +35,18 @@ class Outer : OuterItems {
         if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(cells_.at(read.address / 4), items_[at], now(read));
     }
 
+    // R-RACE: a read that acquires is about to be performed. It may come before the release that it observes, and then before weak writes that
+    // are in order with it by that release alone.
+    void early(const FlagAccess &read) {
+        for (u64 cell = read.address / 4; cell * 4 < read.address + read.bytes; ++cell) {
+            auto found = cells_.find(cell);
+            u8 mask = mask_of(std::max(read.address, cell * 4), std::min(read.address + read.bytes, cell * 4 + 4));
+            u32 steps = 0;
+            for (u32 at = found == cells_.end() ? 0 : found->second.writes; at && steps < WALK; at = items_[at].next, ++steps)
+                if (items_[at].mask & mask && !ordered(items_[at], now(read))) report(items_[at], now(read), NO_REASON);
+        }
+    }
+
     // R-MO2: the same for a load of another thread's flag (Flags::crosses).
     void cross(const FlagAccess &read) {
         u32 at = latest(read, [&](const OuterAccess &old) { return old.flag == read.from; });

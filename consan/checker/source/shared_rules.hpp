@@ -38,13 +38,13 @@ class SharedRules : protected Milestones {
         }
     }
 
-    // A look at another thread's flag in shared memory comes next (R-MO2).
-    void cross(u32 thread, LaneLog log, i32 store) {
+    // A look at a flag in shared memory comes next, and has observed nothing yet.
+    template <typename F> void on_next(u32 thread, LaneLog log, F f) {
         auto is_look = [](const Event &event) { return event.kind == READ || event.kind == ATOMIC || event.kind == PUBLISH; };
         if (part_.alone() || log.event().flags & IGNORED || log.next(is_look) != LaneLog::EVENT || log.event().kind == PUBLISH) return;
         bool load = log.event().kind == READ;
         Access access = load ? access_of(thread, effects::Read(log), true, false) : access_of(thread, effects::Atomic(log), true, true);
-        if (shape_.holds(access.offset, access.bytes)) races_.cross(access, store);
+        if (shape_.holds(access.offset, access.bytes)) f(access);
     }
 
   private:

@@ -78,6 +78,9 @@ IN_STEP_TOO = replace(IN_STEP, buffer=replace(SUMS, offset=4, bytes=4), accesses
 PRIVATE_TOO = replace(PRIVATE, accesses=(at("write", 6), at("write", 6)))
 CLEARED = Finding("data-race", "k", situation="no-warp-sync", fix="a fence", count=9, accesses=(at("write", 4), at("write", 5)))
 LAPPED = Finding("missing-wait", "k", situation="not-waited", fix="a fence", barrier=FULL, hazard="WAW", accesses=(COPY, COPY))
+PRODUCT = at("wgmma accumulator", 20, "wgmma.mma_async.sync.aligned.m64n8k16.f32.f16.f16")
+TOUCHED = Finding("register-hazard", "k", situation="touched-before-wait", accesses=(PRODUCT, at("read", 24, "add.f32")))
+PRODUCT_AT_EXIT = Finding("lifetime", "k", accesses=(replace(PRODUCT, role="operand read"),))
 UNHEARD = replace(UNAWAITED, situation="not-waited", hazard="RAW")
 LAP = replace(MISUSE, situation="phase-lapped", fix="a fence", count=9)
 LAP_OF_RING = replace(LAP, accesses=(*LAP.accesses, at(CULPRIT, 12, name="empty")))
@@ -96,6 +99,7 @@ FOLLOWING = {
     "a missing wait for it": (MISUSE, UNAWAITED),
     "a deadlock at a named barrier": (DISAGREE, STUCK),
     "a copy at the exit": (UNAWAITED, AT_EXIT),
+    "a product at the exit": (TOUCHED, PRODUCT_AT_EXIT),
     "an edge by a flag": (FLAG, EDGE),
     "an edge by a flag that is released": (STORED, EDGE),
     "a race at a barrier whose rounds mix": (SHARED_ID, IN_ROUNDS),

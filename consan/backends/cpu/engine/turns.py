@@ -14,7 +14,7 @@ from consan.backends.cpu.state.wave import Wave
 # A turn has three parts. Their ends, counted in writes that others may poll:
 HESITANT = 6  # others go first, and a group that leaves its poll lets all others go on: it knows as little of them as it can
 PROMPT = HESITANT + 5  # others go first, and a group that leaves its poll goes on
-AHEAD = PROMPT + 2  # the writer goes on; behind so many writes, the first group that has to wait begins a new turn
+AHEAD = PROMPT + 2  # the writer goes on; behind so many writes, the first group but a follower that has to wait begins a new turn
 PARTED = 64  # of so many writes by several CTAs at once, one of these CTAs comes later
 LOOKED = 2  # of so many looks by an atomic that changes nothing, one lets others go first; so does the last of several CTAs that glance
 GLANCED = 64  # CTAs that come later to what they glance at
@@ -31,12 +31,19 @@ class Turns:
     parted: int = 0
     looked: int = 0
     glanced: int = 0
+    follower: tuple[int, int] | None = None  # the CTAs of the group that was the first to wait: a consumer
+    behind: bool = False  # the follower waits while others may be ahead: they go on until they have to wait
+    shown: bool = False  # since then it went first once: it has seen the first of the writes that it waits for, and no later one
 
     def waits(self, group: LaneGroup) -> None:
         """A group polls, and sees nothing new: others go first."""
         group.round += 1
+        ctas = self._ctas(group)
+        self.follower = self.follower or ctas
         if self.published >= AHEAD:
-            self.published = 0
+            self.behind = ctas == self.follower
+            if not self.behind:
+                self.published, self.shown = 0, False
 
     def ends(self, group: LaneGroup) -> None:
         """A group has gone round a loop for long: all others run before it does so again, also if its rounds write what others may poll."""
@@ -48,14 +55,15 @@ class Turns:
         If the others run first, each of them sees only the write that it waits for. If the writer runs on, it gets far ahead of them.
         """
         self.published += 1
-        if self.published <= PROMPT:
+        if self.published <= PROMPT or (self.behind and not self.shown):
+            self.shown = self.published > PROMPT
             self._prefer_others(group)
         elif self.ready:
             group.round = min(group.round, min(other.round for other in self.ready.groups()) - 1)
 
     def leaves(self, group: LaneGroup) -> None:
         """A group goes on behind a poll: in a loop, it has seen what it polled for."""
-        if group.spins and self.published <= HESITANT and self.ready:
+        if group.spins and self.ready and (self.published <= HESITANT or (self.shown and self.follower == self._ctas(group))):
             group.round = 1 + max(other.round for other in self.ready.groups())
 
     def part(self, group: LaneGroup) -> bool:

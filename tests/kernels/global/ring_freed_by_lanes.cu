@@ -1,0 +1,36 @@
+// R-GM3: the same ring as ring_filled_by_lanes. The consumer frees a slot before it has read it, and keeps up with the producer.
+//
+// launch: grid=2 block=32
+// arg:    ring u32[128]=zeros
+// arg:    counts u32[2]=zeros
+// arg:    out u32[384]=zeros
+// backends: cpu
+// expect: global-race @fill @take severity=error
+// result: out = np.repeat(np.arange(12, dtype=np.uint32), 32)
+#include <cuda/atomic>
+using count = cuda::atomic_ref<unsigned, cuda::thread_scope_device>;
+constexpr unsigned SLOTS = 4, MESSAGES = 12;
+extern "C" __global__ void kernel(unsigned* ring, unsigned* counts, unsigned* out) {
+    const unsigned t = threadIdx.x;
+    count filled(counts[0]), taken(counts[1]);
+    for (unsigned k = 0; k < MESSAGES; k++) {
+        unsigned* slot = ring + k % SLOTS * 32;
+        if (blockIdx.x == 0) {
+            while (k - taken.load(cuda::memory_order_acquire) >= SLOTS) {}
+            slot[t] = k;  /*@fill*/
+            __syncwarp();
+            if (t == 0) filled.store(k + 1, cuda::memory_order_release);
+        } else {
+            while (filled.load(cuda::memory_order_acquire) <= k) {}
+#ifdef RACY
+            __syncwarp();
+            if (t == 0) taken.store(k + 1, cuda::memory_order_release);
+#endif
+            out[k * 32 + t] = slot[t];  /*@take*/
+#ifndef RACY
+            __syncwarp();
+            if (t == 0) taken.store(k + 1, cuda::memory_order_release);
+#endif
+        }
+    }
+}
