@@ -7,6 +7,20 @@ from planted import leaf
 # The file, what is replaced by what, and a kernel that is reported only with the rule (True), or is clean only with it.
 RULES = {
     "G1: same bytes": ("race_rule.hpp", "return old.element == now.element;", "return true;", "mixed_size_flag", True),
+    "races: an acquire may come early": (
+        "outer.hpp",
+        "if (items_[at].mask & mask && !ordered(items_[at], now(read))) report(",
+        "if (false) report(",
+        "flag_cleared_by_its_writer",
+        True,
+    ),
+    "races: in shared memory too": (
+        "races.hpp",
+        "{ return !old.strong; }",
+        "{ return false; }",
+        "flag_set_to_zero_unordered",
+        True,
+    ),
     "annotations: a release takes those before it": (
         "flags.hpp",
         "if (access.updates && last >= 0) all_[last].next = (i32)each;\n            if (access.writes) last = (i32)each;",
