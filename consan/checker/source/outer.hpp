@@ -41,9 +41,7 @@ class Outer : OuterItems {
         for (u64 cell = read.address / 4; cell * 4 < read.address + read.bytes; ++cell) {
             auto found = cells_.find(cell);
             u8 mask = mask_of(std::max(read.address, cell * 4), std::min(read.address + read.bytes, cell * 4 + 4));
-            u32 steps = 0;
-            for (u32 at = found == cells_.end() ? 0 : found->second.writes; at && steps < WALK; at = items_[at].next, ++steps)
-                if (items_[at].mask & mask && !ordered(items_[at], now(read))) report(items_[at], now(read), NO_REASON);
+            if (found != cells_.end()) compare(found->second.writes, mask, now(read));
         }
     }
 

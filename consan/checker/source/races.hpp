@@ -55,9 +55,7 @@ class Races {
 
     // A strong access that acquires is about to be performed. It may come before the release that it observes, and then before weak accesses
     // that are in order with it by that release alone.
-    void early(const Access &access) {
-        meet(access, [](Record &, const Access &old, u32) { return !old.strong; });
-    }
+    void early(const Access &access) { meet(access); }
 
     // R-MO2: a look at a flag has seen a store, by its number (Flags::crosses).
     void cross(const Access &look, i32 store) {
