@@ -18,6 +18,9 @@ KERNELS = Path(__file__).parents[1] / "kernels"
 TWINS = sorted([*(KERNELS / "twins").glob("*.cu"), *(KERNELS / "global").glob("*.cu")])
 CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean").glob("*.cu")])
 NOT_SEEN = {
+    "multi_warp_tile": "memory that is reserved for cooperative groups",
+    "surface_sums_of_ctas": "surfaces",
+    "cluster_push_added_beside_strong_store": "it takes a bulk reduction for an access through the generic proxy",
     "named_barrier_no_such_number": "a barrier that does not exist: undefined",
     "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",
     "nc_load_beside_store": "the oracle says data-race, within a CTA: test_global_programs.py",

@@ -33,7 +33,7 @@ RACY = _SHIFT.format(name="racy", barrier="")
 UNMODELLED = """
 .visible .entry unmodelled()
 {
-  fence.acquire.sync_restrict::shared::cluster.cluster;
+  fence.proxy.alias;
   ret;
 }
 """

@@ -181,7 +181,7 @@ def test_views_of_a_module(view: str, capsys: pytest.CaptureFixture[str]) -> Non
     expected = {
         "sites": "st.shared.u32 [%r4], %r6;",
         "instrumented": ".visible .entry racy(",
-        "unmodelled": "fence.acquire.sync_restrict::shared::cluster.cluster",
+        "unmodelled": "fence.proxy.alias",
         "stats": "not_executed",
     }
     assert expected[view] in out

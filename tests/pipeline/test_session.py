@@ -187,7 +187,7 @@ def test_nothing_launched_is_not_clean() -> None:
 def test_what_is_not_modelled_is_named_with_its_line() -> None:
     report = run("unmodelled")
     assert report.verdict == "incomplete"
-    opcode = "fence.acquire.sync_restrict::shared::cluster.cluster"
+    opcode = "fence.proxy.alias"
     number = line(opcode, "unmodelled")
     assert report.incomplete == (f"unmodelled contains {opcode}, which is not modelled (1 time, PTX line {number})",)
 

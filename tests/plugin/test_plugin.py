@@ -229,7 +229,7 @@ def test_markers_that_mean_nothing_end_the_run(project: pytest.Pytester, marker:
 
 # --- what cannot be checked ----------------------------------------------------------------------------------------------
 
-GAP = "incomplete: unmodelled contains fence.acquire.sync_restrict*"
+GAP = "incomplete: unmodelled contains fence.proxy.alias*"
 UNMODELLED = """
 import cupy as cp
 def test_it(): cp.RawModule(path="unmodelled.ptx").get_function("unmodelled")((1,), (1,), ())

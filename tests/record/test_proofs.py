@@ -81,7 +81,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "reads": (meetings, "reached = any(", "reached = False and any(", "data[1024 + at] = data[1025 + at];"),
     "own reads": (meetings, "(writes.thread[at] == self.thread) & ", "", "data[at] += data[at & ~1];"),
     "reads of a shift": (meetings, "inside &= self.begin", "inside |= self.begin", "data[at] = data[at + 1];"),
-    "constant loads": (slices, '"nc" not in row.modifiers(instruction.parts)', "True", "data[at] = __ldg(data + at) + 1;"),
+    "constant loads": (slices, "not is_noncoherent(instruction)", "True", "data[at] = __ldg(data + at) + 1;"),
     "comparisons": (values, "ctas + threads.max()", "ctas + threads.min()", f"{OWN} if (at >= 100) data[0] = at;"),
     "where they hold": (values, "where(most <= 0, below,", "where(most <= 0, not below,", f"{OWN} if (at < 64) data[0] = at;"),
     "ways": (walk, "[0]) is node.guard.value\n", "[0]) is not node.guard.value\n", f"{OWN} if (threadIdx.x) data[blockIdx.x] = at;"),
