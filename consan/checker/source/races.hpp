@@ -55,7 +55,10 @@ class Races {
 
     // A strong access that acquires is about to be performed. It may come before the release that it observes, and then before weak accesses
     // that are in order with it by that release alone.
-    void early(const Access &access) { meet(access); }
+    void early(const Access &access) {
+        for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell)
+            if (cells_[cell].generation == generation_) compare(cells_[cell].writes, cell, access, Later(), true);
+    }
 
     // R-MO2: a look at a flag has seen a store, by its number (Flags::crosses).
     void cross(const Access &look, i32 store) {
@@ -223,11 +226,12 @@ class Races {
         return {*this, item, cell, now, later};
     }
 
-    template <typename Actor> void compare(u32 head, u32 cell, const Access &access, const Actor &actor) {
+    // `weak`: with weak accesses only.
+    template <typename Actor> void compare(u32 head, u32 cell, const Access &access, const Actor &actor, bool weak = false) {
         u8 mask = head ? mask_of(access, cell) : 0;
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
-            if (!(item.mask & mask) || (!(item.access.row | access.row) && item.access.thread == access.thread)) continue;
+            if (!(item.mask & mask) || (weak && item.access.strong) || (!(item.access.row | access.row) && item.access.thread == access.thread)) continue;
             race_rule::meet(item.access, access, Facts<Actor>{*this, item, cell, access, actor}, [&](const Record &found) { add(found, item.access, access); });
         }
     }
