@@ -46,5 +46,6 @@ def with_reserved(module: Module) -> Module:
     edits.insert_before(next(item for item in module.items if item not in header), f".shared .align 16 .b8 {_NAME}[{_BYTES}]; ")
     entries = [function for function in module.functions if function.kind == "entry" and function.body is not None]
     for function in entries if any(each.kind != "entry" for each in users) else users:
+        assert function.body is not None
         edits.insert_before(next(each for each in function.body.walk() if isinstance(each, Instruction | Label)), _CLEAR)
     return parse(edits.apply(), module.name)
