@@ -73,6 +73,7 @@ NOT_SEEN = {
 FAULTS = {"trap", "assert"}  # as the virtual machine names them
 BY_USE = {
     "annotated_benign_race",
+    "multi_warp_tile",
     "annotated_handover",
     "annotated_other_address",
     "annotated_region_ends",

@@ -24,7 +24,7 @@ RULES = {
     "races: morally strong": ("race_rule.hpp", "return old.strong && now.strong && same_bytes(old, now) && one_proxy", "return false && one_proxy", "shared_atomics", False),
     "races: same bytes": ("race_rule.hpp", "return old.element == now.element;", "return true;", "mixed_size_atomics", True),
     "races: same value": ("race_rule.hpp", "old.value == now.value", "true", "waw", True),
-    "races: bytes of a cell": ("races.hpp", "if (!(item.mask & mask) || (!(item.access.row", "if ((!(item.access.row", "adjacent_bytes", False),
+    "races: bytes of a cell": ("races.hpp", "if (!(item.mask & mask) || (weak", "if ((weak", "adjacent_bytes", False),
     "races: rows": (*leaf("SharedAccess", "row", "0"), "ldmatrix_own_row", True),
     "races: rows of words": ("races.hpp", "first + (of.row == ROW_OF_WORDS ?", "of.thread + 0 * (of.row == ROW_OF_WORDS ?", "matrix_rows_of_own_words", False),
     "races: rows of elements": ("races.hpp", "(of.row == ROW_OF_WORDS ?", "(true ?", "matrix_rows_of_own_words", False),
