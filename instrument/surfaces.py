@@ -1,6 +1,6 @@
 """Names of the bytes of surfaces: numbers that no address in global memory has (PTX ISA "suld", "sust", "sured").
 
-A surface is an array that no address reaches. Its bytes are named by the handle and the coordinates, of which the lowest one counts bytes
+A surface is an array that no address reaches. The handle and the coordinates name its bytes; the lowest coordinate counts bytes
 (`.p`: samples). The bits suffice for the largest arrays of the CUDA Programming Guide, "Technical Specifications", and for 2**16 handles.
 A negative coordinate names no byte of a smaller array. Two handles may be of one array: consan/checker/source/launch.hpp notes that.
 """

@@ -7,10 +7,10 @@ from pathlib import Path
 
 from consan.checker.build import CHECKER
 from consan.native.build import INTERPOSER
+from consan.toolchain.host_library import FOLDER
 
 # The interposer is preloaded, and talks to the driver, as Linux has it.
 LIBRARIES = (CHECKER, INTERPOSER) if sys.platform == "linux" else (CHECKER,)
-FOLDER = "built"  # of the package; consan/toolchain/host_library.py looks there
 
 
 def has_compilers() -> bool:

@@ -44,7 +44,7 @@ class GridChecked:
     unknown: bool = False  # the bytes of a tensor copy are not known
     narrow: bool = False  # some scope excludes other CTAs
     unseen: bool = False  # threads may have synchronised through memory that the logs do not name
-    aliased: bool = False  # surfaces of several handles, of which one is written
+    aliased: bool = False  # a launch has surfaces of several handles, and writes one
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race

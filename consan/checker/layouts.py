@@ -236,7 +236,7 @@ GRID_OUTPUT = record(
     u32 kept_full       not all accesses were kept
     u32 waited          a thread has executed griddepcontrol.wait
     u32 unseen          an access that the log does not name
-    u32 aliased         surfaces of several handles, of which one is written
+    u32 aliased         a launch has surfaces of several handles, and writes one
     u64 lane_events     -
     u64 kept            accesses that were kept
     u64 accesses        to global memory

@@ -15,9 +15,9 @@ from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, read_file, write_file
 from consan.reports.model import Report
 from consan.reports.sources import embed, of_lines, within
-from consan.reports.verdict.baseline import KnownFinding, gone
+from consan.reports.verdict.baseline import KnownFinding
 from consan.reports.verdict.suppression import suppress, to_toml
-from consan.suppressions import baseline, stored
+from consan.suppressions import baseline, stored, unused
 
 
 class ReportCommand:
@@ -55,7 +55,7 @@ class ReportCommand:
 def _compared(report: Report, rules: Sequence[KnownFinding]) -> Report:
     """The report, in which findings of an earlier one do not count. Says which of those are gone."""
     marked = suppress(report, rules, of_lines(report.sources))
-    for line in gone(rules, marked):
+    for line in unused(rules, marked):
         print(f"consan: {line}", file=sys.stderr)
     return marked
 

@@ -20,7 +20,8 @@ from consan._errors import EnvironmentFailure
 from consan.toolchain.cache import Cache, key
 
 _TIMEOUT: Final = 600  # seconds: zig builds its C++ library first
-_BUILT: Final = Path(__file__).parent.parent / "built"  # what was built with the package
+FOLDER: Final = "built"  # of the package: the libraries that were built with it
+_BUILT: Final = Path(__file__).parent.parent / FOLDER
 
 
 @dataclass(frozen=True)
@@ -70,7 +71,7 @@ class HostLibrary:
         return written | self.generated()
 
     def file(self, folder: Path, sources: Mapping[str, str]) -> Path:
-        """The built library in a folder. Its name tells sources, options and machine."""
+        """The built library in a folder. Its name has a hash of sources, options and machine."""
         parts = (platform.system(), platform.machine(), self.options, sorted(sources.items()))
         return folder / f"{self.name}-{hashlib.sha256(repr(parts).encode()).hexdigest()[:16]}.so"
 

@@ -25,7 +25,7 @@ _TYPES = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _MOVE = "Data Movement and Conversion Instructions: "
 _SYNC = "Parallel Synchronization and Communication Instructions: "
 
-# What an access is where its address is in shared memory. In global memory the log says more of it (instrument/record/global_memory.py).
+# The effect of an access whose address is in shared memory. In global memory the log says more of it (instrument/record/global_memory.py).
 _SHARED = {"read": makes(Read, at="addr"), "write": makes(Write, at="addr", value="src"), "rmw": makes(Atomic, at="addr")}
 _CHECKED = "global shared shared::cta"
 _LOAD_PRIVATE = "const local param param::entry param::func"

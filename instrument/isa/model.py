@@ -309,7 +309,7 @@ class Row(Traits):
         return any(made.kind is CtaBarrier and "waits" in made.numbers for made in self.makes)
 
     def attributes(self, made: Makes, instruction: InstructionLike) -> dict[str, Any]:
-        """What the text of an instruction says of an effect that it makes, beside operands."""
+        """The leaves and flags of an effect that the text of an instruction gives, beside operands."""
         operands = dict(zip(self.roles(instruction), instruction.operands, strict=True))
         return made.attributes(instruction.parts, self.modifiers(instruction.parts), operands)
 

@@ -1,4 +1,4 @@
-"""What a form of an instruction is and does, as traits: passes, proofs, reports and the virtual machine ask for these.
+"""Traits of the forms of instructions. Passes, proofs, reports and the virtual machine ask for these.
 
 The words behind a trait (family, action, flow, space) stay here and in the table. A form that is added says in its row what it is.
 """
@@ -72,7 +72,7 @@ class Traits:
     # may be performed later than others of its thread: `st.async` and `red.async` with a release
     may_be_late = _OfRow(lambda row: row.is_ordinary and row.action == "release")
     is_of_many = _OfRow(lambda row: row.family == "multimem")  # accesses all memory that a multimem address stands for
-    # the warp moves matrices, of which some lanes give the rows
+    # the warp moves matrices; some lanes give the addresses of rows
     is_matrix_access = _OfRow(lambda row: row.family in ("ldmatrix", "stmatrix"))
     # it accesses memory at addresses of threads, and does nothing else
     is_access = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.family == "cp.async")

@@ -1,4 +1,4 @@
-"""What a module says of clusters and of fences (ISA "barrier.cluster", "membar, fence").
+"""The facts of a module about clusters and fences (ISA "barrier.cluster", "membar, fence").
 
 A fence has an event only in modules with relaxed arrivals or waits, or whose threads may synchronise through memory (global_memory.py). An
 address in shared::cluster, and a generic one, names a CTA (consan/checker/source/shape.hpp).

@@ -7,7 +7,7 @@ above it may come and go.
 from __future__ import annotations
 
 import posixpath
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
@@ -35,7 +35,7 @@ class KnownFinding(Rule):
 
 
 def identity_of(finding: Finding, line: Callable[[str, int], str]) -> Identity:
-    """What stays the same while other lines of the sources change. `line` gives the text of a line of a file."""
+    """The parts of a finding that a change of other lines leaves as they are. `line` gives the text of a line of a file."""
     accesses = sorted(_identity_of(access, line) for access in finding.pair)
     return (finding.kind, finding.hazard or "", finding.kernel, finding.buffer.name if finding.buffer else "", *accesses)
 
@@ -58,9 +58,3 @@ def known(report: Report, name: str) -> tuple[KnownFinding, ...]:
 
 def _lines_of(report: Report) -> Callable[[str, int], str]:
     return lambda file, line: report.sources.get(file, {}).get(line, "")
-
-
-def gone(rules: Iterable[KnownFinding], report: Report) -> list[str]:
-    """One line for each rule that covered no finding of a report."""
-    used = {finding.suppressed.by for finding in report.findings if finding.suppressed}
-    return [rule.unused for rule in rules if rule.by not in used]

@@ -116,7 +116,7 @@ def _times(gaps: list[Unmodelled]) -> str:
 
 
 def by_kernel(report: Report) -> dict[str, dict[str, str]]:
-    """For each kernel that was launched, how each area was checked: the state, in words. Of several rows of an area a gap counts first."""
+    """For each kernel that was launched, how each area was checked: the state, in words. A gap comes before the other rows of its area."""
     found: dict[str, dict[str, Coverage]] = {}
     for row in (*_instructions(report), *rows(report), *_others(report)):
         areas = found.setdefault(row.kernel, {})

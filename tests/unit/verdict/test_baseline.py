@@ -11,10 +11,10 @@ import report_samples as samples
 from consan._errors import UsageError
 from consan.reports.model import Finding, Report
 from consan.reports.sources import of_lines
-from consan.reports.verdict.baseline import REASON, gone, known
+from consan.reports.verdict.baseline import REASON, known
 from consan.reports.verdict.conclusion import with_gaps
 from consan.reports.verdict.suppression import suppress
-from consan.suppressions import baseline
+from consan.suppressions import baseline, unused
 
 FILE = "dir/k.cu"
 LINES = {4: "  a[t] = t;", 5: "  out[t] = a[63 - t];"}
@@ -57,8 +57,8 @@ def test_another_finding_is_new(changes: dict[str, str], lines: dict[int, str]) 
 
 def test_what_is_gone_is_said() -> None:
     rules = known(_report(_race(), LINES), "base.json")
-    assert gone(rules, _again(_race(), LINES)) == []
-    (line,) = gone(rules, samples.clean())
+    assert unused(rules, _again(_race(), LINES)) == []
+    (line,) = unused(rules, samples.clean())
     assert line == f"base.json, finding 1: this data-race in kernel {samples.RACE.kernel} is not found any more"
 
 
