@@ -60,12 +60,12 @@ class MemoryVariable:
     @property
     def in_shared(self) -> bool:
         """Whether each CTA has it in its shared memory."""
-        return self.space == "shared"
+        return self.node.in_shared
 
     @property
     def is_outer(self) -> bool:
         """Whether all CTAs have it, in global or constant memory."""
-        return self.space in ("global", "const")
+        return self.node.is_outer
 
 
 Named = RegisterVariable | ParamVariable | MemoryVariable | Function
