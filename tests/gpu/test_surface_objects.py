@@ -53,11 +53,11 @@ def surface() -> Iterator[Make]:
         made.append((handle, array))
         return handle.value
 
-    assert backend
-    yield make
-    for handle, array in made:
-        library.call("cuSurfObjectDestroy", handle)
-        library.call("cuArrayDestroy", array)
+    with backend.current():
+        yield make
+        for handle, array in made:
+            library.call("cuSurfObjectDestroy", handle)
+            library.call("cuArrayDestroy", array)
 
 
 def _launch(name: str, racy: bool, handle: int) -> tuple[Any, dict[str, Any], Any]:
