@@ -40,8 +40,9 @@ test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra c
 	$(BIN)/python -m pytest --durations=15 -m gpu
 
 # The type checker reads an installed copy: only there do the folders instrument/ and reports/ have their real names.
-lint: $(VENV)/.lint ## ruff, mypy on the installed package, and clang-format and clang-tidy on C++ and C
+lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and clang-format and clang-tidy on C++ and C
 	$(BIN)/ruff check .
+	$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/house/test_words.py
 	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/checker/source/* consan/native/source/*)
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
