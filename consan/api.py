@@ -33,12 +33,12 @@ from consan.launching.values import arguments, may_point
 from consan.options import check_names
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
-from consan.session.beside import Beside, Copied, LaunchShape, Memory
-from consan.session.layouts import name_addresses
-from consan.session.prepared import Prepared
-from consan.session.results import PlainRuns
+from consan.session.asking.results import PlainRuns
+from consan.session.comparing.beside import Beside, Copied, LaunchShape, Memory
+from consan.session.comparing.streams import Stream
+from consan.session.modules.layouts import name_addresses
+from consan.session.modules.prepared import Prepared
 from consan.session.session import Session
-from consan.session.streams import Stream
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 
@@ -162,7 +162,7 @@ def launch(
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
     `keep_histories`: write a file for `consan replay`.
     `global_memory`: whether races are looked for there: "auto", "on" or "off", as `--global`.
-    `stream`, `programmatic`: only inside of `check()` (session/streams.py); without a stream the launch comes after all others.
+    `stream`, `programmatic`: only inside of `check()` (session/comparing/streams.py); without a stream the launch comes after all others.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """

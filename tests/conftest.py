@@ -21,7 +21,8 @@ from twin_file import COMPILED
 from consan.backends import driver
 from consan.backends.cuda import CudaBackend
 from consan.backends.virtual import VirtualBackend
-from consan.session import device as devices, recording
+from consan.session.executing import recording
+from consan.session.modules import device as devices
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
 TESTS = Path(__file__).parent

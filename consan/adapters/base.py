@@ -37,15 +37,15 @@ class SessionLike(Protocol):
 
     backend: Any  # consan.backends.base.Backend
     alone: bool  # whether nothing can run beside a launch
-    recording: Any  # consan.session.recording.Recording
+    recording: Any  # consan.session.executing.recording.Recording
 
     @property
     def followed(self) -> Any:
-        """The program's streams on a GPU, by the calls of its driver from now on: consan.session.followed_streams.FollowedStreams."""
+        """The program's streams on a GPU, by the calls of its driver from now on: `FollowedStreams` of a session."""
 
     @property
     def streams(self) -> Any:
-        """The program's streams, where consan stands in for the framework: consan.session.program_streams.ProgramStreams."""
+        """The program's streams, where consan stands in for the framework: consan.session.comparing.program_streams.ProgramStreams."""
 
     def instrument(self, ptx: str, *, name: str) -> PreparedLike:
         """Instrument and assemble."""

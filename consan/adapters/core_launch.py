@@ -15,7 +15,7 @@ from consan.adapters.base import PreparedLike, SessionLike
 from consan.adapters.recorded import FrameworkModules
 from consan.backends.base import Dim3
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters
+from consan.session.modules.parameters import Parameters
 
 _ONE = (1, 1, 1)
 _EDGE = " (second.wait(first.record()))"  # how a program lets one stream wait for another

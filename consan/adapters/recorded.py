@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from consan.adapters.base import PreparedLike, SessionLike
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import DeclaredSizes, Parameters
+from consan.session.modules.parameters import DeclaredSizes, Parameters
 
 
 @dataclass

@@ -29,7 +29,7 @@ from consan.adapters.recorded import FrameworkModules
 from consan.adapters.seam import NeedsGpu, Seam, lacking
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters
+from consan.session.modules.parameters import Parameters
 
 _OLDEST, _NEWEST = (2, 11), (2, 13)
 _SEAMS = ("_nvrtc_compile", "_cuda_load_module", "_get_gpu_rtc_library", "_CudaKernel.__call__")

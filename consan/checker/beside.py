@@ -3,7 +3,7 @@
 Two accesses race if they overlap, one writes, and they are not morally strong with each other. Accesses behind a `griddepcontrol.wait` come
 after the launches that it waits for.
 
-Not followed: an order that the two launches make by a flag in memory. Then nothing is said of the two (consan/session/beside.py).
+Not followed: an order that the two launches make by a flag in memory. Then nothing is said of the two (consan/session/comparing/beside.py).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ class KeptFlag(enum.IntFlag):
     TAKES = 128  # it acquires
     RUN = 1 << 14  # the bytes of an instruction, of all threads that execute it
     POSSIBLE = 1 << 15  # the launch may leave it out
-    GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (consan/session/freed_memory.py)
+    GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (session/comparing/freed_memory.py)
 
 
 @dataclass(frozen=True)

@@ -2,7 +2,7 @@
 
 The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
 (source/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory still
-has the value is the host's to read (session/hangs.py).
+has the value is the host's to read (session/executing/hangs.py).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Repairs that no change of events can say, as edits of the text: for runs of the changed kernel (consan/session/reruns.py).
+"""Repairs that no change of events can say, as edits of the text: for runs of the changed kernel (consan/session/asking/reruns.py).
 
 An instruction is executed by more threads or by fewer, has another form or another number, or several become one atomic operation; shared
 memory is cleared before the kernel begins. Runs decide which of them is right.

@@ -29,7 +29,7 @@ from consan.reports.patches import edited
 from consan.reports.visible import visible
 
 if TYPE_CHECKING:
-    from consan.session.advice import Advice
+    from consan.session.asking.advice import Advice
 
 
 class AdviseCommand:
@@ -50,7 +50,7 @@ class AdviseCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, ask, print."""
-        from consan.session.advice import Advice
+        from consan.session.asking.advice import Advice
 
         if not launch_given(args):
             show_kernels(args)

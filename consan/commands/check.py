@@ -37,10 +37,10 @@ from consan.suppressions import finish
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
-    from consan.session.prepared import Prepared
-    from consan.session.reruns import Ran
+    from consan.session.asking.reruns import Ran
+    from consan.session.asking.timing import Timer
+    from consan.session.modules.prepared import Prepared
     from consan.session.session import Session
-    from consan.session.timing import Timer
 
     More = tuple["RequestedLaunch", int]
 
@@ -168,7 +168,7 @@ class RequestedLaunch:
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
         """The same launch of a changed kernel under a schedule, in a session of its own."""
-        from consan.session.reruns import Ran
+        from consan.session.asking.reruns import Ran
 
         placed: list[Placement] = []
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False})))
@@ -182,7 +182,7 @@ class RequestedLaunch:
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
-        from consan.session.timing import Timer, gpu
+        from consan.session.asking.timing import Timer, gpu
 
         backend = gpu()
         arrays = [spec.materialise(args.seed) for spec in self.specs]
@@ -214,7 +214,7 @@ class RequestedLaunch:
         given: Callable[[Placement], None] = lambda placed: None,
     ) -> int:  # fmt: skip
         """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
-        from consan.session.layouts import name_addresses  # late: a wrong word on the command line needs no parser of PTX
+        from consan.session.modules.layouts import name_addresses  # late: a wrong word on the command line needs no parser of PTX
 
         arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)

@@ -175,7 +175,7 @@ def _adapters() -> Iterator[Line]:
 
 
 def _memory() -> Iterator[Line]:
-    from consan.session.shadow import describe_bounds
+    from consan.session.modules.shadow import describe_bounds
 
     _, found = gpus()
     for name, bound in describe_bounds(found[0].memory if found else None):
@@ -183,7 +183,7 @@ def _memory() -> Iterator[Line]:
 
 
 def _recording() -> Iterator[Line]:
-    from consan.session.recording import describe
+    from consan.session.executing.recording import describe
 
     _, found = gpus()
     origin, memory = describe(found[0].memory if found else None)

@@ -24,7 +24,7 @@ from consan.reports.source_patches import patched
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch
-    from consan.session.reruns import CudaSource
+    from consan.session.asking.reruns import CudaSource
 
 _SHORTEST = 1e-3  # seconds of a time limit
 
@@ -34,7 +34,7 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
     `--timeout` is for all: what the launch has left of it.
     """
-    from consan.session.reruns import LONGEST, Ran, Reruns
+    from consan.session.asking.reruns import LONGEST, Ran, Reruns
 
     if report.device != "cpu" or requested.module is None or report.exit:
         return _told(report)
@@ -55,7 +55,7 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
 
 def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource | None:
-    from consan.session.reruns import CudaSource
+    from consan.session.asking.reruns import CudaSource
 
     if not is_cuda(args.file):
         return None

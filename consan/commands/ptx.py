@@ -51,7 +51,7 @@ class PtxCommand:
 def instrumented(args: argparse.Namespace) -> Instrumented:
     """The module with hooks, made as a session makes it."""
     from consan.instrument import instrument
-    from consan.session.runtime import library_for
+    from consan.session.modules.runtime import library_for
 
     return instrument(load_ptx(args), library=library_for, name=args.file)
 

@@ -66,7 +66,7 @@ def replay_schedule(args: argparse.Namespace) -> int:
 
 def replay_histories(args: argparse.Namespace) -> int:
     """Check recorded histories again, and show the report. The status is that of `consan check`."""
-    from consan.session.histories import replay
+    from consan.session.executing.histories import replay
     from consan.session.session import Session
 
     for option, value in (("--seed", args.chosen), ("--confirm", args.confirm)):

@@ -151,7 +151,7 @@ def _replace_closed_output() -> None:
 
 
 def _shadow_memory(session: Session) -> str:
-    from consan.session.shadow import describe_most
+    from consan.session.modules.shadow import describe_most
 
     return f"shadow memory: {describe_most(session.device.most_shadow)}"
 

@@ -183,7 +183,7 @@ def _read_rest(args: argparse.Namespace) -> None:
 def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
     """The launch and its PTX. An error in it is found here once, not by each worker."""
     from consan.instrument.ptx import parse
-    from consan.session.device import shared_device
+    from consan.session.modules.device import shared_device
     from consan.triage.subject import KernelSubject, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
 
     if args.grid is None or args.block is None:
@@ -220,7 +220,7 @@ def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
 
 def program_of(args: argparse.Namespace) -> ProgramSubject:
     """The program, located once, so that a wrong name is one error."""
-    from consan.session.device import shared_device
+    from consan.session.modules.device import shared_device
     from consan.triage.subject import ProgramSubject, sources_of_program
 
     native = find_native(args)

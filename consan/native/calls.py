@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.callbacks import NO_LIBRARY, CallForm, DriverCall, DriverFacts, Listener, forms_of, libraries, refused
 from consan.native.wire import Malformed, Message, MessageKind
-from consan.session.driver_calls import LAYOUTS, matters
+from consan.session.comparing.driver_calls import LAYOUTS, matters
 
 if TYPE_CHECKING:
     from consan.native.remote import ClientBackend

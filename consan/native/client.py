@@ -26,11 +26,11 @@ from consan.native.remote import ClientBackend
 from consan.native.wire import Broken, Malformed, Message, MessageKind, receive, send
 from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
-from consan.session.device import Device
+from consan.session.modules.device import Device
 from consan.session.opening import open_session
 
 if TYPE_CHECKING:
-    from consan.session.prepared import Prepared
+    from consan.session.modules.prepared import Prepared
     from consan.session.session import Session
 
 GPU: Final = "GPU"  # the device of a report in whose process consan has opened none

@@ -2,12 +2,12 @@
 
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the record where it waits for that
-(consan/session/beside_program.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that orders
-streams waits behind it. The variables are those of one context. A launch in another one takes the program's own kernel, which counts as
-unchecked.
+(consan/session/executing/beside_program.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
+orders streams waits behind it. The variables are those of one context. A launch in another one takes the program's own kernel, which
+counts as unchecked.
 
 What is no single launch that consan can wait for (a node of a graph, a launch to a thread's own default stream) takes the form with called
-hooks, which is a module of its own with the variables of the recorded one (consan/session/variables.py).
+hooks, which is a module of its own with the variables of the recorded one (consan/session/modules/variables.py).
 
 Not handled: a kernel that waits for what its program does behind its first launch (it is stopped after the time limit), and
 `cuLaunchGrid`.
@@ -28,11 +28,11 @@ from consan.backends.cuda import CudaModule
 from consan.native.remote import ClientBackend, NativeModule
 from consan.native.wire import NO_LAUNCH, SHAPE, Broken, Malformed, Message, MessageKind
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import DeclaredSizes, Parameters
-from consan.session.variables import bound
+from consan.session.modules.parameters import DeclaredSizes, Parameters
+from consan.session.modules.variables import bound
 
 if TYPE_CHECKING:
-    from consan.session.prepared import Prepared
+    from consan.session.modules.prepared import Prepared
     from consan.session.session import Session
 
 _MOST_THREADS, _MOST_CTAS = 1024, 16  # of a CTA, and of a cluster

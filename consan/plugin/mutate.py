@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import pytest
 
-from consan.session.mutation import Mutation
+from consan.session.asking.mutation import Mutation
 
 
 class Score:

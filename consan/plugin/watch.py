@@ -29,8 +29,8 @@ from consan.reports.names import kernel_name
 from consan.reports.render import render
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran
+from consan.session.modules.shadow import describe_most
 from consan.session.opening import open_session
-from consan.session.shadow import describe_most
 
 
 class NotCleanError(AssertionError):

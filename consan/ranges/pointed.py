@@ -1,6 +1,7 @@
 """Which words among the parameters the addresses of a kernel's accesses to global memory follow from, for the names of its arrays.
 
-A word that reaches an address may be a pointer, or a number that counts elements: the values of a launch tell which (session/layouts.py).
+A word that reaches an address may be a pointer, or a number that counts elements: the values of a launch tell which
+(session/modules/layouts.py).
 Nothing is known of a kernel that reaches memory in another way too: by a pointer that it loads or gets from a call, by a variable of its
 module, or through a tensor map.
 """

@@ -21,21 +21,21 @@ from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.ranges import LaunchExtents
-from consan.session.beside import LaunchShape, Memory
-from consan.session.beside_program import BesideProgram
-from consan.session.device import Device
-from consan.session.followed_streams import FollowedStreams
+from consan.session.comparing.beside import LaunchShape, Memory
+from consan.session.comparing.followed_streams import FollowedStreams
+from consan.session.executing.beside_program import BesideProgram
+from consan.session.executing.judging import Judge
+from consan.session.executing.loading import Modules
+from consan.session.executing.sent import Shape
+from consan.session.executing.watch import SessionWatch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
-from consan.session.in_clusters import grid_in_ctas
-from consan.session.judging import Judge
-from consan.session.layouts import AddressNames
-from consan.session.modules import Modules
-from consan.session.parameters import Asked, Parameters, unknown
-from consan.session.prepared import Prepared
-from consan.session.proofs import LaunchBytes
-from consan.session.selection import Selection
-from consan.session.sent import Shape
-from consan.session.watch import SessionWatch
+from consan.session.modules.device import Device
+from consan.session.modules.in_clusters import grid_in_ctas
+from consan.session.modules.layouts import AddressNames
+from consan.session.modules.parameters import Asked, Parameters, unknown
+from consan.session.modules.prepared import Prepared
+from consan.session.planning.proofs import LaunchBytes
+from consan.session.planning.selection import Selection
 
 _BY_ADDRESS: Final = Memory((), shared=True)  # bytes of the device are the same for all launches
 

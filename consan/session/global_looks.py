@@ -19,12 +19,12 @@ from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
-from consan.session.judging import Judge
-from consan.session.launch_sizes import too_many_together, too_many_warps
-from consan.session.modules import Modules
-from consan.session.parameters import Parameters
-from consan.session.prepared import Prepared
-from consan.session.recording import FIRST_ONLY
+from consan.session.executing.judging import Judge
+from consan.session.executing.loading import Modules
+from consan.session.executing.recording import FIRST_ONLY
+from consan.session.modules.parameters import Parameters
+from consan.session.modules.prepared import Prepared
+from consan.session.planning.launch_sizes import too_many_together, too_many_warps
 
 if TYPE_CHECKING:
     from consan.session.frameworks import FrameworkLaunch

@@ -1,7 +1,7 @@
 """A session: all modules instrumented and launched on one device, from its creation to `report()`.
 
-It prepares modules (modules.py), launches them and watches them to their end (watch.py), and turns the device's records into one
-report (summary.py).
+It prepares modules (executing/loading.py), launches them and watches them to their end (executing/watch.py), and turns the device's records
+into one report (collecting/summary.py).
 
 Not handled: several devices, and kernels that exist only as machine code (listed as uninstrumented).
 """
@@ -30,25 +30,25 @@ from consan.reports.variables import Argument
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.coverage import of_reasons
 from consan.reports.verdict.selection import selected
-from consan.session.beside_program import BesideProgram
-from consan.session.device import Device, new_device, shared_device
-from consan.session.driver_calls import FollowedStreams, follow
+from consan.session.collecting.summary import Summary, places
+from consan.session.collecting.unknown import unknown_order
+from consan.session.comparing.driver_calls import FollowedStreams, follow
+from consan.session.comparing.program_streams import ProgramStreams
+from consan.session.executing.beside_program import BesideProgram
+from consan.session.executing.histories import Keeper
+from consan.session.executing.judging import Judge, Restore
+from consan.session.executing.loading import Modules
+from consan.session.executing.recording import Recording, check_recording, engine_for
+from consan.session.executing.started import Started
+from consan.session.executing.watch import SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
-from consan.session.histories import Keeper
-from consan.session.in_clusters import in_ctas
-from consan.session.judging import Judge, Restore
-from consan.session.launch_sizes import check_residency
-from consan.session.layouts import AddressName, AddressNames, NamedBuffers
-from consan.session.modules import Modules
-from consan.session.prepared import Prepared
-from consan.session.program_streams import ProgramStreams
-from consan.session.recording import Recording, check_recording, engine_for
-from consan.session.selection import Selection
-from consan.session.shadow import Drained, Room, Shadow
-from consan.session.started import Started
-from consan.session.summary import Summary, places
-from consan.session.unknown import unknown_order
-from consan.session.watch import SessionWatch
+from consan.session.modules.device import Device, new_device, shared_device
+from consan.session.modules.in_clusters import in_ctas
+from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffers
+from consan.session.modules.prepared import Prepared
+from consan.session.modules.shadow import Drained, Room, Shadow
+from consan.session.planning.launch_sizes import check_residency
+from consan.session.planning.selection import Selection
 
 if TYPE_CHECKING:
     from consan.options import KernelFilter

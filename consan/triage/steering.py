@@ -19,7 +19,7 @@ from consan.triage.subject import hash_ptx
 
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
-    from consan.session.device import Device
+    from consan.session.modules.device import Device
 
 _HOOK: Final = 100  # most lines of a hook before its instruction
 

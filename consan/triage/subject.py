@@ -21,7 +21,7 @@ from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
 from consan.options import AUTO, INLINE
-from consan.session.unknown import only_recorded
+from consan.session.collecting.unknown import only_recorded
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
 

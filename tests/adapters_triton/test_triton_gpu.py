@@ -20,7 +20,7 @@ from consan.backends.cuda import CudaModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.runtime import Variant
-from consan.session import device as devices
+from consan.session.modules import device as devices
 from consan.session.session import Session
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")

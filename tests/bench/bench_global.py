@@ -28,7 +28,7 @@ from bench_record import _once, of_corpus
 from consan.instrument.record import text
 from consan.instrument.record.templates import LINE_BYTES
 from consan.ranges import LaunchExtents
-from consan.session.proofs import Proofs
+from consan.session.planning.proofs import Proofs
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

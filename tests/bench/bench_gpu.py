@@ -106,7 +106,7 @@ def build_times(name: str, arch: str) -> dict[str, float]:
     import corpus
 
     from consan.instrument import instrument
-    from consan.session.runtime import library_for
+    from consan.session.modules.runtime import library_for
 
     ptx = corpus.get(f"{name}/{arch}").make()
     instrument(ptx, library=library_for, inline=True)

@@ -22,7 +22,7 @@ from real_run import entry_of
 
 from consan.instrument.ptx import parse
 from consan.ranges import LaunchExtents, NotProven, Slice, proven
-from consan.session.proofs import Proofs
+from consan.session.planning.proofs import Proofs
 
 AGAIN = 20
 GAP = 1 << 20

@@ -31,7 +31,7 @@ from consan.backends import driver as api  # noqa: E402
 from consan.instrument import instrument  # noqa: E402
 from consan.instrument.ptx import parse  # noqa: E402
 from consan.options import ASSEMBLIES  # noqa: E402
-from consan.session.runtime import library_for  # noqa: E402
+from consan.session.modules.runtime import library_for  # noqa: E402
 from consan.session.session import Session  # noqa: E402
 from consan.toolchain.assemble import assemble  # noqa: E402
 

@@ -31,7 +31,7 @@ from consan.instrument import cluster_tier, instrument
 from consan.instrument.ptx import parse
 from consan.instrument.record import module, record
 from consan.instrument.runtime import Variant
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx

@@ -16,7 +16,7 @@ import numpy.typing as npt
 from twin_file import MINIMAL
 
 from consan.reports.model import Finding, Report
-from consan.session.prepared import Prepared
+from consan.session.modules.prepared import Prepared
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from device_support import Bench, markers
 
-from consan.session.layouts import told_offsets
+from consan.session.modules.layouts import told_offsets
 
 TWO = """
 extern "C" __global__ void k(float* out) {

@@ -1,5 +1,5 @@
 """Lines of the instrumented text lead back to the original: `Edits.line_map`, `Instrumented.original`, and what
-consan/session/endings.py says of a launch that ended badly.
+consan/session/executing/endings.py says of a launch that ended badly.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from consan.backends.cpu import Fault, LaunchStats
 from consan.instrument import instrument
 from consan.instrument.ptx import Edits, parse
 from consan.reports.model import Report
-from consan.session import endings as faults
-from consan.session.runtime import library_for
+from consan.session.executing import endings as faults
+from consan.session.modules.runtime import library_for
 
 SOURCE = """
 __device__ __noinline__ void called(unsigned* p, unsigned v) { *p = v; }                    /*@callee*/

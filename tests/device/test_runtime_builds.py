@@ -14,7 +14,7 @@ from consan.instrument import instrument
 from consan.instrument.abi import hooks
 from consan.instrument.abi.variant import CHOICES, reachable
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, source
-from consan.session.runtime import compile_runtime, library_for
+from consan.session.modules.runtime import compile_runtime, library_for
 from consan.toolchain import nvrtc
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx

@@ -1,4 +1,4 @@
-"""The host's half of the shadow (consan/session/shadow.py): placing the tables, registering modules, resetting and reading back."""
+"""The host's half of the shadow (consan/session/modules/shadow.py): placing the tables, registering modules, resetting and reading back."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from consan.backends.base import DeviceLost
 from consan.backends.virtual import VirtualBackend
 from consan.instrument.abi import events, records, sizes
 from consan.instrument.findings import Kind
-from consan.session.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
+from consan.session.modules.shadow import Counters, MiB, Shadow, default_arena_bytes, describe_bounds
 
 
 class DirtyBackend(VirtualBackend):

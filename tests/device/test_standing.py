@@ -12,7 +12,7 @@ import pytest
 from device_support import Bench, markers
 
 from consan.instrument.abi import sizes
-from consan.session import watch
+from consan.session.executing import watch
 
 SOURCE = """
 #include <cstdint>

@@ -18,7 +18,7 @@ from device_support import Bench, found
 
 from consan.instrument.runtime import Variant
 from consan.session import session
-from consan.session.device import Device, new_device
+from consan.session.modules.device import Device, new_device
 
 TINY = Variant(epoch_bits=(4, 6), epoch_limit=200)
 WIDTHS = {

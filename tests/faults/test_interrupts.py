@@ -180,7 +180,7 @@ MOMENTS = {
         ["1 CTA were not checked, but for the beginning of the first: it was interrupted"],
     ),
     "its replay": ("consan.checker.recorder", "replay", 3, 60_000, ["1 CTA were replayed in part: the time was over"]),
-    "its fixes are sought": ("consan.session.recording", "Recording.fixes_of", 0, 10, []),
+    "its fixes are sought": ("consan.session.executing.recording", "Recording.fixes_of", 0, 10, []),
 }
 
 

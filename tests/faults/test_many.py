@@ -78,7 +78,7 @@ def test_sessions_of_eight_threads_launch_in_turns() -> None:
 
 
 def test_the_first_sessions_of_eight_threads_share_one_device(monkeypatch: pytest.MonkeyPatch) -> None:
-    from consan.session import device as module
+    from consan.session.modules import device as module
 
     slow = module.open_backend
     monkeypatch.setattr(module, "DEVICES", {})

@@ -15,7 +15,7 @@ from consan.checker.launch import Launch
 from consan.checker.memory import SMALLER, LogMemory
 from consan.reports import render
 from consan.reports.verdict import coverage
-from consan.session import launch_sizes
+from consan.session.planning import launch_sizes
 
 RACY = """
 extern "C" __global__ void k(int* out) { out[threadIdx.x] = blockIdx.x; }"""

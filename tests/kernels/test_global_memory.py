@@ -12,7 +12,7 @@ from test_twins import _check_clean, _check_racy
 
 import consan
 from consan.instrument.record import record
-from consan.session import rewritten
+from consan.session.modules import rewritten
 
 HERE = Path(__file__).parent
 TWINS = sorted((HERE / "global").glob("*.cu"))

@@ -32,8 +32,8 @@ from consan.native.program import NativeProgram
 from consan.native.run import run_native
 from consan.options import RUN, SESSION
 from consan.reports.model import Report
-from consan.session.modules import Modules
-from consan.session.prepared import Prepared
+from consan.session.executing.loading import Modules
+from consan.session.modules.prepared import Prepared
 from consan.session.session import Session
 from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx

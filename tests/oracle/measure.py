@@ -26,7 +26,7 @@ from oracle_strategies import OF_GRIDS, STRATEGIES, batches
 
 import consan
 from consan.checker import fixes
-from consan.session.device import shared_device
+from consan.session.modules.device import shared_device
 
 SCHEDULES = 4  # of plain runs, where the first differs
 DIFFERENCES = ("missed", "false", "mild")  # what is kept; `shadowed` and `severity` are too many

@@ -14,7 +14,7 @@ from consan.backends.cpu import Machine
 from consan.instrument import Instrumented, instrument
 from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.ptx import Edits, parse
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -11,7 +11,7 @@ import pytest
 from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import Instruction, Label, Module, parse, print_module
 from consan.instrument.sites import InlinedCall
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.toolchain.assemble import assemble
 
 CASES = sorted((Path(__file__).parent / "cases").glob("*.ptx"))

@@ -81,7 +81,7 @@ def test_wrong_arguments(entry: str, args: list[Any], message: str) -> None:
 
 
 def test_nothing_is_copied_before_all_arguments_fit() -> None:
-    from consan.session.device import shared_device
+    from consan.session.modules.device import shared_device
 
     backend, asked = shared_device("cpu").backend, list[int]()
     alloc = backend.alloc
@@ -159,7 +159,7 @@ def test_the_same_seed_gives_the_same_report() -> None:
 
 @pytest.mark.parametrize("seed", [0, 3, 7, 11])
 def test_the_same_seed_gives_the_same_report_whatever_ran_before(monkeypatch: pytest.MonkeyPatch, seed: int) -> None:
-    monkeypatch.setattr("consan.session.device.DEVICES", {})  # as in a new process
+    monkeypatch.setattr("consan.session.modules.device.DEVICES", {})  # as in a new process
     first = launch("racy", [np.zeros(64, np.uint32), 1], seed=seed)
     for block in (32, 64, 64):
         launch("clean", [np.zeros(64, np.uint32), 1], block=block, grid=3)
@@ -167,7 +167,7 @@ def test_the_same_seed_gives_the_same_report_whatever_ran_before(monkeypatch: py
 
 
 def test_each_taken_report_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.session.device.DEVICES", {})
+    monkeypatch.setattr("consan.session.modules.device.DEVICES", {})
     session, taken = Session(device="cpu", seed=7), []
     prepared = session.prepare(kernels.MODULE)
     for _ in range(3):

@@ -9,7 +9,7 @@ import pytest
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.record.text import LAUNCH
-from consan.session.device import shared_device
+from consan.session.modules.device import shared_device
 from consan.session.session import Session
 
 KERNEL = """.version 8.0

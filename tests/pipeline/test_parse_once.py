@@ -12,7 +12,7 @@ import pytest
 import consan
 from consan.__main__ import main
 from consan.instrument.ptx import parser
-from consan.session import device as devices
+from consan.session.modules import device as devices
 
 
 @pytest.fixture

@@ -13,7 +13,8 @@ from launch_programs import floats, program, situations
 from planted import Plant, break_checker
 
 from consan.checker import beside as checked, grid, replay
-from consan.session import beside, prepared, streams
+from consan.session.comparing import beside, streams
+from consan.session.modules import prepared
 
 
 def dependent(racy: bool) -> Any:

@@ -10,7 +10,7 @@ import pytest
 import stream_programs as programs
 
 from consan.adapters.standin import array, streams as standin
-from consan.session import array_rows, freed_memory, program_streams, streams
+from consan.session.comparing import array_rows, freed_memory, program_streams, streams
 
 # The function that changes, what is replaced by what in it, the program that shows it, and whether its streams are blocking.
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], None], bool]] = {

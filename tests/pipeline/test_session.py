@@ -11,7 +11,7 @@ from consan import options
 from consan._errors import NotSupported, UsageError
 from consan.reports.model import Finding, Report
 from consan.session import session as session_module
-from consan.session.prepared import Prepared
+from consan.session.modules.prepared import Prepared
 from consan.session.session import Session
 
 N = (64).to_bytes(4, "little")

@@ -8,7 +8,7 @@ import pytest
 
 from consan.__main__ import main
 from consan.reports.model import Report
-from consan.session.prepared import Prepared
+from consan.session.modules.prepared import Prepared
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -12,8 +12,8 @@ from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import parse
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
-from consan.session import modules
-from consan.session.runtime import library_for
+from consan.session.executing import modules
+from consan.session.modules.runtime import library_for
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

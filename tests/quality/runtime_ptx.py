@@ -22,7 +22,7 @@ from pathlib import Path
 
 from consan.instrument.abi.variant import Variant, reachable
 from consan.instrument.runtime import load
-from consan.session.runtime import compile_runtime
+from consan.session.modules.runtime import compile_runtime
 
 # What follows from the order of functions in the file, or from the file's hash.
 _ORDER = re.compile(r"(\$L__BB)\d+(?=_)|(_INTERNAL_)\w+?_runtime_cu_[0-9a-f]{8}|(// callseq) .*|(__local_depot)\d+")

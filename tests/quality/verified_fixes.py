@@ -25,8 +25,8 @@ from test_twins_oracle import NOT_SEEN  # noqa: E402
 import consan  # noqa: E402
 from consan.reports.patches import fixed  # noqa: E402
 from consan.reports.source_patches import patched  # noqa: E402
-from consan.session.repairs import Fixes  # noqa: E402
-from consan.session.reruns import Ran, Reruns  # noqa: E402
+from consan.session.asking.reruns import Ran, Reruns  # noqa: E402
+from consan.session.executing.repairs import Fixes  # noqa: E402
 
 SEEDS = range(20)
 UNFIT = {

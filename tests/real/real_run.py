@@ -14,7 +14,7 @@ from consan._errors import ConsanError
 from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import parse
 from consan.reports.model import Report
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.session.session import Session
 
 

@@ -19,7 +19,7 @@ from consan.instrument import effects
 from consan.instrument.ptx import parse
 from consan.reports.advised import AdviceLine
 from consan.reports.patches import edited
-from consan.session.advice import Advice
+from consan.session.asking.advice import Advice
 from consan.session.session import Session
 
 _LINE = 90001

@@ -8,7 +8,7 @@ import pytest
 
 from consan._errors import EnvironmentFailure
 from consan.checker.build import library
-from consan.session import reruns
+from consan.session.asking import reruns
 
 
 @pytest.fixture(autouse=True)

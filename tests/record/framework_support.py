@@ -10,8 +10,8 @@ from streams_support import Streams
 
 from consan.backends.callbacks import DriverCall
 from consan.reports.model import Report
-from consan.session.device import Device
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules.device import Device
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

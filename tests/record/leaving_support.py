@@ -13,7 +13,7 @@ import pytest
 import consan
 from consan.backends.virtual import VirtualBackend
 from consan.instrument.record import leaving
-from consan.session.device import Device
+from consan.session.modules.device import Device
 from consan.session.session import Session
 
 SHADOW = 64 << 20  # bytes: the device clears all of it

@@ -17,9 +17,9 @@ from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
 from consan.instrument.record import module
 from consan.process import program
-from consan.session import overdue, watch
-from consan.session.device import Device
+from consan.session.executing import overdue, watch
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules.device import Device
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -218,7 +218,7 @@ def test_without_a_checker_the_module_takes_called_hooks(monkeypatch: pytest.Mon
     def library() -> None:
         raise EnvironmentFailure("the recording engine needs a C++ compiler")
 
-    monkeypatch.setattr("consan.session.recording.library", library)
+    monkeypatch.setattr("consan.session.executing.recording.library", library)
     assert Session(device="cpu", private=True).prepare(NOTHING).recorded is None
     with pytest.raises(EnvironmentFailure, match="C\\+\\+ compiler"):
         Session(device="cpu", engine="record", private=True).prepare(NOTHING)

@@ -11,7 +11,7 @@ import pytest
 import consan
 from consan.checker import recorder
 from consan.reports.phrases import summary
-from consan.session import recording
+from consan.session.executing import recording
 
 SOURCE = """extern "C" __global__ void reverse(int* out) {
     __shared__ int tile[128];

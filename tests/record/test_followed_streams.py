@@ -9,8 +9,8 @@ from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_gra
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session import beside
-from consan.session.followed_streams import MOST_EARLY
+from consan.session.comparing import beside
+from consan.session.comparing.followed_streams import MOST_EARLY
 
 
 @pytest.fixture(autouse=True)

@@ -10,7 +10,7 @@ import pytest
 
 import consan
 from consan.backends.virtual import VirtualBackend
-from consan.session import modules
+from consan.session.executing import modules
 
 SOURCE = '\nextern "C" __global__ void k(int* data, int from) { int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }'
 WORDS = 4096

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 from leaving_support import SHADOW, SOURCE, Background, slow_clock
 
-from consan.session import recording
-from consan.session.device import Device
+from consan.session.executing import recording
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.modules.device import Device
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -7,8 +7,9 @@ from framework_support import Framework, gap
 from leaving_support import slow_clock
 
 from consan._errors import EnvironmentFailure
-from consan.session import global_looks, launch_sizes
-from consan.session.modules import Modules
+from consan.session import global_looks
+from consan.session.executing.loading import Modules
+from consan.session.planning import launch_sizes
 
 NOT_COMPARED = "launches of different streams are not compared on a GPU: the calls of its driver are not seen"
 

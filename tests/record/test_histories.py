@@ -18,7 +18,7 @@ import consan
 from consan.__main__ import main
 from consan._errors import UsageError
 from consan.checker import kept
-from consan.session.histories import replay
+from consan.session.executing.histories import replay
 from consan.session.session import Session
 
 COPY = "cp_async_no_wait"

@@ -23,8 +23,8 @@ from consan.commands import again, check
 from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps
-from consan.session import recording
-from consan.session.device import Device
+from consan.session.executing import recording
+from consan.session.modules.device import Device
 from consan.session.session import Session
 
 HOOKS_ONLY = "global memory was not checked in full in {}: called hooks do not look for them"

@@ -12,7 +12,7 @@ import consan
 from consan.checker import grid, replay
 from consan.instrument.record import record
 from consan.instrument.record.global_memory import Mode
-from consan.session import launch_sizes
+from consan.session.planning import launch_sizes
 
 SOURCE = """
 // A counter hands out places: with `racy`, some of them twice.

@@ -11,7 +11,7 @@ from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_gra
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session import array_rows, beside, captures, driver_calls, followed_streams
+from consan.session.comparing import array_rows, beside, captures, driver_calls, followed_streams
 
 COPY = "cuMemcpyDtoDAsync"
 

@@ -1,4 +1,4 @@
-"""Deadlocks of threads that poll memory, proven from the record of a launch that the host has stopped (session/hangs.py)."""
+"""Deadlocks of threads that poll memory, proven from the record of a launch that the host has stopped (session/executing/hangs.py)."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from consan.checker import spins
 from consan.checker.layouts import StoppedKind
 from consan.instrument.ptx import parse
 from consan.instrument.record import leaving, module
-from consan.session import hangs
-from consan.session.device import Device
+from consan.session.executing import hangs
+from consan.session.modules.device import Device
 from consan.session.session import Session
 
 SOURCE = """

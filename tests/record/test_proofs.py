@@ -13,7 +13,7 @@ import pytest
 import consan
 from consan import ranges
 from consan.ranges import accesses, meetings, operations, proof, slices, values, walk
-from consan.session import proofs
+from consan.session.planning import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
 HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param .u64 data) {\n"

@@ -27,8 +27,8 @@ from consan.ranges import (
     slices,
     walk,
 )
-from consan.session import proofs
-from consan.session.proofs import Proofs
+from consan.session.planning import proofs
+from consan.session.planning.proofs import Proofs
 from consan.tensormap import encoding
 
 CTAS, BLOCK = 4, 64

@@ -12,7 +12,7 @@ from record_support import KERNELS
 
 import consan
 from consan.backends.cpu.semantics.cluster import ClusterBarriers
-from consan.session.histories import replay
+from consan.session.executing.histories import replay
 from consan.session.session import Session
 
 CLUSTERS, THREADS = 24, 48  # threads: not a whole number of warps

@@ -31,8 +31,8 @@ from consan.reports.patches import fixed
 from consan.reports.source_patches import patched
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verified import sentence_of, with_whole_fixes
-from consan.session import recording
-from consan.session.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
+from consan.session.asking.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
+from consan.session.executing import recording
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
 STILL = lambda: 0.0  # noqa: E731 - the time of a search in which no time passes

@@ -13,7 +13,7 @@ import consan
 from consan._errors import NotSupported
 from consan.backends.virtual import VirtualBackend
 from consan.reports import text
-from consan.session.device import Device
+from consan.session.modules.device import Device
 from consan.session.session import Session
 
 # Kernel, kind, hazard, and words of the message. Without the rule that is named the report says something else.

@@ -7,7 +7,7 @@ import pytest
 from framework_support import Framework
 from leaving_support import slow_clock
 
-from consan.session.variables import bound, exported
+from consan.session.modules.variables import bound, exported
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -14,7 +14,7 @@ from consan.__main__ import main
 from consan.reports.model import Report
 from consan.reports.patches import fixed
 from consan.reports.verified import names, order_of
-from consan.session.reruns import Ran, Reruns
+from consan.session.asking.reruns import Ran, Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"
 QUICK = (

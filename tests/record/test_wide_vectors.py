@@ -10,7 +10,7 @@ import pytest
 import consan
 from consan.instrument import instrument
 from consan.instrument.record import record
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.toolchain.assemble import assemble_cached
 
 EIGHT, FOUR = ", ".join(f"%r{k}" for k in range(1, 9)), ", ".join(f"%d{k}" for k in range(11, 15))

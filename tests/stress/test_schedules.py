@@ -14,7 +14,7 @@ from stress_support import FLAKY
 import consan
 from consan.backends.cpu.engine.decisions import HOLD, Decision, Recorder, Replay
 from consan.backends.cpu.state.schedule import Schedule, for_seed
-from consan.session.device import Device, shared_device
+from consan.session.modules.device import Device, shared_device
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 

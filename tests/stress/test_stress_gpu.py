@@ -17,7 +17,7 @@ from consan._errors import UsageError
 from consan.backends.cpu import LoadedModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import SEED
-from consan.session import device as devices
+from consan.session.modules import device as devices
 from consan.toolchain import assemble
 from consan.triage import run
 

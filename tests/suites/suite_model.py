@@ -24,7 +24,7 @@ from typing import Any
 import consan
 from consan._errors import ConsanError
 from consan.launching.arguments import parse_args
-from consan.session.device import shared_device
+from consan.session.modules.device import shared_device
 from consan.toolchain.nvrtc import compile_ptx
 
 sys.path.append(str(Path(__file__).parents[1] / "oracle"))

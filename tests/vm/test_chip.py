@@ -18,7 +18,7 @@ from chip_kernels import FAMILIES, THREADS, Case, immediate, kernel, opcodes, op
 
 from consan._errors import UsageError
 from consan.backends.driver import why_unavailable
-from consan.session.device import open_backend
+from consan.session.modules.device import open_backend
 from consan.toolchain.assemble import assemble
 
 Array = npt.NDArray[Any]

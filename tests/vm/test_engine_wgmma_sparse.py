@@ -15,7 +15,7 @@ from wgmma_reference import ENCODE, NBYTES, fragment_a, matrix_d, metadata, pack
 
 from consan.backends.cpu import UnsupportedInstruction
 from consan.backends.driver import why_unavailable
-from consan.session.device import open_backend
+from consan.session.modules.device import open_backend
 from consan.toolchain.assemble import assemble
 
 Array = np.ndarray[Any, Any]

@@ -7,7 +7,7 @@ from engine_support import cuda
 from consan.backends.cpu import LoadedModule, Machine
 from consan.instrument import instrument
 from consan.instrument.ptx import parse
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 
 SMALL = """extern "C" __global__ void small(int* out) {
     __shared__ int tile[64];

@@ -3,7 +3,7 @@
 Arrays live in the virtual machine's memory: a `DeviceMemory` owns a block and offers it to NumPy through `__array_interface__`, so every
 view of it keeps it alive through NumPy's own `base` chain, and it is freed (a later access is out of bounds) with the last view.
 
-Not handled: CuPy's memory pool, except its reuse of memory in a stream (consan/session/freed_memory.py): a pool would hide a use
+Not handled: CuPy's memory pool, except its reuse of memory in a stream (consan/session/comparing/freed_memory.py): a pool would hide a use
 after free.
 """
 
@@ -20,8 +20,8 @@ import numpy.typing as npt
 
 from consan._errors import InternalError
 from consan.adapters.base import SessionLike
-from consan.session.array_rows import Placed
-from consan.session.program_streams import ProgramStream
+from consan.session.comparing.array_rows import Placed
+from consan.session.comparing.program_streams import ProgramStream
 
 HostArray = npt.NDArray[Any]
 

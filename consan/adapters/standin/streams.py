@@ -1,7 +1,7 @@
 """Streams and events of the stand-in: `cupy.cuda.Stream`, `ExternalStream`, `Event`.
 
-Each launch is over before its call returns. The streams hold which launches would be over on a GPU (consan/session/program_streams.py):
-the session compares those that may run beside each other there.
+Each launch is over before its call returns. The streams hold which launches would be over on a GPU
+(consan/session/comparing/program_streams.py): the session compares those that may run beside each other there.
 
 Not handled: stream capture and graphs (`NotInStandin`), priorities.
 """
@@ -15,8 +15,8 @@ from typing import Any, Final, NoReturn
 from consan.adapters.standin.array import NotInStandin
 from consan.adapters.standin.context import current, current_stream, host_waits, use_stream
 from consan.adapters.standin.device import CUDARuntimeError
-from consan.session.program_streams import PER_THREAD, ProgramStream
-from consan.session.streams import Event as Reached
+from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
+from consan.session.comparing.streams import Event as Reached
 
 _EDGE: Final = " (second.wait_event(first.record()))"
 

@@ -38,7 +38,7 @@ from consan.adapters.triton.parameters import on_gpu
 from consan.adapters.triton.seam import TritonSeam
 from consan.backends.cuda import CudaModule
 from consan.session.frameworks import FrameworkLaunch
-from consan.session.parameters import Parameters
+from consan.session.modules.parameters import Parameters
 
 _EDGE = " (second.wait_stream(first))"  # how a program lets one stream wait for another
 _BEFORE_ARGUMENTS = 4  # behind the handle of the kernel: two pieces of metadata, two hooks

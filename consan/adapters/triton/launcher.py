@@ -5,7 +5,8 @@ all, tuples item by item, numbers as their type says, pointers as addresses. A t
 tensor map (sm_90), the map by value, then its shape (i32 each) and strides (i64 each); elsewhere pointer, shape, strides (i64 each), a byte
 for each flag, and shape and strides again. After the last argument come two pointers, global and profiler scratch.
 
-A launch has ended when the next one starts; the session compares those that may run beside each other (consan/session/program_streams.py).
+A launch has ended when the next one starts; the session compares those that may run beside each other
+(consan/session/comparing/program_streams.py).
 
 Does NOT handle: profiler scratch, which Proton's intra-kernel instrumentation asks for.
 """
@@ -23,8 +24,8 @@ from consan.adapters.triton.host import HostMemory, block_of, wrapped
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
 from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
-from consan.session.beside import Copied, LaunchShape, Memory
-from consan.session.layouts import NamedBuffers
+from consan.session.comparing.beside import Copied, LaunchShape, Memory
+from consan.session.modules.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 
 _BY_PTX = {dtype.ptx: dtype for dtype in DTYPES.values()}

@@ -10,7 +10,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final, NamedTuple
 
 from consan._errors import UsageError
-from consan.session.parameters import DeclaredSizes, Parameters
+from consan.session.modules.parameters import DeclaredSizes, Parameters
 
 _FLOATS: Final = {"fp16": "<e", "fp32": "<f", "f32": "<f", "fp64": "<d"}
 _ADDRESS_BYTES: Final = 8

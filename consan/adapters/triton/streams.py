@@ -1,7 +1,7 @@
 """Streams and events of `torch.cuda` on the virtual machine.
 
-Each launch is over before its call returns. The streams hold which launches would be over on a GPU (consan/session/program_streams.py).
-As in torch, the default stream is the legacy one, and all others are non-blocking.
+Each launch is over before its call returns. The streams hold which launches would be over on a GPU
+(consan/session/comparing/program_streams.py). As in torch, the default stream is the legacy one, and all others are non-blocking.
 
 Not handled: CUDA graphs, priorities, and memory that torch's caching allocator gives to another stream.
 """
@@ -11,8 +11,8 @@ from __future__ import annotations
 import threading
 from typing import Any, Final
 
-from consan.session.program_streams import ProgramStream
-from consan.session.streams import Event as Reached
+from consan.session.comparing.program_streams import ProgramStream
+from consan.session.comparing.streams import Event as Reached
 
 _EDGE: Final = " (second.wait_stream(first))"
 

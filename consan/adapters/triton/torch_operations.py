@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from consan.adapters.triton.streams import CurrentStream
-from consan.session.array_rows import HOST, Placed
+from consan.session.comparing.array_rows import HOST, Placed
 
 # They copy to the host, which waits.
 _TO_HOST: Final = frozenset(

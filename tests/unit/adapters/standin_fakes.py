@@ -12,7 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
-from consan.session.program_streams import ProgramStreams
+from consan.session.comparing.program_streams import ProgramStreams
 
 _BASE = 0x7F00_0000_0000
 

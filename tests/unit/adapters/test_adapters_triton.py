@@ -25,7 +25,7 @@ from consan.adapters.triton.launcher import Launcher, tensor_map
 from consan.adapters.triton.parameters import leaves, on_gpu
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import Placement
-from consan.session.parameters import DeclaredSizes
+from consan.session.modules.parameters import DeclaredSizes
 
 # -- versions ----------------------------------------------------------------------------------------------------------------------
 

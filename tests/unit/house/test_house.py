@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parents[3]
 # The rooms from the ground up, and the rooms that each may import from: only rooms above it in this table, so there is no cycle.
 # A room is a folder, or a file right under consan/. Late imports count.
-ERRORS, MACHINE = "consan._errors", "consan.backends.cpu"
+ERRORS, MACHINE, SESSION = "consan._errors", "consan.backends.cpu", "consan.session"
 ROOMS = {
     ERRORS: (),
     "consan.suggest": (),
@@ -43,9 +43,32 @@ ROOMS = {
     "consan.backends": (ERRORS, "consan.tensormap", "consan.toolchain", MACHINE),
     "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
-    "consan.session": (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.suggest"),
-        *("consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),
+    f"{SESSION}.modules": (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),
+    ),
+    f"{SESSION}.planning": (
+        *(ERRORS, "consan.suggest", "consan.instrument.effects", "consan.instrument.record", "consan.options"),
+        *("consan.backends.base", "consan.ranges", f"{SESSION}.modules"),
+    ),
+    f"{SESSION}.executing": (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
+        *("consan.backends", "consan.checker", "consan.ranges", f"{SESSION}.modules", f"{SESSION}.planning"),
+    ),
+    f"{SESSION}.comparing": (
+        *(ERRORS, "consan.instrument.layouts", "consan.reports", "consan.checker", "consan.ranges"),
+        *(f"{SESSION}.modules", f"{SESSION}.planning", f"{SESSION}.executing"),
+    ),
+    f"{SESSION}.collecting": (
+        *("consan.instrument.isa", "consan.instrument.ptx", "consan.reports", "consan.options"),
+        *(f"{SESSION}.modules", f"{SESSION}.planning", f"{SESSION}.executing"),
+    ),
+    f"{SESSION}.asking": (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.backends", "consan.checker"),
+        *(f"{SESSION}.modules", f"{SESSION}.executing"),
+    ),
+    SESSION: (
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.backends", "consan.ranges"),
+        *(f"{SESSION}.{room}" for room in ("modules", "planning", "executing", "comparing", "collecting")),
     ),
     "consan.launching": (
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
@@ -87,8 +110,11 @@ ROOMS = {
     ),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
-# Of these rooms, annotations may name types of the rooms that use them: the machine's state and steps are handed what runs them.
-NAMING_UPWARDS = {f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")}
+# Of these rooms, annotations may name types of the rooms that use them: they are handed what runs them.
+NAMING_UPWARDS = {
+    *(f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")),
+    *(f"{SESSION}.{room}" for room in ("executing", "comparing", "asking")),
+}
 FILES = sorted(path for folder in ("consan", "instrument", "reports") for path in (ROOT / folder).rglob("*.py"))
 FRAMEWORKS = {"cupy", "cupyx", "torch", "triton", "numba", "llvmlite", "cutlass", "nvidia", "cuda"}
 RUNTIME = sorted((ROOT / "instrument").rglob("*.cuh"))

@@ -11,8 +11,8 @@ import pytest
 from consan.instrument.ptx import parse
 from consan.ranges import LaunchExtents, NotProven, Slice, operations, prove, slices
 from consan.ranges.proof import PlacedExtent
-from consan.session import proofs
-from consan.session.proofs import Proofs
+from consan.session.planning import proofs
+from consan.session.planning.proofs import Proofs
 
 CTAS, THREADS = 3, 4
 SHAPE = LaunchExtents((CTAS, 1, 1), (THREADS, 1, 1))

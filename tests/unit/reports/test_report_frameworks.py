@@ -19,7 +19,7 @@ from consan.reports.catalogue import KINDS
 from consan.reports.kinds import describe, words_of
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.situations import COMMITS, WAITS, CatalogueEntry
-from consan.session.producers import framework_of
+from consan.session.modules.producers import framework_of
 from consan.toolchain.nvrtc import compile_ptx
 
 # What is said in one framework only; nothing of it may reach the users of another.

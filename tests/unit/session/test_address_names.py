@@ -10,8 +10,8 @@ import pytest
 from consan.backends.cpu.state.faults import Fault, LaunchStats
 from consan.ranges.forms import ParameterWord
 from consan.reports.variables import Argument, Layout, address_name
-from consan.session.endings import findings_of
-from consan.session.layouts import AddressNames, PointedBuffers
+from consan.session.executing.endings import findings_of
+from consan.session.modules.layouts import AddressNames, PointedBuffers
 
 BUFFERS = (Argument("argument 1", 0x1000, 64, "in"), Argument("argument 2", 0x2000, 64, "out"))
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import consan
 from consan.instrument.ptx import parse
-from consan.session.in_clusters import grid_in_ctas, in_ctas, units_of
+from consan.session.modules.in_clusters import grid_in_ctas, in_ctas, units_of
 
 SOURCE = """
 extern "C" __global__ void __block_size__((64, 1, 1), (2, 3, 1)) counted(float* x) { x[blockIdx.x] = 1; }

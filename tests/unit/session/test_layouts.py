@@ -10,7 +10,7 @@ import pytest
 
 from consan.instrument.sites import SharedVariable
 from consan.reports.variables import Argument
-from consan.session.layouts import KernelParameters, layout_of, name_addresses
+from consan.session.modules.layouts import KernelParameters, layout_of, name_addresses
 
 ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)
 DYNAMIC = SharedVariable("dynamic", 0, 16, 0)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.session.parameters import DeclaredSizes
+from consan.session.modules.parameters import DeclaredSizes
 
 PTX = """.version 8.0
 .target sm_90

@@ -1,4 +1,4 @@
-"""Results of a kernel with a verified fix, in plain runs under several schedules (consan/session/results.py)."""
+"""Results of a kernel with a verified fix, in plain runs under several schedules (consan/session/asking/results.py)."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from consan.backends.cpu import LaunchStats
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verified import sentence_of
-from consan.session.results import FEWEST_SCHEDULES, MOST_INSTRUCTIONS, SCHEDULES, PlainRuns
+from consan.session.asking.results import FEWEST_SCHEDULES, MOST_INSTRUCTIONS, SCHEDULES, PlainRuns
 
 FIX = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 4, 40),), edits=((2, 2, "x"),))
 REPORT = assemble(device="cpu", kernels=[], findings=[Finding("data-race", "k", fix="a barrier", verified=FIX)])

@@ -12,8 +12,8 @@ import pytest
 import consan
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, Refusal
-from consan.session import rewritten
-from consan.session.rewritten import Rewriting
+from consan.session.modules import rewritten
+from consan.session.modules.rewritten import Rewriting
 
 SOURCE = """extern "C" __global__ void reverse(int* out) {
     __shared__ int tile[128];

@@ -1,11 +1,11 @@
-"""Variables of a module in several forms (`consan.session.variables`)."""
+"""Variables of a module in several forms (`consan.session.modules.variables`)."""
 
 from __future__ import annotations
 
 import pytest
 
 from consan._errors import NotSupported
-from consan.session.variables import bound, exported, keeps_state, unbindable
+from consan.session.modules.variables import bound, exported, keeps_state, unbindable
 from consan.toolchain.nvrtc import compile_ptx
 
 HEAD = ".version 8.0\n.target sm_90\n.address_size 64\n"

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from consan.backends.base import DeviceLost
-from consan.session.watch import SessionWatch
+from consan.session.executing.watch import SessionWatch
 
 
 def test_an_error_that_the_driver_gives_again_is_one_fault() -> None:

@@ -9,7 +9,7 @@ import pytest
 from consan._errors import EnvironmentFailure
 from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import parse
-from consan.session.runtime import library_for
+from consan.session.modules.runtime import library_for
 from consan.toolchain import assemble, find, nvrtc, registers
 
 pytestmark = pytest.mark.skipif(not (find.locate(find.NVJITLINK) or find.ptxas()), reason="no assembler is installed")

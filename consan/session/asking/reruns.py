@@ -1,0 +1,322 @@
+"""Fixes that runs of the changed kernel confirm: those of the replay, and others where a replay of the recorded launch has none, because it
+took called hooks, did not end, left its path, or could have gone another way.
+
+A repair is written into the PTX and the kernel is run with it, in each of 20 schedules, or three of a large kernel. It counts if no run
+has an error or a warning, and all leave the same results. What the finding's fix names is also tried as new lines of the CUDA source.
+What removes a finding and leaves others is kept, and repairs of the others are tried together with it. Findings are compared by their
+places in the source, which edits do not move.
+
+The search is bounded by work, so that runs are equal on all machines of ordinary speed; and in time, so that a user does not wait for a
+fix that does not exist.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+import operator
+import os
+import re
+import time
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
+from types import SimpleNamespace
+from typing import Any, Final
+
+from consan._errors import ConsanError
+from consan.checker.edits import Edit, Impossible, edits_of
+from consan.checker.forms import Repair
+from consan.checker.repairs import Repairs
+from consan.checker.text_paths import TextRepair
+from consan.checker.text_places import TextPlaces
+from consan.checker.text_repairs import TextRepairs
+from consan.checker.whole_barriers import barriers_for, own_barriers_in_text
+from consan.instrument.findings import KINDS, Kind, Operation, Reason
+from consan.instrument.ptx import Module
+from consan.reports.frameworks import CUDA
+from consan.reports.global_races import NO_SIDE
+from consan.reports.model import Finding, FixStep, Report, VerifiedFix
+from consan.reports.patches import fixed
+from consan.reports.places import stands
+from consan.reports.source_candidates import moves, waits
+from consan.reports.source_patches import between, block_of, patched
+from consan.reports.verdict.shared import merge_key
+from consan.reports.verified import NOT_NAMED, is_beside, names, own_words, turn_of, with_fix
+from consan.session.executing.repairs import told
+
+SCHEDULES: Final = 20
+FEWEST_SCHEDULES: Final = 3  # of a large kernel
+MOST_REPAIRS: Final = 40  # that are run for a report
+MORE_REPAIRS: Final = 3  # once one removes the finding and leaves others
+MOST_LISTED: Final = 160  # of a finding, among which what its fix names comes first
+FIRST_OF_RACES: Final = 12  # repairs of events before those of the text: a barrier of a warp, or an arrival that moves
+MOST_PIECES: Final = 2  # that are tried as lines of the source
+MOST_TEXT: Final = 1 << 21  # characters of PTX that are run for a report
+LARGE_TEXT: Final = 1 << 19  # that one repair may have in all schedules
+MOST_INSTRUCTIONS: Final = 100_000_000  # of threads, that are run for a report
+LONGEST: Final = 2.8  # seconds in which repairs are begun, with those of the replays
+_RACES: Final = ("data-race", "missing-wait", "missing-order")
+_REGISTERS: Final = "register-hazard"
+_KINDS: Final = {each.name: kind for kind, each in KINDS.items()} | {_REGISTERS: Kind.MISSING_WAIT, "barrier-misuse": Kind.BARRIER_MISUSE}
+_OPERATIONS: Final = {"wgmma": Operation.WGMMA, "bulk": Operation.BULK_LOAD, "tensor": Operation.BULK_LOAD}
+
+_PHASES: Final = re.compile(r"\b(?:wait for|phase|parity)\b")
+_OF_SOME: Final = re.compile(r"bar\.sync \d+, \d+")  # a barrier of some warps, where none of all threads was found
+
+_Name = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Ran:
+    """A run of a changed kernel: its report, what it leaves in its buffers, and the instructions that its threads have executed."""
+
+    report: Report
+    results: bytes = b""
+    executed: int = 0
+
+
+Run = Callable[[str, int], Ran]  # of PTX, under a schedule
+
+
+@dataclass(frozen=True)
+class CudaSource:
+    """A kernel's file, its text, and what makes PTX of another text in its place."""
+
+    file: str
+    text: str
+    compiled: Callable[[str], str]
+
+
+@dataclass
+class Reruns:
+    """The search. `block`, `cluster`: of the launch. `ends`: when it must end, as `clock` has it. `longest`: seconds, if that is sooner.
+
+    `source`: if the kernel was compiled from one.
+    """
+
+    module: Module
+    run: Run
+    block: tuple[int, int, int]
+    cluster: tuple[int, int, int]
+    ends: float = math.inf
+    clock: Callable[[], float] = time.monotonic
+    longest: float = LONGEST
+    source: CudaSource | None = None
+    tried: int = 0  # repairs
+    _schedules: int = 0  # in which the last repair left nothing, and equal results
+    _results: bytes = b""  # that it leaves
+    _characters: int = 0
+    _executed: int = 0
+
+    def confirmed(self, report: Report) -> Report:
+        """The report with the fix that was confirmed; without any, if none was."""
+        counting = [finding for finding in report.active if finding.severity != "note"]
+        known = [finding.verified for finding in counting]
+        if not counting or (all(known) and not any(fix.edits for fix in known if fix)):
+            return report  # nothing can be run
+        fix = self._fix_of(counting, frozenset(map(merge_key, report.findings)))
+        chosen = {id(finding): fix for finding in counting}
+        return replace(report, findings=tuple(with_fix(finding, chosen.get(id(finding))) for finding in report.findings))
+
+    def _fix_of(self, findings: list[Finding], found: frozenset[_Name]) -> VerifiedFix | None:
+        """One repair of all findings."""
+        begun = self.clock()
+        whole: VerifiedFix | None = None
+        base, left, text = VerifiedFix((), rerun=True), frozenset(map(merge_key, findings)), TextPlaces(self.module)
+        for finding in findings if all(each.kind in _KINDS for each in findings) else ():
+            if merge_key(finding) not in left:
+                continue
+            best, most = None, MOST_REPAIRS
+            for fix in self._fixes(text, finding, base):
+                if self.tried >= most or self._spent or self.clock() >= min(begun + self.longest, self.ends):
+                    break
+                remains = self._left(fix, finding, found)
+                if remains is not None and not remains:
+                    fix = replace(fix, schedules=self._schedules)
+                    if self._holds_in_source(fix):
+                        return fix
+                    whole = whole or (fix if names(own_words(finding), fix) else _of_ptx(fix))
+                    continue
+                if remains is not None and best is None:
+                    best, most = (fix, remains), min(most, self.tried + MORE_REPAIRS)  # perhaps one removes all findings
+            if whole is not None:
+                return whole
+            base, left = best or (base, left)  # the repair of another finding may be that of this one
+        return None
+
+    def _holds_in_source(self, fix: VerifiedFix) -> bool:
+        """Whether new lines of the source are the repair, too, and leave its results, if it can be written so: their line may be more than
+        the instruction.
+        """
+        text = patched(self.source.text, [fix], self.source.file) if self.source and fix.edits else ""
+        if not text or self.source is None:
+            return True
+        try:
+            ran = self._ran(self.source.compiled(text), 0)
+        except ConsanError:
+            return True
+        return ran is not None and ran.results == self._results and all(each.severity == "note" for each in ran.report.findings)
+
+    def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
+        """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
+        replayed = (finding.verified,) if finding.verified and finding.verified.edits and not is_beside(finding.verified, finding) else ()
+        others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
+        listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
+        turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
+        named = [fix for turn, fix in sorted(zip(turns, listed, strict=True), key=operator.itemgetter(0)) if turn != NOT_NAMED]
+        lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
+        seen: set[object] = set()
+        whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
+        for fix in itertools.chain(whole, named, lines, replayed, listed):
+            if (key := fix.edits or fix.steps) not in seen and _are_apart(base.edits, fix.edits):
+                seen.add(key)
+                yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
+
+    def _spelled(self, text: TextPlaces, finding: Finding) -> Iterator[VerifiedFix]:
+        """Lines that the finding's fix moves, and waits at mbarriers as the source spells them."""
+        source = self.source
+        assert source is not None
+        own = sorted(access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(source.file))
+        active = {(site.inlined[-1] if site.inlined else site).line or 0 for site in text.places.sites.values()}
+        steps = [*moves(source.text, own_words(finding), source.file)]
+        lines = dict.fromkeys(place for line in own[-1:] for place in (line, block_of(source.text, line)))
+        steps += waits(source.text, list(lines), source.file, active) if _is_of_phases(finding) else ()
+        yield from (VerifiedFix((step,)) for step in steps)
+
+    def _lines(self, finding: Finding, listed: Iterable[VerifiedFix]) -> Iterator[VerifiedFix]:
+        """New lines of the source with what the finding's fix names: an optimiser may have merged the branches between which it belongs."""
+        assert self.source is not None
+        added = (fix.steps for fix in listed if all(_is_named(step, finding) for step in fix.steps))
+        words = (tuple(dict.fromkeys((step.instruction, step.spelling) for step in steps)) for steps in added)
+        pieces = list(dict.fromkeys(words))[:MOST_PIECES]
+        own = [access.line for access in finding.pair if os.path.realpath(access.file) == os.path.realpath(self.source.file)]
+        for line, piece in itertools.product(between(self.source.text, own), pieces):
+            steps = (FixStep("add", word, "after", "", self.source.file, line, 0, spelled) for word, spelled in piece)
+            yield VerifiedFix(tuple(steps))
+
+    @property
+    def _spent(self) -> bool:
+        return self._characters > MOST_TEXT or self._executed > MOST_INSTRUCTIONS
+
+    def _left(self, fix: VerifiedFix, finding: Finding, found: frozenset[_Name]) -> frozenset[_Name] | None:
+        """The findings that the changed kernel still has; None if it is no repair. One that leaves none holds in all schedules."""
+        ptx = self._text_with(fix)
+        if not ptx:
+            return None
+        self.tried += 1
+        results: set[bytes] = set()
+        begin = self._executed
+        for seed in range(SCHEDULES):
+            if seed == FEWEST_SCHEDULES and self._is_large(ptx, self._executed - begin):
+                break
+            ran = self._ran(ptx, seed)
+            if ran is None or ran.report.incomplete:
+                return None
+            left = frozenset(merge_key(each) for each in ran.report.findings if each.severity != "note")
+            results.add(ran.results)
+            if merge_key(finding) in left or not left <= found or (left and (seed or not fix.edits)) or len(results) > 1:
+                return None
+            if left:
+                return left
+            self._schedules, self._results = seed + 1, ran.results
+        return frozenset()
+
+    def _ran(self, ptx: str, seed: int) -> Ran | None:
+        """A run of a kernel; None if it cannot run, or there is no time."""
+        if self.clock() >= self.ends:
+            return None
+        self._characters += len(ptx)
+        try:
+            ran = self.run(ptx, seed)
+        except ConsanError:
+            return None
+        self._executed += ran.executed
+        return ran
+
+    def _text_with(self, fix: VerifiedFix) -> str:
+        """The PTX of the changed kernel, with barriers that all threads of the CTA have to pass: one that some do not reach must not pass
+        because they exit. Empty if there is none.
+        """
+        text, block = self.module.text, self.block
+        if fix.edits:
+            return fixed(text, [replace(fix, edits=own_barriers_in_text(fix.edits, text, block))])
+        source, barriers = self.source, barriers_for(text, block)
+        steps = (replace(step, instruction=next(barriers), spelling="") if _is_barrier(step) else step for step in fix.steps)
+        changed = patched(source.text, [replace(fix, steps=tuple(steps))], source.file) if source else ""
+        try:
+            return source.compiled(changed) if source and changed else ""
+        except ConsanError:
+            return ""
+
+    def _is_large(self, ptx: str, executed: int) -> bool:
+        """Whether one repair in all schedules is more work than is allowed. `executed`: in the fewest schedules."""
+        return len(ptx) * SCHEDULES > LARGE_TEXT or executed * SCHEDULES > FEWEST_SCHEDULES * MOST_INSTRUCTIONS
+
+    def _repairs(self, text: TextPlaces, finding: Finding) -> Iterator[TextRepair]:
+        """Those of the text and those of events, in turn; of a race the narrowest of events first."""
+        asked: Any = SimpleNamespace(
+            places=text.places,
+            walked=text.walked,
+            launched=SimpleNamespace(block=self.block, cluster=self.cluster),
+            launch=SimpleNamespace(window=lambda: (0, 0)),
+        )
+        events = iter(self._edited(text, Repairs(asked, _record_of(finding, text))))
+        yield from itertools.islice(events, FIRST_OF_RACES if finding.kind in _RACES else 0)
+        lines = frozenset(access.ptx_line for access in (*finding.accesses, *stands(finding)))
+        for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
+            yield from filter(None, pair)
+
+    def _edited(self, text: TextPlaces, repairs: Iterable[Repair]) -> Iterator[TextRepair]:
+        for repair in repairs:
+            with contextlib.suppress(Impossible):
+                yield TextRepair(repair.steps, edits_of(self.module, text.places, repair.change))
+
+
+def _of_ptx(fix: VerifiedFix) -> VerifiedFix:
+    """A fix whose lines of the source are not the repair, at the lines of the PTX."""
+    return replace(fix, steps=tuple(replace(step, line=0, own_line=0) for step in fix.steps))
+
+
+def _is_named(step: FixStep, finding: Finding) -> bool:
+    return step.action == "add" and any(word and word in own_words(finding) for word in (step.instruction, step.spelling))
+
+
+def _is_of_phases(finding: Finding) -> bool:
+    """Whether a wait for an mbarrier may be what a finding lacks."""
+    return finding.barrier is not None or _PHASES.search(own_words(finding)) is not None
+
+
+def _is_barrier(step: FixStep) -> bool:
+    return step.instruction == "bar.sync 0"
+
+
+def _are_apart(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
+    """Whether no edit of the one replaces text that an edit of the other replaces."""
+    return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
+
+
+def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
+    """A finding of a report as the checker's records have it."""
+    numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
+    sites = [
+        numbers[access.ptx_line]
+        for access in ((*finding.accesses, *stands(finding)) if finding.kind == "deadlock" else finding.pair)
+        if access.ptx_line in numbers
+    ]
+    first = text.places.sites[sites[0]] if sites else None
+    operation = int(_OPERATIONS.get(first.family, 0)) if first else 0
+    if first and "global.shared" in first.opcode:
+        operation = int(Operation.BULK_STORE)
+    situation = "no-release" if finding.situation == NO_SIDE else finding.situation
+    reason = Reason.__members__.get(situation.partition("@")[0].upper().replace("-", "_"), Reason.NONE)
+    kind = Kind.DIVERGENCE if finding.situation.startswith("divergent") else _KINDS[finding.kind]
+    names = ("flags", "place", "group", "commits")
+    return dict.fromkeys(names, 0) | {
+        "site": sites[0] if sites else 0,
+        "other_site": sites[-1] if sites else 0,
+        "kind": int(kind),
+        "reason": int(reason),
+        "operation": operation,
+        "own_operation": operation,
+    }

@@ -1,0 +1,377 @@
+"""Compares the launches of a block of `consan.check()` that may run beside each other (SEMANTICS 12, R-GM14).
+
+A launch is compared when it is made, with each earlier one that is not over when it starts. Their accesses are those that the recording
+engine has kept. Bytes of an array are the same in both launches, wherever its copy was on the device.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.beside import KeptFlag, Rows, certain, may_observe, meetings, orders
+from consan.reports import beside as words
+from consan.reports.found import ModuleSites
+from consan.reports.model import Dim3, Finding
+from consan.reports.names import function_name
+from consan.session.comparing.array_rows import HOST, ROWS, both_in, rows_touched, span_of
+from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
+from consan.session.modules.layouts import AddressName
+
+if TYPE_CHECKING:
+    from consan.ranges import AccessForm
+    from consan.session.modules.prepared import Prepared
+    from consan.session.planning.proofs import LaunchBytes
+    from consan.session.session import Session
+
+MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
+Mask = npt.NDArray[np.bool_]
+
+
+MOST_RUNNING = 4096  # launches, and operations of a framework
+_TOO_MANY = (
+    f"more than {MOST_RUNNING:,} launches and array operations were made while the host waited for none: the oldest were not compared"
+)
+
+
+MOST_STRANGERS = 3  # names in a reason
+MOST_OF_PROGRAM = 512  # of a program on a GPU
+_SHARE = 8  # of these go at once
+_LEFT_OUT = f"the host waited for none of {MOST_OF_PROGRAM:,} launches and operations, and it was compared with no later ones"
+
+
+@dataclass(frozen=True)
+class Copied:
+    """An array of the host, and where its copy was on the device."""
+
+    array: npt.NDArray[Any]
+    address: int
+
+    def inside(self, rows: Rows) -> Mask:
+        """Which accesses begin in the copy."""
+        found: Mask = (rows["device"] >= self.address) & (rows["device"] < self.address + self.array.nbytes)
+        return found
+
+    def move(self, rows: Rows) -> None:
+        """Let the addresses of accesses be those in the array."""
+        inside = self.inside(rows)
+        element, byte = np.divmod((rows["device"][inside] - np.uint64(self.address)).astype(np.int64), self.array.itemsize)
+        index = np.unravel_index(element, self.array.shape)
+        offsets = sum((each * step for each, step in zip(index, self.array.strides, strict=True)), byte)
+        rows["address"][inside] = (offsets + int(self.array.__array_interface__["data"][0])).astype(np.uint64) + np.uint64(HOST)
+
+
+@dataclass(frozen=True)
+class Memory:
+    """The memory that the parameters of a launch refer to. `shared`: also memory that others own, by its address.
+
+    `owners`: objects that keep the arrays where they are. `variables`: addresses and sizes of the module's, which all its launches have.
+    """
+
+    arrays: Sequence[Copied]
+    shared: bool
+    owners: Sequence[Any] = ()
+    variables: Sequence[tuple[int, int]] = ()
+
+    def rows(self, kept: Rows) -> Rows:
+        """Accesses by their places. Those of memory that no other launch has are left out."""
+        rows = np.zeros(len(kept), ROWS)
+        for name in kept.dtype.names or ():
+            rows[name] = kept[name]
+        rows["device"] = rows["address"]
+        ours = np.zeros(len(rows), np.bool_)
+        for each in self.arrays:
+            each.move(rows)
+            ours |= each.inside(rows)
+        for begin, size in self.variables:
+            ours |= (rows["device"] >= begin) & (rows["device"] < begin + size)
+        return rows if self.shared else rows[ours]
+
+
+@dataclass(frozen=True)
+class LaunchShape:
+    """A launch without its accesses. `memory` keeps the arrays alive, whose places are compared."""
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    memory: Memory
+    footprint: LaunchBytes | None = None  # the bytes that it touches, where its text and its parameters tell
+
+
+@dataclass(frozen=True)
+class _Launched:
+    """A launch and its accesses. `rows`: None if they are not known in full. `stream`: None where no other launch runs beside it."""
+
+    prepared: Prepared
+    module: ModuleSites
+    shape: LaunchShape
+    stream: Stream | None
+    fences: bool  # the kernel has a fence
+    rows: Rows | None
+    names: AddressName
+
+    @functools.cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first byte to the last."""
+        return span_of(self.rows)
+
+    @property
+    def name(self) -> str:
+        """The kernel."""
+        return function_name(self.shape.entry)
+
+    def side(self, row: np.void) -> words.Side:
+        """An access for the report."""
+        if self.shape.footprint is not None:
+            return self._touched(row, self.shape.footprint.touched[int(row["site"])].form)
+        begin, nbytes = int(row["device"]), int(row["bytes"])
+        return words.LaunchSide(
+            self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
+            begin, nbytes, bool(int(row["flags"]) & KeptFlag.WRITES), self.names(begin, begin + nbytes),
+        )  # fmt: skip
+
+    def _touched(self, row: np.void, form: AccessForm) -> words.Side:
+        place = self.prepared.instrumented.places.named(form.line, form.opcode)
+        begin = int(row["device"])
+        end = begin + min(form.nbytes, int(row["bytes"]))
+        return words.TouchedSide(self.module.framework, self.shape.entry, place, begin, end - begin, form.writes, self.names(begin, end))
+
+
+@dataclass(frozen=True)
+class _Operated:
+    """An operation of the framework on arrays. `rows` is None for operations before the first comparison."""
+
+    operation: words.OperationSide
+    stream: Stream | None
+    rows: Rows | None
+    owners: Sequence[Any] = ()
+    fences: bool = False
+
+    @functools.cached_property
+    def span(self) -> tuple[int, int]:
+        """From the first byte to the last."""
+        return span_of(self.rows)
+
+    @property
+    def name(self) -> str:
+        """The name of the operation."""
+        return self.operation.what
+
+    def side(self, row: np.void) -> words.Side:
+        """An access for the report."""
+        writes = bool(int(row["flags"]) & KeptFlag.WRITES)
+        return replace(self.operation, begin=int(row["device"]), nbytes=int(row["bytes"]), writes=writes)
+
+
+_Done = _Launched | _Operated
+
+
+@dataclass(frozen=True)
+class GraphNode:
+    """A launch, or an operation, that is a node of a graph. `start`: the nodes that are over when it starts."""
+
+    number: int
+    done: _Done
+    start: Numbers
+
+
+@dataclass(eq=False)
+class Beside:
+    """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete.
+
+    `of_program`: they are all that a program does on a GPU. Gaps in the comparison are reported for the kernels that consan checks.
+    """
+
+    required: bool = True
+    of_program: bool = False
+    timeline: LaunchOrder = field(default_factory=LaunchOrder)
+    _done: dict[int, _Done] = field(default_factory=dict)  # those that a later one may run beside
+    _rows: int = 0  # of these
+    _starts: dict[int, Numbers] = field(default_factory=dict)  # what is over when these start
+    _names: dict[Stream, str] = field(default_factory=dict)
+    _kernels: dict[tuple[int, str], tuple[ModuleSites, bool]] = field(default_factory=dict)  # their sites, and whether they have a fence
+    _strangers: dict[tuple[int, str], set[str]] = field(default_factory=dict)  # by kernel: what it was not compared with
+
+    def nodes(self) -> tuple[GraphNode, ...] | None:
+        """All that was done, as nodes of a graph. None: it was too much."""
+        if self.timeline.forgotten:
+            return None
+        return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
+
+    def graph_launched(self, session: Session, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
+        """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""
+        place, numbers = self.place(stream, programmatic=False), dict[int, int]()
+        start = place.start | after & self.timeline.everything
+        others = self.timeline.everything - start
+        for node in nodes:
+            begins = start | {numbers[each] for each in node.start}
+            done = replace(node.done, stream=stream)
+            numbers[node.number] = self._add(session, done, StreamPlace(begins, begins), waits=False, others=others)
+        return start | frozenset(numbers.values())
+
+    def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
+        """The place of the next launch. One without a stream comes after all others, and before all that follow.
+
+        Raises `UsageError` if the stream is one of another block.
+        """
+        everything = self.timeline.everything
+        return StreamPlace(everything, everything) if stream is None else stream.place(self.timeline, programmatic=programmatic)
+
+    def launched(
+        self, session: Session, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
+    ) -> None:
+        """Compare the launch that a session has made with those beside it, and keep it."""
+        kept, place = session.recording.kept, self.place(stream, programmatic=programmatic)
+        kernel = prepared.number, shape.entry
+        if kernel not in self._kernels:
+            fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
+            self._kernels[kernel] = session.sites_of(prepared), fences
+        module, fences = self._kernels[kernel]
+        rows = (
+            rows_touched(shape.footprint.touched, shape.footprint.begins())
+            if shape.footprint is not None
+            else None
+            if kept is None
+            else shape.memory.rows(kept.rows)
+        )
+        rows = None if rows is None else self._with_room(rows)
+        launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
+        self._add(session, launch, place, waits=kept is not None and kept.waited)
+
+    def operated(
+        self, session: Session, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
+    ) -> None:
+        """The same for an operation of the framework. `rows`: None if they are not known. `owners`: they keep its arrays where they are."""
+        place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
+        self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
+
+    def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
+        """Take the accesses to this memory out of each launch that may still run; gives those that there are."""
+        found = {}
+        for number, done in self._done.items():
+            if done.rows is not None:
+                inside = (done.rows["address"] >= address) & (done.rows["address"] < address + nbytes)
+                if inside.any():
+                    found[number] = done.rows[inside]
+                    self._done[number] = replace(done, rows=done.rows[~inside])
+        return found
+
+    def attach(self, rows: dict[int, Rows]) -> None:
+        """Add accesses to launches, of which some may be over now."""
+        for number in rows.keys() & self._done.keys():
+            done = self._done[number]
+            if done.rows is not None:
+                self._done[number] = replace(done, rows=np.concatenate([done.rows, rows[number]]))
+
+    def _with_room(self, rows: Rows) -> Rows | None:
+        return rows if self._rows + len(rows) <= MOST_ROWS else None
+
+    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
+        """`others`: those with which it is compared; None: all that may run beside it."""
+        beside = self.timeline.everything - place.start if others is None else self.timeline.left(others)
+        for number in sorted(beside):
+            self._compare(session, self._done[number], done, waited=number in place.waited)
+        number = self.timeline.note(place, waits=waits)
+        self._done[number], self._starts[number] = done, place.start
+        self._rows += 0 if done.rows is None else len(done.rows)
+        if done.stream is None:
+            self.timeline.host_waits(self.timeline.everything)
+        else:
+            done.stream.launched(number, place)
+        if len(self.timeline.running) > (MOST_OF_PROGRAM if self.of_program else MOST_RUNNING):
+            self._leave_out(session, sorted(self.timeline.running)[: 1 + len(self.timeline.running) // _SHARE])
+        if len(self._done) > len(self.timeline.running):
+            self._done = {each: self._done[each] for each in self.timeline.running}
+            self._starts = {each: self._starts[each] for each in self.timeline.running}
+            self._rows = sum(len(each.rows) for each in self._done.values() if each.rows is not None)
+        return number
+
+    def _leave_out(self, session: Session, oldest: list[int]) -> None:
+        """Compare the oldest launches with no later ones."""
+        self.timeline.host_waits(frozenset(oldest))
+        if not self.of_program:
+            session.watch.reasons[_TOO_MANY] = None
+            return
+        for done in map(self._done.__getitem__, oldest):
+            if isinstance(done, _Launched):
+                session.recording.lacks_outer(done.prepared, done.shape.entry, _LEFT_OUT)
+
+    def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
+        found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
+        if earlier.rows is None or later.rows is None or (not found and _meet_perhaps(earlier.rows, later.rows, waited=waited)):
+            self._tell_unknown(session, earlier, later)
+        elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
+            names = f"{earlier.name} and {later.name}"
+            why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
+            session.watch.reasons[why] = None
+        else:
+            session.recording.findings.add(found)
+
+    def _tell_unknown(self, session: Session, earlier: _Done, later: _Done) -> None:
+        """Tell that two were not compared: of a program, each kernel has the reason."""
+        if not self.of_program and (self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched))):
+            names = f"{earlier.name} and {later.name}"
+            session.watch.reasons[f"the launches of {names} were not compared: the accesses of one are not known in full"] = None
+            return
+        for each, other in ((earlier, later), (later, earlier)):
+            if isinstance(each, _Launched):
+                whose = (
+                    f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
+                )
+                why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
+                session.recording.lacks_outer(each.prepared, each.shape.entry, why)
+
+    def _stranger(self, launch: _Launched, other: _Done) -> str:
+        """The name of what a launch was not compared with: few names are told of a kernel."""
+        names = self._strangers.setdefault((launch.prepared.number, launch.shape.entry), set())
+        if len(names) < MOST_STRANGERS:
+            names.add(other.name)
+        return other.name if other.name in names else "others"
+
+    def _compared(self, earlier: _Done, later: _Done, *, waited: bool) -> Iterator[Finding]:
+        if earlier.rows is None or later.rows is None:
+            return
+        situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
+        spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
+        edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
+        for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
+            again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
+            first, second = both_in(each.first, each.second)
+            yield words.beside(
+                earlier.side(first), later.side(second), words.GIVEN_AGAIN if again else situation, edge,
+                ahead=int(second["address"]) - int(first["address"]),
+                count=each.count, ctas=each.ctas, same_value=each.same_value,
+            )  # fmt: skip
+
+    def _named(self, stream: Stream | None) -> str:
+        """The name of a stream in reports: they are counted in the order in which they are named."""
+        if stream is None or stream.name:
+            return stream.name if stream is not None else "no stream"
+        return self._names.setdefault(stream, f"stream {len(self._names) + 1}")
+
+
+def _may_meet(one: _Done, other: _Done) -> bool:
+    """Whether the bytes between the first and the last of each overlap."""
+    return one.span[0] < other.span[1] and other.span[0] < one.span[1]
+
+
+def _meet_perhaps(one: Rows, other: Rows, *, waited: bool) -> bool:
+    """Whether accesses meet of which the launches may leave some out."""
+    if len(certain(one)) == len(one) and len(certain(other)) == len(other):
+        return False
+    return any(True for _ in meetings(one, other, waited=waited))
+
+
+def _may_signal(one: _Done, other: _Done) -> bool:
+    """Whether a release of one may meet an acquire of the other."""
+    assert one.rows is not None
+    assert other.rows is not None
+    gives = one.fences or KeptFlag.GIVES in orders(one.rows)
+    takes = other.fences or KeptFlag.TAKES in orders(other.rows)
+    return gives and takes and may_observe(one.rows, other.rows)

@@ -1,0 +1,134 @@
+"""Graphs that a program captures on a GPU, and launches (CUDA Programming Guide, "CUDA Graphs"; SEMANTICS 12, R-GM14).
+
+What is put into a captured stream becomes a node. Nodes are ordered as the streams of the capture are, by the events that are recorded and
+waited for in it. Nodes without an order are compared when they are captured. A launch of the graph puts all nodes behind what its stream
+was given before, with the order that they have; launches of one executable graph come one after the other.
+
+A launch into a graph takes called hooks. Its accesses are known only if they are proven.
+
+Not followed: graphs that a program makes node by node, those that it changes, those of many nodes (nothing is known of their launches), and
+events that are nodes (driver_calls.py ends the comparison).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from consan.session.comparing.beside import Beside, GraphNode
+from consan.session.comparing.streams import Event, Numbers, Stream
+
+if TYPE_CHECKING:
+    from consan.session.comparing.followed_streams import FollowedStreams
+
+_UNKNOWN: Final = "a graph that was not captured as a whole, or was changed,"
+_NONE: Final[Numbers] = frozenset()
+
+
+@dataclass(eq=False)
+class Capture:
+    """A graph that is being captured. `whole`: all that was put into it is in `beside`."""
+
+    beside: Beside = field(default_factory=lambda: Beside(required=False, of_program=True))
+    streams: dict[int, Stream] = field(default_factory=dict)
+    whole: bool = True
+
+
+@dataclass(frozen=True)
+class WorkPlace:
+    """Where work goes: a stream of the program, or one of a graph that is being captured."""
+
+    beside: Beside
+    stream: Stream
+    capture: Capture | None = None
+
+
+@dataclass
+class Executable:
+    """A graph that can be launched. `nodes`: None if they are not known; `over`: what is over once its last launch is."""
+
+    nodes: tuple[GraphNode, ...] | None
+    over: Numbers = _NONE
+
+
+@dataclass(eq=False)
+class Captures:
+    """The captures, the graphs and the events of a program, by their handles."""
+
+    program: FollowedStreams
+    events: dict[int, tuple[Capture | None, Event]] = field(default_factory=dict)
+    graphs: dict[int, tuple[GraphNode, ...]] = field(default_factory=dict)
+    executables: dict[int, Executable] = field(default_factory=dict)
+    _captured: dict[int, Capture] = field(default_factory=dict)  # by the handles of their streams
+
+    def place(self, handle: int) -> WorkPlace:
+        """Where work in a stream goes."""
+        capture = self._captured.get(handle)
+        if capture is None:
+            return WorkPlace(self.program.beside, self.program.of(handle))
+        return WorkPlace(capture.beside, capture.streams[handle], capture)
+
+    def begin(self, handle: int) -> None:
+        """A stream is captured from now on."""
+        self._join(handle, Capture())
+
+    def _join(self, handle: int, capture: Capture) -> None:
+        """The driver is asked nothing of the stream: a query may end its capture."""
+        self._captured[handle] = capture
+        capture.streams.setdefault(handle, Stream()).edge = self.program.edge_of(handle)
+
+    def end(self, handle: int, graph: int) -> None:
+        """A capture has ended in a graph."""
+        capture = self._captured.get(handle)
+        self._captured = {key: each for key, each in self._captured.items() if each is not capture}
+        nodes = capture.beside.nodes() if capture is not None and capture.whole else None
+        if nodes is not None:
+            self.graphs[graph] = nodes
+
+    def record(self, event: int, place: WorkPlace) -> None:
+        """An event is recorded."""
+        self.events[event] = place.capture, place.stream.record()
+        self.program.marked = True
+
+    def wait(self, event: int, handle: int) -> None:
+        """A stream waits for an event. One that waits for an event of a capture becomes part of that."""
+        (capture, reached), own = self._reached(event), self._captured.get(handle)
+        if capture is None and own is not None:
+            own.whole = False
+        elif capture is not None and capture in self._captured.values():
+            self._join(handle, capture)
+            capture.streams[handle].wait(reached)
+        elif capture is None:
+            self.program.of(handle).wait(reached)
+
+    def passed(self, event: int) -> None:
+        """The host knows that an event is reached."""
+        capture, reached = self._reached(event)
+        if capture is None:
+            self.program.host_waits_for(reached)
+
+    def _reached(self, event: int) -> tuple[Capture | None, Event]:
+        """What an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
+        return self.events.get(event) or (None, Event(self.program.beside.timeline.everything))
+
+    def instantiate(self, graph: int, executable: int) -> None:
+        """A graph can be launched."""
+        self.executables[executable] = Executable(self.graphs.get(graph))
+
+    def launch(self, executable: int, place: WorkPlace) -> None:
+        """A graph is launched."""
+        found = self.executables.get(executable) or Executable(None)
+        if found.nodes is None or place.capture is not None:
+            self.program.did(_UNKNOWN, place, None, here=False)
+            return
+        found.over = self.program.beside.graph_launched(self.program.session, found.nodes, place.stream, found.over)
+
+    def allocated(self, address: int, nbytes: int) -> None:
+        """Memory was given in the order of a stream."""
+        self.program.allocations[address] = nbytes
+
+    def freed(self, address: int, place: WorkPlace) -> None:
+        """Memory was freed in the order of a stream: what is there next is other memory, and the driver orders its use."""
+        nbytes = self.program.allocations.pop(address, 0)
+        if place.capture is None and nbytes:
+            self.program.beside.detached(address, nbytes)

@@ -1,0 +1,175 @@
+"""The streams of a program on a GPU, whose order the calls of the driver give (SEMANTICS 12, R-GM14).
+
+Why the driver's calls (consan/backends/callbacks.py) and not the methods of each framework: a library makes calls of its own, and an edge
+that nobody has seen would make a race of two launches that are ordered. All frameworks and all libraries call the driver, and
+driver_calls.py names each call that may order streams and is not understood: nothing is compared from then on, and the report says why.
+
+Why not the times of the device: two launches that overlap have no edge, but few that have no edge overlap. The host waits for a launch
+whose global memory is recorded.
+
+Kernels are recorded for the comparison once there is a second stream. A launch whose accesses are not known (machine code, a large
+launch, one of many) is compared with nothing, and each kernel that may run beside it has that as a reason.
+
+Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
+stream, too), an order by memory that the host polls, and several GPUs (named).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final, Protocol
+
+from consan.checker.beside import Rows
+from consan.reports.beside import OperationSide
+from consan.reports.names import function_name
+from consan.session.comparing.captures import Captures
+from consan.session.comparing.program_streams import PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller
+from consan.session.comparing.streams_seen import StreamsSeen
+
+if TYPE_CHECKING:
+    from consan.session.comparing.beside import LaunchShape
+    from consan.session.comparing.captures import WorkPlace
+    from consan.session.comparing.driver_calls import ProgramOrder
+    from consan.session.modules.prepared import Prepared
+
+MOST_EARLY: Final = 64  # operations that are kept while there is one stream
+_EARLY: Final = "what the program did before it had a second stream"
+EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
+
+
+class Facts(Protocol):
+    """What the driver knows of handles and addresses."""
+
+    def blocks(self, stream: int) -> bool:
+        """Whether a stream and the legacy default stream wait for each other."""
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address."""
+
+    def kernel(self, function: int) -> str:
+        """The name of a kernel, or empty."""
+
+
+class _Making(threading.local):
+    depth = 0
+
+
+@dataclass(eq=False)
+class FollowedStreams(ProgramStreams):
+    """The streams of one session's program. `facts`: None while nobody follows the driver's calls."""
+
+    facts: Facts | None = None
+    order: ProgramOrder | None = None
+    several: bool = False  # streams
+    allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
+    marked: bool = False  # an event was recorded since the last launch of which nothing is kept
+    _early: int = -1  # the number of that launch
+    _making: _Making = field(default_factory=_Making)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        self.beside.of_program = True
+        self.seen, self.captures = StreamsSeen(self.session.recording), Captures(self)
+
+    def compares_in(self, handle: int) -> bool:
+        """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
+        if self.facts is not None and not self.seen.why:
+            self.captures.place(handle)
+        return self.compares
+
+    @property
+    def compares(self) -> bool:
+        """Whether launches are compared: the accesses of the next one are wanted."""
+        return self.several and self.facts is not None and not self.seen.why
+
+    @property
+    def made_by_us(self) -> bool:
+        """Whether this thread is within a launch whose accesses the session knows."""
+        return self._making.depth > 0
+
+    def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
+        """The program makes a stream, or uses one that it has made before."""
+        self.several = self.several or self.session.recording.looks_outside(self.session.backend)
+        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE))
+
+    def of(self, handle: int, edge: str = "") -> ProgramStream:
+        """The stream with a handle. That of a thread's own default stream belongs to the calling thread."""
+        with self.lock:
+            key = of_thread() if handle == PER_THREAD else handle
+            found = self._known.get(key)
+            if found is None:
+                blocking = self.facts is None or key % 4 == PER_THREAD or self.facts.blocks(key)
+                found = self.make(blocking=blocking, handle=key)
+            found.edge = edge or found.edge
+            return found
+
+    def edge_of(self, handle: int) -> str:
+        """How the program lets a stream wait for another one."""
+        known = self._known.get(handle)
+        return EDGE if known is None else known.edge
+
+    def gone(self, handle: int) -> None:
+        """A stream is destroyed: its handle may be given again. What it has begun goes on."""
+        with self.lock:
+            self._known.pop(handle, None)
+
+    @contextlib.contextmanager
+    def making(self) -> Iterator[None]:
+        """Inside the block this thread's launch is told by `framework_launched`, not by the driver's call."""
+        self._making.depth += 1
+        try:
+            yield
+        finally:
+            self._making.depth -= 1
+
+    def framework_launched(self, prepared: Prepared, shape: LaunchShape, stream: int, edge: str) -> None:
+        """A framework has made a launch, whose accesses the recording has kept if they are known."""
+        with self.lock:
+            self.seen.launched(stream)
+            if self.facts is not None and not self.seen.why:
+                place = self.captures.place(stream)
+                place.stream.edge = edge or place.stream.edge
+                if not self._is_early(place, None):
+                    place.beside.launched(self.session, prepared, shape, place.stream)
+
+    def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
+        """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
+        with self.lock:
+            if not self._is_early(place, rows):
+                place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
+
+    def kernel(self, function: int) -> str:
+        """The name of a kernel that nobody records."""
+        assert self.facts is not None
+        return function_name(self.facts.kernel(function)) or "a kernel"
+
+    def is_registered(self, address: int) -> bool:
+        """Whether the driver knows the memory at an address: it is no pageable memory of the host."""
+        assert self.facts is not None
+        return self.facts.is_registered(address)
+
+    def stops(self, why: str) -> None:
+        """Compare nothing from now on: an edge may be missing."""
+        with self.lock:
+            self.seen.stops(why)
+            self.beside.timeline.host_waits(self.beside.timeline.everything)
+
+    def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
+        """While there is one stream, one launch of which nothing is known stands for those that follow, up to the next event."""
+        running = self.beside.timeline.running
+        if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):
+            return False
+        if self._early not in running or self.marked:
+            if len(running) >= MOST_EARLY:
+                self.beside.timeline.host_waits(frozenset(running))
+            self._early, self.marked = self.beside.timeline.count, False
+            self.beside.operated(self.session, OperationSide(_EARLY, "", 0), place.stream, None)
+        return True
+
+
+def of_thread(thread: int = 0) -> int:
+    """What stands for the handle of a thread's own default stream: no other handle is like it. 0: this thread."""
+    return (thread or threading.get_ident()) << 2 | PER_THREAD

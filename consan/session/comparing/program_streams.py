@@ -1,0 +1,176 @@
+"""The streams of the program that a session runs, where consan stands in for the framework (SEMANTICS 12, R-GM14).
+
+The legacy default stream comes after all that blocking streams were given before, and they come after it. Non-blocking streams are apart.
+Kernels are recorded for the comparison once the program has made a stream: until then there is nothing that could run beside them.
+
+Not followed: host threads (what one of them waits for, all know), graphs, and priorities.
+"""
+
+from __future__ import annotations
+
+import enum
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from consan.reports.beside import OperationSide
+from consan.session.comparing.array_rows import Placed, rows_of
+from consan.session.comparing.beside import Beside, LaunchShape
+from consan.session.comparing.freed_memory import FreedMemory
+from consan.session.comparing.streams import Event, Numbers, Stream
+
+if TYPE_CHECKING:
+    from consan.session.modules.prepared import Prepared
+    from consan.session.session import Session
+
+PER_THREAD: Final = 2  # the handle of a thread's own default stream
+_DEFAULT_HANDLES: Final = (0, 1)
+_FIRST_HANDLE: Final = 1 << 20
+_BEFORE: Final = "what the default stream did before the first stream was made"
+_INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
+
+
+class Blocking(enum.Enum):
+    """How a stream and the legacy default stream wait for each other."""
+
+    DEFAULT = enum.auto()
+    YES = enum.auto()
+    NO = enum.auto()
+
+
+_PARTNER: Final = {Blocking.DEFAULT: Blocking.YES, Blocking.YES: Blocking.DEFAULT}
+
+
+class ProgramStream(Stream):
+    """A stream of the program. `edge`: how the program lets `second` wait for `first`."""
+
+    def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str) -> None:
+        super().__init__()
+        self._timeline, self._lock = streams.beside.timeline, streams.lock
+        self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
+        self.name = "the default stream" if kind is Blocking.DEFAULT else ""
+
+    def record(self) -> Event:
+        """An event that is reached once all that the stream was given so far is over."""
+        with self._lock:
+            return super().record()
+
+    def wait(self, event: Event | Stream) -> None:
+        """Let all that the stream is given later come after an event, or after what another stream was given so far."""
+        with self._lock:
+            super().wait(event)
+
+    def _begins(self) -> None:
+        others = self._reached.get(_PARTNER.get(self.kind), frozenset())
+        if not others <= self._over:
+            self._over |= others
+            self._last = None
+
+    def _ends(self) -> None:
+        assert self._timeline is not None
+        if self.kind in _PARTNER:
+            reached = self._reached.get(self.kind, frozenset()) | self._over
+            self._reached[self.kind] = reached if len(reached) <= len(self._timeline.running) else self._timeline.left(reached)
+
+
+@dataclass(eq=False)
+class ProgramStreams:
+    """The streams of a session's program, and its operations in them."""
+
+    session: Session
+    beside: Beside = field(default_factory=lambda: Beside(required=False))
+    lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
+    reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
+    _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
+    _busy: bool = False  # the default stream has done something before there was another one
+
+    def __post_init__(self) -> None:
+        self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
+        self.memory = FreedMemory(self.beside)
+        self._known |= dict.fromkeys(_DEFAULT_HANDLES, self.default)
+
+    @property
+    def compares(self) -> bool:
+        """Whether there is a second stream, and launches are compared."""
+        return len(self._known) > len(_DEFAULT_HANDLES) and self.session.recording.keeps
+
+    def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
+        """The program makes a stream."""
+        recording = self.session.recording
+        if not recording.keeps and recording.looks_outside(self.session.backend):
+            recording.keeps = True
+            if self._busy:
+                self.beside.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
+        number = handle or _FIRST_HANDLE + len(self._known)
+        return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
+
+    def keep(self, stream: ProgramStream) -> ProgramStream:
+        """Know a stream by its handle."""
+        self._known[stream.handle] = stream
+        return stream
+
+    def of(self, handle: int, edge: str = "") -> ProgramStream:
+        """The stream with a handle. A stream that was not made here is taken for a blocking one."""
+        return self._known.get(handle) or self.make(blocking=True, edge=edge, handle=handle)
+
+    def synchronize(self) -> None:
+        """The host waits for the device."""
+        with self.lock:
+            self._busy = False
+            self.beside.timeline.host_waits(self.beside.timeline.everything)
+
+    def host_waits(self, stream: ProgramStream) -> None:
+        """The host waits for a stream."""
+        with self.lock:
+            self._busy &= stream is not self.default
+            stream.synchronize()
+
+    def host_waits_for(self, event: Event) -> None:
+        """The host waits for an event."""
+        with self.lock:
+            self.beside.timeline.host_waits(event.over)
+
+    def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
+        """Compare a launch that the session has made with those beside it."""
+        with self.lock:
+            self._busy = True
+            if self.compares:
+                self.memory.look()
+                self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
+
+    def operated(
+        self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
+        *, known: bool = True, owners: Sequence[Any] = (),
+    ) -> None:  # fmt: skip
+        """Compare an operation of the framework on arrays with what may run beside it. `known`: there is no more than these arrays.
+
+        `owners`: objects that keep the arrays where they are.
+        """
+        with self.lock:
+            self._busy = True
+            if self.compares:
+                self.memory.look()
+                self.beside.operated(
+                    self.session, OperationSide(name, *caller()), stream, rows_of(reads, writes) if known else None, owners
+                )
+
+    def given(self, address: int, nbytes: int, stream: ProgramStream) -> None:
+        """An array was given memory while a stream was current."""
+        with self.lock:
+            if self.compares:
+                self.memory.given(address, nbytes, stream)
+
+    def freed(self, address: int, nbytes: int, stream: ProgramStream) -> None:
+        """Memory that was given to a stream was freed. May be called at any time."""
+        if self.compares:
+            self.memory.freed.append((address, nbytes, stream))
+
+
+def caller() -> tuple[str, int]:
+    """The program's line that is running."""
+    frame = sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").partition(".")[0] in _INTERNAL:
+        frame = frame.f_back
+    return frame.f_code.co_filename, frame.f_lineno

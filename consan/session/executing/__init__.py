@@ -1,0 +1,1 @@
+"""Makes launches, watches them to their end, and judges their records."""

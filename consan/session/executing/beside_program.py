@@ -1,0 +1,348 @@
+"""Recorded launches beside which the program goes on: the host does not wait for their kernels.
+
+In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
+(consan/checker/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an earlier
+launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a thread.
+Launches are concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
+
+The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
+before consan does, and its memory with it: what a crash takes must not be new.
+
+Not handled: a fault of a kernel that is not recorded and runs between recorded ones. The report cannot tell which of them it was.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections import deque
+from collections.abc import Hashable, Iterator
+from dataclasses import dataclass, field
+from queue import SimpleQueue
+from typing import Final
+
+from consan._errors import InternalError
+from consan.backends.base import DeviceLost, StreamWork
+from consan.checker.launch import result_bytes
+from consan.checker.memory import MOST_KEPT
+from consan.checker.receipts import MOST_RESULTS, Receipt
+from consan.session.executing.judging import Examined, Judge
+from consan.session.executing.overdue import Overdue
+from consan.session.executing.sent import Account, Sent, Shape, StreamKey
+from consan.session.executing.started import Started
+from consan.session.executing.watch import SessionWatch
+from consan.session.modules.device import Device
+from consan.session.modules.prepared import Prepared
+
+MOST_KNOWN: Final = 1 << 12  # receipts
+_SHORTEST_NAP, _LONGEST_NAP = 20e-6, 2e-3  # seconds
+_PER_THREAD: Final = 2  # the handle of a thread's own default stream
+
+
+@dataclass
+class BesideProgram:
+    """The launches of one session."""
+
+    device: Device
+    judge: Judge
+    watch: SessionWatch
+    _sent: deque[Sent] = field(default_factory=deque)  # in their order
+    _out: list[Sent] = field(default_factory=list)  # those whose receipts have not come
+    _known: dict[Hashable, Account] = field(default_factory=dict)
+    _counted: dict[Hashable, Account] = field(default_factory=dict)  # those that serve, by all of a receipt
+    _idle: dict[Shape, list[Started]] = field(default_factory=dict)  # ready for the next launch
+    _last: dict[int, Sent] = field(default_factory=dict)  # by the address of its module's variable
+    _lock: threading.RLock = field(default_factory=threading.RLock)
+    _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
+    _checks: SimpleQueue[tuple[Sent, Account]] | None = None
+
+    def __post_init__(self) -> None:
+        self.judge.settle = self.settle
+        self._overdue = Overdue(self.device, self.watch, lambda: list(self._out), self._left)
+
+    @property
+    def _work(self) -> StreamWork:
+        work = self.device.backend.work
+        assert work is not None
+        return work
+
+    def takes(self, prepared: Prepared, entry: str) -> bool:
+        """Whether the program goes on beside a launch of a kernel."""
+        recorded, recording = prepared.recorded, self.judge.recording
+        if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
+            return False
+        beyond = entry in recorded.silent or entry in recorded.refused
+        if recorded.outer or not recorded.leaves or recording.asks_all or beyond:
+            return False
+        return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
+
+    def idle(self, shape: Shape) -> Started | None:
+        """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""
+        while True:
+            self.look()
+            if self.device.receipts.free:
+                if idle := self._idle.get(shape):
+                    return idle.pop()
+                if self._has_room():
+                    return None
+            if self.device.lost or not self._sent:
+                return None
+            self._wait(self._sent[0])
+
+    def _has_room(self) -> bool:
+        most = min(MOST_KEPT, 2 * self.judge.recording.most_bytes(self.device.backend))
+        if self.device.logs.used > most:
+            self._free_idle()
+        return self.device.logs.used <= most
+
+    @contextlib.contextmanager
+    def launched(self, prepared: Prepared, shape: Shape, started: Started, stream: int) -> Iterator[None]:
+        """Inside the block the framework launches."""
+        sent = self._begun(prepared, shape, started, (stream, threading.get_ident() if stream == _PER_THREAD else 0))
+        try:
+            yield
+        except BaseException:
+            if sent is not None:
+                sent.void = True
+            raise
+        finally:
+            if sent is not None:
+                self._ended(sent)
+
+    def settle(self) -> None:
+        """Wait until all launches are concluded."""
+        while self._sent:
+            self._wait(self._sent[-1])
+        self._free_idle()
+        self._tell_counts()
+        self.device.unsettled = None
+
+    def forget(self) -> None:
+        """Start afresh after a report: what later launches do is new again."""
+        self._known.clear()
+        self._counted.clear()
+
+    # -- in the stream -----------------------------------------------------------------------------------------------------
+
+    def _begun(self, prepared: Prepared, shape: Shape, started: Started, stream: StreamKey) -> Sent | None:
+        """Put into the stream what comes before the kernel. None: the device is lost."""
+        work, slip = self._work, self.device.receipts.take()
+        sent = Sent(prepared, shape, started, stream, slip)
+        memory = sent.memory
+        try:
+            with work.entered():
+                before = self._last.get(memory.told[0])
+                if before is not None and before.slip is not None and before.stream != stream:  # it has the module's variables
+                    work.after(before.slip.ended, stream[0])
+                for address, nbytes in memory.to_clear:
+                    work.clear(address, nbytes, stream[0])
+                if before is None or before.started is not started:  # else the variables are the same
+                    for at, address, data in memory.variables():
+                        work.copy(address, slip.given(at, data), stream[0])
+                work.mark(slip.begun, stream[0])
+        except DeviceLost as error:
+            self.lost(error)
+            return None
+        self._last[memory.told[0]] = sent
+        return sent
+
+    def _ended(self, sent: Sent) -> None:
+        """Put into the stream what comes behind the kernel."""
+        work, slip = self._work, sent.slip
+        assert slip is not None
+        with self._lock:
+            self._sent.append(sent)
+            self._out.append(sent)
+            self.device.unsettled = self.settle
+            try:
+                with work.entered():
+                    self.device.receipts.ask(slip, *sent.memory.receipt_of, sent.stream[0])
+                    work.mark(slip.ended, sent.stream[0])
+            except DeviceLost as error:
+                self.lost(error)
+                return
+        self._overdue.begin()
+        if work.vanishes and sent.shape not in self._seen:
+            self._seen.add(sent.shape)
+            self._wait(sent)
+
+    # -- behind it ---------------------------------------------------------------------------------------------------------
+
+    def look(self) -> None:
+        """Take the receipts that have come, and conclude what can be."""
+        with self._lock:
+            for sent in [sent for sent in self._out if sent.hangs or not sent.is_out]:
+                self._out.remove(sent)
+                self._received(sent)
+            while self._sent and self._has_decided(self._sent[0]):
+                self._conclude(self._sent.popleft())
+
+    def _received(self, sent: Sent) -> None:
+        """Take a receipt: the launch did what an earlier one did, or is checked."""
+        memory, slip = sent.memory, sent.slip
+        assert slip is not None
+        sent.slip = None
+        receipt = None if sent.hangs else slip.read(memory.result_bytes)
+        self.device.receipts.free.append(slip)
+        if sent.void:
+            self._keep(sent)
+            return
+        memory.received(b"" if receipt is None else receipt.results)
+        if receipt is None or receipt.unended or sent.started.stopped:
+            self._examine(sent, Account())
+            return
+        whole = sent.shape[1:], memory.lines, receipt
+        sent.account = self._counted.get(whole) or self._known.get(self._key(sent, receipt))
+        if sent.account is None:
+            self._examine(sent, self._new_account(self._key(sent, receipt)))
+        elif sent.account.is_known and sent.account.serves():
+            self._counted[whole] = sent.account
+            self._keep(sent)
+
+    def _key(self, sent: Sent, receipt: Receipt) -> Hashable:
+        """The key that is equal for launches that did the same."""
+        return sent.shape[1:], sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
+
+    def _new_account(self, key: Hashable) -> Account:
+        if len(self._known) >= MOST_KNOWN or len(self._counted) >= MOST_KNOWN:
+            self._tell_counts()
+            self.forget()
+        return self._known.setdefault(key, Account())
+
+    def _keep(self, sent: Sent) -> None:
+        """Keep the memory of a launch for the next one."""
+        self._idle.setdefault(sent.shape, []).append(sent.started)
+        sent.kept = True
+
+    def _free_idle(self) -> None:
+        while self._idle:
+            for started in self._idle.popitem()[1]:
+                if not self.device.lost:
+                    started.free()
+
+    def _has_decided(self, sent: Sent) -> bool:
+        """Whether the first launch can be concluded. If another one turns out not to stand for it, it is checked."""
+        account = sent.account
+        if account is not None and account.examined is not None and not (sent.examined or account.serves()):
+            self._examine(sent, Account())
+        return sent.is_decided
+
+    def _examine(self, sent: Sent, account: Account) -> None:
+        """Check a launch in the thread."""
+        sent.account, sent.examined, account.first = account, True, sent
+        if self._checks is None:
+            self._checks = SimpleQueue()  # its thread is a daemon: the end of the program waits for the others
+            threading.Thread(target=self._check, args=(self._checks,), daemon=True, name="consan-checks").start()
+        self._checks.put((sent, account))
+
+    def _check(self, checks: SimpleQueue[tuple[Sent, Account]]) -> None:
+        while True:
+            self._examined(*checks.get())
+
+    def _examined(self, sent: Sent, account: Account) -> None:
+        try:
+            with self.device.backend.apart_from_captures():
+                account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
+                if not self.device.lost:
+                    sent.started.free()
+        except Exception as error:  # _conclude reports it
+            account.error = error
+        finally:
+            account.is_known = True
+
+    def _conclude(self, sent: Sent) -> None:
+        """Tell what a launch did."""
+        account = sent.account
+        if sent.void or account is None:
+            return
+        if isinstance(account.error, DeviceLost) and not self.device.lost:
+            self.lost(account.error)
+        if account.error is not None and self.device.lost:
+            self.judge.loses(sent.entry)
+            return
+        if account.examined is None:
+            why = "; ".join(str(account.error).splitlines()) or type(account.error).__name__
+            self.watch.reasons[f"{sent.entry}: a launch was not checked: {why}"] = None
+            return
+        if sent.examined:
+            self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
+            return
+        if not sent.kept:
+            self._keep(sent)
+        account.more += 1
+        if account.examined.checked.found:
+            self._tell_count(account)
+
+    def _tell_counts(self) -> None:
+        """Count the launches that did what others did."""
+        for account in {**self._known, **self._counted}.values():
+            self._tell_count(account)
+
+    def _tell_count(self, account: Account) -> None:
+        times, account.more = account.more, 0
+        if times and account.examined is not None and account.first is not None:
+            again, first = Examined(account.examined.checked.again(times), {}), account.first
+            self.judge.concluded(first.prepared, first.entry, first.started, again)
+
+    # -- waiting -----------------------------------------------------------------------------------------------------------
+
+    def _wait(self, sent: Sent) -> None:
+        """Wait until a launch is concluded."""
+        began = time.monotonic()
+        try:
+            while sent in self._sent:
+                self.look()
+                for first in self._out[:1]:
+                    self._ask_device(first)
+                time.sleep(min(max(_SHORTEST_NAP, (time.monotonic() - began) / 20), _LONGEST_NAP))
+        except KeyboardInterrupt:
+            with self._lock:
+                for each in self._out:
+                    self.watch.unfinished(each.entry, "interrupted")
+                self._out.clear()
+                self._sent.clear()
+            raise
+
+    def _ask_device(self, sent: Sent) -> None:
+        """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""
+        slip = sent.slip
+        if self.device.lost:
+            with self._lock:
+                self._give_up(DeviceLost("the device is lost", code=0, name="the loss of the device"))
+        if slip is None or not sent.is_out or self.device.lost:
+            return
+        try:
+            with self._work.entered():
+                passed = self._work.passed(slip.ended)
+        except DeviceLost as error:
+            self.lost(error)
+            return
+        if passed and sent.is_out:
+            with self._lock:
+                self._out.remove(sent)
+                sent.slip, sent.examined = None, True
+                sent.account = Account(is_known=True, error=InternalError("its receipt did not come"))
+
+    def lost(self, error: DeviceLost) -> None:
+        """The device is lost: launches without a receipt have no record, and one of the first of each stream is at fault."""
+        with self._lock:
+            first: dict[StreamKey, str] = {}
+            for sent in self._out:
+                if sent.is_out:
+                    first.setdefault(sent.stream, sent.entry)
+            names = " or ".join(dict.fromkeys(first.values()))
+            self.watch.device_lost(f"{names}, or a kernel beside it that is not recorded," if names else "a kernel", error)
+            self._give_up(error)
+            self.look()
+
+    def _left(self, sent: Sent) -> None:
+        """A kernel does not leave, and the device is left to it."""
+        with self._lock:
+            self._give_up(DeviceLost(f"{sent.entry} hangs", code=0, name="a kernel that hangs"))
+
+    def _give_up(self, error: DeviceLost) -> None:
+        """No receipt comes any more, but for one of a kernel that hangs."""
+        for sent in [sent for sent in self._out if sent.is_out and not sent.hangs]:
+            self._out.remove(sent)
+            sent.slip, sent.account, sent.examined = None, Account(is_known=True, error=error), True

@@ -1,0 +1,186 @@
+"""Recorded launches that are kept in a file (`--keep-histories`), and checked again from one (`consan replay`).
+
+The file holds what the report needs beside the logs: each module's PTX and the sources that it names, where the kernels' shared variables
+lay, and the buffers of the launches. The module is rewritten again from its PTX, and its templates must be those of the run.
+
+Not handled: what a run found without a log (called hooks, faults, kernels that hang). The file names it, and its replay is `incomplete`.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import os
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from consan._errors import UsageError
+from consan.backends.base import Dim3
+from consan.checker.collected import LaunchedKernel
+from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
+from consan.checker.stops import Stop
+from consan.options import INLINE, ISA
+from consan.reports.model import Report, plural
+from consan.reports.variables import Argument
+from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
+from consan.session.executing.started import Started
+from consan.session.modules.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
+
+if TYPE_CHECKING:
+    from consan.session.modules.device import Device
+    from consan.session.modules.prepared import Prepared
+    from consan.session.session import Session
+
+SUFFIX = ".histories"
+_numbers = itertools.count(1)  # of the files of this process
+
+
+@dataclass(frozen=True)
+class _Module:
+    """A module of the file: its place there, and its description as JSON."""
+
+    place: int
+    about: dict[str, Any]
+
+
+@dataclass
+class Keeper:
+    """Collects a session's launches, and writes them with each report. Each report after a `forget` has a file of its own."""
+
+    device: Device
+    _archive: Archive = field(default_factory=Archive)
+    _modules: dict[int, _Module] = field(default_factory=dict)  # by number
+    _number: int = 0  # of the file, once it is written
+    _process: int = field(default_factory=os.getpid)
+
+    def add(self, prepared: Prepared, entry: str, started: Started) -> None:
+        """Keep a launch that was checked."""
+        if not isinstance(started.launch, Watched):
+            return
+        self._leave_parent()
+        module = self._modules.get(prepared.number) or self._new_module(prepared)
+        if entry not in module.about["offsets"]:
+            module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
+        about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
+        about |= {"exhaustive": started.exhaustive, "sample": started.sample}
+        about |= {"stop": [started.stop.unit, *started.stop.opened] if started.stop else None}
+        self._archive.add(started.launch, {**about, **_shape(started.launched)})
+
+    def written(self, report: Report) -> Report:
+        """Write the file, and name it in the report's notes. A file that cannot be written is a note too."""
+        self._leave_parent()
+        if not self._archive:
+            return report
+        self._number = self._number or next(_numbers)
+        name = f"consan-{self._process}-{self._number}{SUFFIX}"
+        try:
+            Path(name).write_bytes(self._archive.contents(self._about(report)))
+        except OSError as error:
+            note = f"the histories were not kept: cannot write {name}: {error.strerror or error}"
+        else:
+            note = f"the histories were kept: consan replay {name}"
+        return replace(report, notes=(*report.notes, note))
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._archive, self._modules, self._number = Archive(), {}, 0
+
+    def _leave_parent(self) -> None:
+        """A forked process starts anew: the launches before the fork belong to its parent."""
+        if self._process != os.getpid():
+            self._process = os.getpid()
+            self.forget()
+
+    def _new_module(self, prepared: Prepared) -> _Module:
+        module = self._modules[prepared.number] = _Module(len(self._modules), _described(prepared))
+        return module
+
+    def _about(self, report: Report) -> dict[str, Any]:
+        run: dict[str, Any] = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
+        run["wanted"] = sorted({area for area in AREAS for each in report.kernels if area not in each.excluded})
+        modules = [module.about for module in self._modules.values()]
+        return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
+
+
+def _shape(launched: LaunchedKernel) -> dict[str, Dim3]:
+    return {"grid": launched.grid, "block": launched.block, "cluster": launched.cluster}
+
+
+def _described(prepared: Prepared) -> dict[str, Any]:
+    assert prepared.recorded is not None
+    return {
+        "name": prepared.name,
+        "ptx": prepared.plain,
+        "framework": prepared.framework,
+        "templates": fingerprint(prepared.recorded.tables),
+        "sources": sources_of(prepared),
+        "offsets": {},
+    }
+
+
+def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
+    """The buffers of the launch that was just checked."""
+    names = prepared.address_name
+    return [vars(each) for each in names.buffers] if isinstance(names, NamedBuffers | PointedBuffers) else []
+
+
+def _elsewhere(report: Report) -> list[str]:
+    """Kernels of the run whose launches left no histories."""
+    inline = [kernel for kernel in report.kernels if kernel.launches and kernel.engine == INLINE]
+    return [f"{plural(each.launches, 'launch', 'launches')} of {each.name} took called hooks and left no histories" for each in inline]
+
+
+def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, str]]:
+    """Check the launches of a file in a fresh session. The report, and the texts of its sources by name.
+
+    UsageError if the file does not fit this version.
+    """
+    contents = read(name, data)
+    about = contents.about
+    try:
+        session.recording.isa, session.recording.left_out = about["policy"] == ISA, GLOBAL_MEMORY not in about.get("wanted", ())
+        modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
+        launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
+        reasons = [*about["elsewhere"], *_left_out(about["left_out"])]
+        told = {"device": about["device"], "seed": about["seed"], "policy": about["policy"]}
+        texts = {file: text for module in about["modules"] for file, text in module["sources"].items()}
+    except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
+        raise UsageError(f"{name} is not a valid file of recorded histories: {type(error).__name__}: {error}") from None
+    for launch in launches:
+        session.replayed(*launch)
+    session.watch.reasons |= dict.fromkeys(reasons)
+    session.note(f"checked again from {name}, recorded by consan {about['consan']} on {about['device']}")
+    return replace(session.report(), **told), texts
+
+
+def _left_out(launches: int) -> list[str]:
+    return [f"{plural(launches, 'launch', 'launches')} had no room in the file"] if launches else []
+
+
+def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
+    """A module of the file, rewritten as in the run."""
+    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True)
+    if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
+        raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
+    prepared.framework = module["framework"]
+    offsets, sources = module["offsets"], module["sources"]
+    prepared.layout = functools.cache(lambda entry: layout_with(prepared, entry, offsets.get(entry, {}), sources))
+    return prepared
+
+
+def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[Prepared, str, Started, NamedBuffers]:
+    """The arguments of `Session.replayed`."""
+    about = launch.about
+    grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
+    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster)
+    assert prepared.recorded is not None
+    how = bool(about["exhaustive"]), int(about.get("sample", 0))
+    started = Started(launch, launched, prepared.recorded, session.recording.histories, *how)
+    started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
+    return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
+
+
+def _dim3(values: list[int]) -> Dim3:
+    x, y, z = map(int, values)
+    return x, y, z

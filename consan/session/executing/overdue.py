@@ -1,0 +1,77 @@
+"""Stops kernels that run for longer than the time limit, while the program goes on beside them: a thread that looks at the clock.
+
+A kernel's time begins when its stream comes to it. One that does not leave in time is left to the device, and its record is read while it
+hangs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+from consan.backends.base import DeviceLost
+from consan.session.executing import endings
+from consan.session.executing.sent import Sent, StreamKey
+from consan.session.executing.watch import SessionWatch
+from consan.session.modules.device import Device
+
+LOOK_EVERY: Final = 0.25  # seconds between two looks
+
+
+@dataclass
+class Overdue:
+    """The thread of one session. `out`: the launches without a receipt, in their order; `left`: one does not leave."""
+
+    device: Device
+    watch: SessionWatch
+    out: Callable[[], Sequence[Sent]]
+    left: Callable[[Sent], None]
+    _thread: threading.Thread | None = None
+    _busy: threading.Event = field(default_factory=threading.Event)
+
+    def begin(self) -> None:
+        """A launch was made."""
+        if self._thread is None:
+            self._thread = threading.Thread(target=self._run, daemon=True, name="consan-launches")
+            self._thread.start()
+        if not self._busy.is_set():
+            self._busy.set()
+
+    def _run(self) -> None:
+        with contextlib.suppress(DeviceLost), self.device.backend.apart_from_captures():
+            while not self.device.lost:
+                self._busy.wait()
+                time.sleep(LOOK_EVERY)
+                with contextlib.suppress(Exception):  # who waits for a launch asks the same, and tells
+                    self._look()
+
+    def _look(self) -> None:
+        self._busy.clear()
+        first: dict[StreamKey, Sent] = {}
+        for sent in self.out():
+            self._busy.set()
+            if sent.is_out:
+                first.setdefault(sent.stream, sent)
+        for sent in first.values():
+            self._look_at(sent)
+
+    def _look_at(self, sent: Sent) -> None:
+        limit, slip, now = self.watch.limit_of(sent.started), sent.slip, time.monotonic()
+        if slip is None or limit is None:
+            return
+        if sent.running_since is None:
+            work = self.device.backend.work
+            assert work is not None
+            with work.entered():
+                sent.running_since = now if work.passed(slip.begun) else None
+        elif sent.stopped_at is None and now > sent.running_since + limit:
+            sent.started.stopped, sent.stopped_at = endings.over_time(limit), now
+            sent.memory.stop()
+        elif sent.stopped_at is not None and now > sent.stopped_at + self.watch.patience_of(limit):
+            self.watch.reasons[f"{sent.entry} did not react to the request to stop; the device was left to it"] = None
+            sent.memory.hangs = sent.hangs = self.device.lost = True
+            self.left(sent)

@@ -1,0 +1,396 @@
+"""The recording engine in a session: which modules it takes, its memory, and what it has checked.
+
+`--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
+hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
+
+Not handled: the record of a launch on a GPU that ends with a fault.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+from consan._errors import EnvironmentFailure, UsageError
+from consan.backends.base import Backend, Dim3
+from consan.backends.virtual import VirtualBackend
+from consan.checker.beside import Kept
+from consan.checker.build import CHECKER, library
+from consan.checker.collected import LaunchedKernel
+from consan.checker.earlier import Earlier
+from consan.checker.expand import begin
+from consan.checker.launch import NoRoom
+from consan.checker.memory import LogMemory
+from consan.checker.patience import Patience
+from consan.checker.recorder import Checked, Histories, Tally
+from consan.checker.starting import start
+from consan.instrument import Instrumented, Places
+from consan.instrument.record import Recorded, Refusal
+from consan.instrument.runtime import Variant
+from consan.options import AUTO, GLOBALS, INLINE, RECORD
+from consan.reports import model
+from consan.reports.decode import decode
+from consan.reports.found import ModuleSites
+from consan.reports.verdict.merging import Accumulated
+from consan.session.executing.repairs import Fixes
+from consan.session.executing.started import Started
+from consan.session.modules.rewritten import Rewriting
+from consan.session.planning.launch_sizes import most_together, too_many
+from consan.session.planning.shapes import LaunchShapes
+
+if TYPE_CHECKING:
+    from consan.instrument.ptx import Module
+    from consan.session.modules.prepared import Prepared
+
+_GiB = 1 << 30
+_MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
+_SHARE = 32  # of a GPU's memory
+_NO_CLUSTER: Final = (1, 1, 1)
+_UNSEEN: Final = "called hooks do not look for them"
+_MOST_DECODED: Final = 256  # launches
+LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
+LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
+REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
+BESIDE_GLOBAL: Final = "--sample and --keep-histories leave it out (--global off says that it is not wanted)"
+FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
+
+
+def engine_for(engine: str, global_memory: str) -> str:
+    """The engine: races in global memory are found by the recording engine."""
+    if global_memory not in GLOBALS:
+        raise UsageError(f"global_memory={global_memory!r}: expected {' or '.join(map(repr, GLOBALS))}")
+    if global_memory != "on":
+        return engine
+    if engine == INLINE:
+        raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
+    return RECORD
+
+
+Asker = Callable[["Prepared", "Started", Checked], None]
+ASKERS: list[Asker] = []
+"""Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
+
+
+class Unasked(NoRoom):
+    """The launch is too large for global memory to be looked at unasked: why."""
+
+
+@dataclass
+class Recording:
+    """The recording engine of a session."""
+
+    engine: str
+    trace_memory: int | None = None
+    exhaustive: bool = False  # equal CTAs are replayed too
+    sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
+    outer: bool = False  # global memory is checked too, where kernels are recorded
+    required: bool = False  # what of it was not checked makes a report incomplete
+    left_out: bool = False  # by the user, who does not want global memory checked; else an option leaves it out, unless `outer`
+    isa: bool = False  # by the strict reading of the ISA
+    histories: Histories = field(default_factory=dict)  # since the last report
+    findings: Accumulated = field(default_factory=Accumulated)
+    fixes: Fixes = field(default_factory=Fixes)
+    asker: Asker | None = None  # asks each launch that was checked
+    notes: dict[str, None] = field(default_factory=dict)
+    keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
+    kept: Kept | None = None  # those of the last one, if all are known
+    of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
+    shapes: LaunchShapes = field(default_factory=LaunchShapes)
+    _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
+    _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
+    _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
+    _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    _partial: dict[tuple[int, str], int] = field(default_factory=dict)  # launches whose global memory was not compared in full
+    _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
+    _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
+    _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
+    _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
+    _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
+
+    @property
+    def asked(self) -> bool:
+        """Whether more is done with the record of a launch than to look for findings."""
+        return self.exhaustive or self.asker is not None or bool(ASKERS)
+
+    def wanted(self, backend: Backend) -> bool:
+        """Whether modules are recorded, if the engine takes them."""
+        return self.engine == RECORD or (self.engine == AUTO and backend.records)
+
+    def looks_outside(self, backend: Backend) -> bool:
+        """Whether races in global memory are looked for."""
+        return self.outer and self.wanted(backend)
+
+    def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
+        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
+        try:
+            rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS)
+            done, waits = rewriting.done()
+        except Refusal as reason:
+            return str(reason)
+        try:
+            library()
+        except EnvironmentFailure as error:
+            if self.engine == RECORD:
+                raise
+            return str(error)
+        if rewriting.made:  # else its histories are mostly known
+            begin(done, VirtualBackend)
+        return _as_instrumented(read, done, waits), done
+
+    def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
+        """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
+        if self.trace_memory is not None:
+            return self.trace_memory
+        if backend.allocates_zeros:
+            return _most_bytes(None)
+        return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
+
+    def start(
+        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3,
+        *, once: bool = False, beside: bool = False,
+    ) -> Started:  # fmt: skip
+        """Make the memory for a launch. `once`: it cannot be repeated. `beside`: the program goes on beside it. Raises `NoRoom`."""
+        assert prepared.recorded is not None
+        number = prepared.number_of(entry)
+        shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
+        if not self.required and (why := too_many(prepared.recorded, number, math.prod(grid), math.prod(block))):
+            raise Unasked(why)
+        if any(extent % size for extent, size in zip(grid, shape, strict=True)):
+            shape = _NO_CLUSTER  # the launch will fail
+        launched = LaunchedKernel(prepared.number, number, grid, block, shape)
+        most = self.most_bytes(memory.backend, roomy=prepared.roomy)
+        roomy = prepared.roomy or prepared.unrepeatable
+        how: dict[str, Any] = {"roomy": roomy, "beside": beside, "machine": VirtualBackend}
+        launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
+        # A user who names how much is to be checked waits for the replay.
+        hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
+        seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
+        patience = Patience(seconds, hurried)
+        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, patience, memory=launch)
+        started.earlier, started.keep = self._earlier_of(prepared), self.keeps
+        started.together = 0 if self.required else most_together(math.prod(block))
+        return started
+
+    def _earlier_of(self, prepared: Prepared) -> Earlier | None:
+        if not REMEMBERS or prepared.recorded is None:
+            return None
+        if prepared.number not in self._earlier:
+            self._earlier[prepared.number] = Earlier(prepared.recorded)
+        return self._earlier[prepared.number]
+
+    @property
+    def asks_all(self) -> bool:
+        """Whether each launch is looked at by itself, whatever earlier ones did."""
+        return bool(self.asked or self.sample or self.keeps)
+
+    def fixes_of(self, prepared: Prepared, started: Started, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
+        """The fixes of the findings of a launch, by their numbers."""
+        if started.stopped or started.patience.halt.value or not checked.found:
+            return {}
+        return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
+
+    def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
+        """Keep what was found, and count what was checked."""
+        self.kept = checked.kept
+        if not self.keeps:
+            self._uncompared.add((prepared.number, entry))
+        for ask in (*filter(None, (self.asker,)), *ASKERS):
+            ask(prepared, started, checked)
+        if checked.found:
+            self.findings.add(self._decode(checked, prepared, sites))
+        for why in filter(None, (*checked.outer, checked.share)):
+            self.lacks_outer(prepared, entry, why)
+        self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
+        compared = started.recorded.outer and not checked.outer
+        grid, block = started.launched.grid, started.launched.block
+        self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(checked.tally)
+        tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
+            launched = started.launched
+            self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+
+    @contextlib.contextmanager
+    def keeping(self, keeps: bool) -> Iterator[None]:
+        """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
+        before, self.kept, self.keeps = self.keeps, None, self.keeps or keeps
+        try:
+            yield
+        finally:
+            self.keeps = before
+
+    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
+        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
+        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
+        if tally is not None:
+            self._tallies.setdefault((prepared.number, entry), Tally()).add(tally)
+        return tally is not None
+
+    def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
+        """The findings of a launch. Most launches repeat those of an earlier one."""
+        key = checked.collected.key()
+        if key in self._decoded and not sites.fixes:
+            return self._decoded[key]
+        if len(self._decoded) >= _MOST_DECODED:
+            self._decoded.clear()
+        found = decode(checked.records(), {prepared.number: sites})
+        return found if sites.fixes else self._decoded.setdefault(key, found)
+
+    def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a kernel's global memory was not checked in full."""
+        self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
+
+    def refuses(self, prepared: Prepared, entry: str, why: str) -> Prepared:
+        """Keep why a kernel of a module is not recorded as its others are. Returns the form that it takes."""
+        self.lacks_outer(prepared, entry, why if prepared.recorded is not None else f"{_UNSEEN} ({why})")
+        return prepared
+
+    def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
+        """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
+        self.lacks_outer(prepared, entry, str(error))
+        if not isinstance(error, Unasked) and (self.trace_memory is not None or error.__cause__):
+            self._beyond[prepared.number, entry] = str(error)
+
+    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, times: int = 1) -> None:
+        """Count launches whose accesses to global memory are proven apart, and are not recorded."""
+        tally = self._tallies.setdefault((prepared.number, entry), Tally())
+        tally.add(Tally(accesses=times * accesses, apart=times, proven=times * accesses))
+
+    def counts_looked(self, prepared: Prepared, entry: str) -> None:
+        """Count a launch that took the form with global memory instead of this one."""
+        kernel = prepared.number, entry
+        self._looked[kernel] = self._looked.get(kernel, 0) + 1
+
+    def outer_launches(self, prepared: Prepared, entry: str) -> int:
+        """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
+        tally = self.tally(prepared, entry)
+        whole = prepared.recorded is not None and prepared.recorded.outer
+        return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
+
+    @property
+    def gaps_of_options(self) -> tuple[str, ...]:
+        """Why an option leaves global memory out, where the user has not said that it is not wanted."""
+        return () if self.outer or self.left_out else (BESIDE_GLOBAL,)
+
+    def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
+
+    def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        """Those that make a report incomplete: all if all was `required`, else what had no room."""
+        if self.required:
+            return self.outer_gaps(prepared, entry)
+        why = self._beyond.get((prepared.number, entry))
+        return (why,) if why and self.outer else ()
+
+    def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
+        if prepared.recorded is None:
+            why = prepared.refusal and f" ({prepared.refusal})"
+            known = prepared.refusal in of_launches or any(each.startswith(_UNSEEN) for each in of_launches)
+            told = known or (prepared.number, entry) in self._beyond
+            return of_launches if told else (f"{_UNSEEN}{why}", *of_launches)
+        if prepared.recorded.outer_refusal:
+            return (prepared.recorded.outer_refusal, *of_launches)
+        tally = self.tally(prepared, entry)
+        missed = tally.launches - tally.apart
+        if not prepared.recorded.outer and missed:
+            whole = tally.launches + self._looked.get((prepared.number, entry), 0)
+            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
+        return of_launches
+
+    def tally(self, prepared: Prepared, entry: str) -> Tally:
+        """How much of a kernel was checked."""
+        return self._tallies.get((prepared.number, entry), Tally())
+
+    def compares(self, prepared: Prepared, entry: str) -> bool:
+        """Whether all launches of a kernel were compared with those that may run beside them."""
+        return self.keeps and (prepared.number, entry) not in self._uncompared
+
+    def takes_long(self, seconds: float) -> bool:
+        """Whether replays have taken longer than hooks and their assembly mostly take."""
+        return seconds > LONGEST_CHECK
+
+    def doubts(self, entry: str, why: str) -> None:
+        """Note that a kernel is checked with called hooks because its record could not be judged."""
+        self.notes[f"{entry} was checked with called hooks (--engine inline), because its record could not be judged: {why}"] = None
+
+    def has_no_room(self, name: str, why: str) -> None:
+        """Note the same of a launch whose logs have no room, where it was said how much there is."""
+        self.takes_hooks(name, why, asked=self.trace_memory is not None)
+
+    def takes_hooks(self, name: str, why: str, *, asked: bool = False) -> None:
+        """Note that a module is checked with called hooks, where it was asked to be recorded."""
+        if (asked or self.engine == RECORD) and name not in self._hooked:  # the first reason is that of the module
+            self._hooked.add(name)
+            self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self._tallies.clear()
+        self.shapes.clear()
+        self._looked.clear()
+        self._partial.clear()
+        self._uncompared.clear()
+        self.of_streams = ()
+        self._alike.clear()
+        self._outer_gaps.clear()
+        self._beyond.clear()
+        self.histories.clear()
+        self.notes.clear()
+        self._hooked.clear()
+        self.findings.clear()
+        self.fixes = Fixes(self.fixes.off)
+
+
+def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
+    """Options that exclude each other."""
+    if sample is not None and not (isinstance(sample, int) and sample > 0):
+        raise UsageError(f"sample={sample!r}: expected a number of CTAs above zero")
+    if sample is not None and recording.exhaustive:
+        raise UsageError("--sample and --exhaustive exclude each other")
+    if sample is not None and recording.required:
+        raise UsageError("--sample: not with --global on, which compares all CTAs")
+    if keep_histories and recording.required:
+        raise UsageError("--keep-histories: not yet with --global on")
+    if keep_histories and not recording.wanted(backend):
+        raise UsageError("--keep-histories: only --engine record has histories to keep")
+
+
+def _most_bytes(gpu_memory: int | None) -> int:
+    """The default limit on the memory for logs. `gpu_memory`: None where memory costs nothing until it is touched."""
+    return _MOST_ON_CPU if gpu_memory is None else gpu_memory // _SHARE
+
+
+def describe(gpu_memory: int | None) -> tuple[str, str]:
+    """For `consan doctor`: where the checker comes from, empty if there is none, and the memory for logs."""
+    most = _most_bytes(gpu_memory) // (1 << 20)
+    return CHECKER.origin(), f"at most {most:,} MiB for the logs of a launch (--trace-memory)"
+
+
+def gaps_of(entry: str, checked: Checked, *, ended_early: bool) -> list[str]:
+    """The launches and CTAs that were not checked, as sentences. `ended_early`: the report tells how the launch ended."""
+    gaps = checked.gaps if ended_early or not checked.unended else checked.gaps | {"did not end": checked.unended}
+    return [f"{entry}: {model.plural(ctas, 'CTA')} {why}" for why, ctas in gaps.items()]
+
+
+def _as_instrumented(read: Callable[[], Module], done: Recorded, waits: bool) -> Instrumented:
+    """A recorded module in the form that the rest of a session uses."""
+    return Instrumented(
+        ptx=done.ptx,
+        target=done.target,
+        sites=done.sites,
+        functions=done.functions,
+        entries=done.entries,
+        variant=Variant(),
+        external=done.external,
+        lines=done.lines,
+        places=Places(read),
+        communicates=waits,
+        hazards=done.hazards,
+        debug=done.debug,
+    )

@@ -1,0 +1,132 @@
+"""A recorded launch of a session: its memory, how it ended, and whether its record can be judged."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from consan.checker.collected import LaunchedKernel
+from consan.checker.earlier import Earlier
+from consan.checker.interrupted import begun, unchecked
+from consan.checker.launch import Launch
+from consan.checker.patience import Patience
+from consan.checker.recorded_launch import RecordedLaunch
+from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check
+from consan.checker.stops import Stop, stop_at
+from consan.instrument.abi import records
+from consan.instrument.record import Recorded
+from consan.session.executing.standing import Waiters, stands
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
+    from consan.session.modules.prepared import Prepared
+
+_LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its time
+
+
+@dataclass
+class Started:
+    """A recorded launch. `memory`: on a device; None out of a file."""
+
+    launch: RecordedLaunch
+    launched: LaunchedKernel
+    recorded: Recorded
+    histories: Histories
+    exhaustive: bool = False
+    sample: int = 0
+    patience: Patience = field(default_factory=lambda: Patience(math.inf))  # of its replays
+    timeout: float = math.inf  # seconds from its beginning to the end of its replays
+    began: float = field(default_factory=time.monotonic)
+    stop: Stop | None = None  # the fault that ended it
+    ended_early: bool = False  # and the backend has told how
+    limit: int = 0  # only the first CTAs were checked (0: all)
+    memory: Launch | None = None
+    stopped: str = ""  # why the host has stopped it
+    restore: Callable[[], None] | None = None  # brings its buffers back to what they were before; None: it cannot be repeated
+    repeats: bool = False  # it is repeated
+    earlier: Earlier | None = None  # what earlier processes have replayed of the module
+    keep: bool = False  # its accesses to global memory are wanted
+    proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
+    together: int = 0  # CTAs that are replayed together where nothing orders them; 0: all
+    alone: bool = False  # nothing runs beside it: no host code or other launch writes what it reads
+
+    @property
+    def silent(self) -> bool:
+        """Whether the kernel records nothing: what it did is known before it runs."""
+        return self.memory is not None and self.memory.silent
+
+    def ended(self, result: LaunchStats | None, *, alone: bool) -> None:
+        """Take the backend's result, if it has one."""
+        self.alone = alone
+        self.ended_early = result is not None and not result.completed
+        if result is not None and result.faults:
+            fault = result.faults[0]
+            self.stop = stop_at(self.recorded, fault.ptx_line, fault.ctaid, self.launched.grid, self.launched.cluster)
+
+    def check(self, *, limit: int = 0) -> Checked:
+        """Replay the launch. `limit`: only the first CTAs (0: all)."""
+        self.limit = limit
+        left = max(_LEAST, self.began + self.timeout - time.monotonic())
+        before = self.patience
+        left = min(left, LONGEST_INTERRUPTED) if before.interrupted else left
+        self.patience = Patience(min(before.seconds, left), before.hurried, interrupted=before.interrupted)
+        try:
+            return self._checked(limit)
+        except KeyboardInterrupt:  # its log was not yet read
+            self.patience.interrupted = True
+            return self._begun()
+
+    def _begun(self) -> Checked:
+        """The findings of the first lines of its logs, once the user has interrupted the check."""
+        with contextlib.suppress(KeyboardInterrupt):
+            if self.memory is not None:
+                return begun(self.memory, self.recorded, self.launched)
+        return unchecked(self.launched)
+
+    def _checked(self, limit: int) -> Checked:
+        return check(
+            self.launch,
+            self.recorded,
+            self.launched,
+            self.histories,
+            limit=limit,
+            exhaustive=self.exhaustive,
+            sample=self.sample,
+            stop=self.stop,
+            patience=self.patience,
+            earlier=self.earlier,
+            keep=self.keep,
+            together=self.together,
+        )
+
+    def free(self) -> None:
+        """Free its memory."""
+        self.launch.free()
+
+    def doubt(self, checked: Checked) -> str:
+        """Why the record does not tell all, on a device where the launch can be repeated with called hooks; empty if it does."""
+        if not self.recorded.leaves:
+            return ""
+        if self.stopped and not checked.deadlocked:
+            return f"its record proves no deadlock ({self.stopped})"
+        return next((f"CTAs {why}" for why in checked.gaps if not checked.deadlocked), "")
+
+    def needs_room(self, checked: Checked) -> bool:
+        """Whether nothing but longer logs is missing."""
+        return list(checked.gaps) == [OUT_OF_ROOM] and not self.stopped
+
+    def stands(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
+        """The places of its threads when the host stopped it."""
+        told = np.zeros(len(checked.stands), records.dtype(records.STAND))
+        for record, stand in zip(told, checked.stands, strict=True):
+            record["valid"], record["module"], record["entry"] = 1, prepared.number, self.launched.entry
+            record["ctaid"], record["warp"] = self.launched.ctaid(stand.cta), stand.warp
+            record["lanes"], record["place"] = stand.lanes, stand.place
+        modules: Mapping[int, Prepared] = {prepared.number: prepared}
+        return stands(told, modules, entry).get(entry, [])

@@ -1,0 +1,167 @@
+"""Watches the launches of a session to their end, and keeps the findings and reasons of those that ended early.
+
+A launch that ends early makes the run incomplete, and the reason says where its threads stood.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from collections.abc import Iterator
+from typing import TYPE_CHECKING
+
+from consan._errors import EnvironmentFailure, NotSupported, UsageError
+from consan.backends.base import DeviceLost, Handle
+from consan.reports.positions import unfinished
+from consan.reports.verdict.merging import Accumulated
+from consan.session.executing import endings
+from consan.session.executing.standing import stands
+from consan.session.modules.device import Device
+from consan.session.modules.prepared import Prepared
+
+if TYPE_CHECKING:
+    from consan.backends.cpu import LaunchStats
+    from consan.session.executing.started import Started
+
+LONGEST, LONGEST_ONCE = 3.0, 30.0  # seconds that a recorded launch may take that can be repeated, or cannot, unless the user names a time
+_CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (one cause: more arrivals at an mbarrier than its count)"}
+LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
+
+
+class SessionWatch:
+    """How the launches of one session ended. `used` holds its modules by number."""
+
+    def __init__(self, device: Device, timeout: float | None, used: dict[int, Prepared]) -> None:
+        self.endings: dict[str, None] = {}  # in the order of their first
+        self.reasons: dict[str, None] = {}  # why the run is incomplete
+        self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
+        self.recorded: Started | None = None  # the launch that runs, if it is recorded
+        self._lost_by = ""  # the driver's name of the error that broke the device
+        self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
+
+    @property
+    def timeout(self) -> float:
+        """The seconds that the user gives a launch, its replays included."""
+        return math.inf if self._timeout is None else self._timeout
+
+    @property
+    def _limit(self) -> float | None:
+        return self.limit_of(self.recorded)
+
+    def limit_of(self, recorded: Started | None) -> float | None:
+        """The time limit of a launch. A launch whose threads leave only at a signal always has one."""
+        if self._timeout is not None or recorded is None or not recorded.recorded.leaves:
+            return self._timeout
+        return LONGEST_ONCE if recorded.restore is None else LONGEST
+
+    def patience_of(self, limit: float) -> float:
+        """The seconds that a kernel has to exit, once its time is over: as many again, unless the user has named the limit."""
+        return max(LEAVING, limit) if self._timeout is None else LEAVING
+
+    @contextlib.contextmanager
+    def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
+        """Put a launch that ends early into the report, even if the program continues after the error.
+
+        A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
+        """
+        try:
+            yield
+        except DeviceLost as error:
+            self.device_lost(entry, error)
+        except NotSupported as error:
+            located = endings.located(error, prepared) if handle is prepared.loaded else error
+            self.unfinished(entry, str(located))
+            raise located from None
+        except MemoryError:
+            self.unfinished(entry, "there was not enough memory")
+            raise EnvironmentFailure(f"launch of {entry}: there is not enough memory for the virtual machine to run it") from None
+        except KeyboardInterrupt as error:
+            if hasattr(error, endings.STOOD):  # the virtual machine has ended the launch, and tells where it stood
+                self.reasons[endings.interrupted(error, prepared, entry)] = None
+            else:
+                self._end_running(entry, "interrupted", 0.0, threads)
+            raise
+        except BaseException as error:
+            if type(error) is not UsageError:
+                self.unfinished(entry, str(error) or type(error).__name__)
+            raise
+
+    def unfinished(self, entry: str, why: str) -> None:
+        """Tell that a launch did not end."""
+        self.reasons[unfinished(entry, why)] = None
+
+    def after(self, prepared: Prepared, entry: str, result: LaunchStats | None, threads: int, *, alone: bool) -> None:
+        """Take the backend's result of a launch. With a time limit, wait for a launch that still runs."""
+        if result is not None:
+            result = endings.settled(result, alone=alone)
+            self.endings |= {result.ending: None} if result.ending else {}
+            self.findings.add(endings.findings_of(result, prepared, entry))
+            self.reasons |= dict.fromkeys(endings.endings_of(result, prepared, entry, self._timeout))
+        elif (limit := self._limit) is not None and not self._backend.synchronize(limit):
+            self._stop(entry, threads)
+
+    def synchronize(self) -> None:
+        """Wait for the device; stop a launch that exceeds the time limit."""
+        try:
+            if not self._backend.synchronize(self._limit):
+                self._stop("a kernel")
+        except DeviceLost as error:
+            self.device_lost("a kernel", error)
+        except KeyboardInterrupt:
+            self._end_running("a kernel", "interrupted", 0.0)
+            raise
+
+    def _stop(self, entry: str, threads: int = 0) -> None:
+        """The launch exceeds the time limit: make its threads exit at their next loop back-edge."""
+        limit = self._limit
+        assert limit is not None
+        if self.recorded is None:
+            self.endings["timeout"] = None
+        self._end_running(entry, endings.over_time(limit), self.patience_of(limit), threads)
+
+    def _end_running(self, entry: str, why: str, patience: float, threads: int = 0) -> None:
+        """Stop the launches that still run, and give the report the reason and the places.
+
+        `entry` was launched last, with so many `threads`, if it is known which launch it is.
+        """
+        recorded = self.recorded
+        left = self._abort(patience)
+        if recorded is not None and recorded.memory is not None and recorded.recorded.leaves:  # its log tells where they were
+            recorded.stopped, recorded.memory.hangs = why, not left
+        else:
+            self._stands(entry, why, threads, left=left)
+        if not left:
+            self.reasons[f"{entry} did not react to the request to stop; the device was left to it"] = None
+
+    def _stands(self, entry: str, why: str, threads: int, *, left: bool) -> None:
+        """Note the places of threads that the hooks have told."""
+        records, over = self._device.shadow.take_stands(lost=not left)
+        for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
+            self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
+
+    def _abort(self, patience: float) -> bool:
+        """Make running kernels exit, and wait for that; False if they do not, and then the device is lost."""
+        self._device.shadow.set_abort(True)
+        if self.recorded is not None and self.recorded.memory is not None:
+            self.recorded.memory.stop()
+        if self._backend.synchronize(max(LEAVING, patience)):
+            self._device.shadow.set_abort(False)
+            return True
+        self._device.lost = True
+        return False
+
+    def device_lost(self, entry: str, error: DeviceLost) -> None:
+        """Report that a kernel has broken the device, once: the driver gives the same error for each call that follows."""
+        self._device.lost = True
+        if error.name == self._lost_by:
+            return
+        self._lost_by = error.name
+        self.findings.add(endings.fault_of_device(entry, error))
+        how = f"{error.name}{_CAUSES.get(error.name, '')}"
+        self.reasons[f"{entry} ended with {how}: the launches after it did not run, and counts are lower bounds"] = None
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.reasons.clear()
+        self.findings.clear()
+        self._lost_by = ""

@@ -1,0 +1,87 @@
+"""A module of a session: its text, the instrumented text, and the loaded form."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Final
+
+from consan._errors import UsageError
+from consan.backends.base import Backend, Dim3, Handle
+from consan.instrument import Instrumented
+from consan.instrument.record import Recorded
+from consan.reports.frameworks import CUDA
+from consan.reports.variables import Layout
+from consan.session.modules.in_clusters import units_of
+
+_GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
+
+
+@dataclass
+class Prepared:
+    """One module. `number` and `counter` place it in the shadow's tables."""
+
+    name: str
+    plain: str
+    instrumented: Instrumented
+    number: int
+    counter: int
+    cubin: bytes | None = None
+    assembly: Callable[[], bytes] | None = None  # makes the machine code, where the device wants some and it is not made yet
+    notes: tuple[str, ...] = ()  # notes of the assembler for the report
+    handle: Handle | None = None  # as it is loaded
+    loads: Callable[[Prepared], object] | None = None  # loads it when it is first used
+    plain_loaded: dict[str, Handle] = field(default_factory=dict)  # the forms without hooks, by their text
+    outside: bool = False  # whether a framework loads it, and its program reaches its variables
+    launched: bool = False
+    delayed: bool = False  # whether it was assembled with seeded delays
+    recorded: Recorded | None = None  # with the recording engine: what its logs mean
+    roomy: bool = False  # recorded, and a log of the usual length was full
+    unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
+    doubtful: str = ""  # why its launches take hooks: a record could not be judged
+    refusal: str = ""  # why that engine does not take it, where it was asked to
+    framework: str = CUDA  # the framework whose words the fixes use
+    layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
+    address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory
+
+    @property
+    def loaded(self) -> Handle | None:
+        """The loaded module. One whose other form may serve is assembled and loaded here, when it is first used."""
+        if self.handle is None and self.loads is not None:
+            self.loads(self)
+        return self.handle
+
+    def variables(self, backend: Backend) -> list[tuple[int, int]]:
+        """Addresses and sizes of its variables in global memory: all its launches have the same.
+
+        A driver may not tell those that only this module can name (`static`): they are left out.
+        """
+        found = []
+        for each in self.instrumented.module.variables:
+            for name in each.names if each.space == "global" else ():
+                with contextlib.suppress(UsageError):
+                    found.append(backend.symbol(self.loaded, name.name))
+        return found
+
+    @property
+    def synchronises_grid(self) -> bool:
+        """Whether it uses the barrier of a cooperative grid, which other launches do not have."""
+        return _GRID_BARRIER in self.plain
+
+    @functools.cached_property
+    def units(self) -> dict[str, Dim3]:
+        """By kernel that counts its grid in clusters: the CTAs of one, in each dimension."""
+        return units_of(self)
+
+    @property
+    def entries(self) -> tuple[str, ...]:
+        """Names of the kernels."""
+        return self.instrumented.entries
+
+    def number_of(self, entry: str) -> int:
+        """The place of a kernel among the entries. Raises UsageError if there is none of this name."""
+        if entry not in self.entries:
+            raise UsageError(f"the module has no entry {entry}; it has: {', '.join(self.entries) or 'none'}")
+        return self.entries.index(entry)

@@ -1,0 +1,1 @@
+"""What is decided about a launch before it is made."""
