@@ -1,4 +1,8 @@
-"""Reading and writing the files that a user names: what goes wrong is one line."""
+"""Reading and writing the files that a user names: what goes wrong is one line.
+
+Runs that the user has not named are stored in the folder `.consan` of the project, which is the nearest folder at or above the working
+directory that has a pyproject.toml or a .git; where there is none, or it is not writable, the working directory.
+"""
 
 from __future__ import annotations
 
@@ -11,6 +15,8 @@ from consan._errors import UsageError
 
 _LARGEST_TEXT: Final = 1 << 29  # characters: an endless device must not fill the machine's memory
 _BINARY: Final = re.compile("[\0-\x08\x0e-\x1f\x7f-\x9f]")  # characters that no text in Latin-1 has
+STORE: Final = ".consan"
+_MARKS: Final = ("pyproject.toml", ".git")  # of a project's folder
 _ARCHIVE: Final = b"PK\3\4"  # how a zip archive begins
 
 
@@ -54,12 +60,29 @@ def read_data(name: str) -> bytes:
         raise UsageError(f"cannot read {name}: {reason(error)}") from None
 
 
-def write_file(name: str, text: str) -> None:
-    """Write an output file. Raises UsageError with one line if that fails."""
+def stored_name(name: str) -> str:
+    """The name of a run in the folder of stored runs, relative to the working directory. The folder is made when the run is written."""
+    here = Path.cwd()
+    project = next((folder for folder in (here, *here.parents) if any((folder / mark).exists() for mark in _MARKS)), here)
+    return os.path.relpath((project if os.access(project, os.W_OK) else here) / STORE / name)
+
+
+def write_file(name: str, text: str | bytes, folder: str = "") -> None:
+    """Write an output file. Raises UsageError with one line if that fails. `folder`: what the name is relative to."""
+    path = Path(folder, name)
     try:
-        Path(name).write_text(text, encoding="utf-8")
+        if path.parent.name == STORE:
+            _make_store(path.parent)
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot write {name}: {reason(error)}") from None
+
+
+def _make_store(folder: Path) -> None:
+    """Make the folder of stored runs. Git ignores what is in it."""
+    if not folder.is_dir():
+        folder.mkdir(exist_ok=True)
+        (folder / ".gitignore").write_text("*\n", encoding="utf-8")
 
 
 def reason(error: Exception) -> str:
@@ -75,11 +98,20 @@ def check_writable(name: str | None) -> None:
     try:
         if path.is_dir():
             raise UsageError(f"cannot write {name}: it is a folder")
-        if not path.absolute().parent.is_dir():
+        if path.parent.name == STORE and not path.parent.exists():
+            _check_folder(name, path.absolute().parent.parent)
+        elif not path.absolute().parent.is_dir():
             raise UsageError(f"cannot write {name}: there is no folder {path.parent}")
-        _try_to_write(path)
+        else:
+            _try_to_write(path)
     except (OSError, ValueError) as error:
         raise UsageError(f"cannot write {name}: {reason(error)}") from None
+
+
+def _check_folder(name: str, folder: Path) -> None:
+    """Check that the folder of stored runs can be made."""
+    if not os.access(folder, os.W_OK):
+        raise UsageError(f"cannot write {name}: Permission denied; -o FILE stores the run elsewhere")
 
 
 def _try_to_write(path: Path) -> None:

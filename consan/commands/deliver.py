@@ -93,10 +93,10 @@ def _write(report: Report, chosen: str, output: str, shown: Mapping[str, bool]) 
     return 0
 
 
-def keep(output: str, text: str) -> bool:
-    """Write a file. A full disk gives one line."""
+def keep(output: str, text: str, folder: str = "") -> bool:
+    """Write a file. A full disk gives one line. `folder`: what the name is relative to."""
     try:
-        write_file(output, text)
+        write_file(output, text, folder)
     except UsageError as error:
         print(f"consan: error: {error}", file=sys.stderr)
         return False

@@ -1,8 +1,9 @@
 """`consan run`: runs a program with every kernel that it compiles or loads sanitized.
 
-A run with findings or gaps is always stored as JSON, so that it can be shown in another form without a second run. A clean
-run is stored only if -o names the file. -o with the suffix of another format writes that form beside it. Where a report that is not text
-goes to the standard output, what the program prints goes to the standard error.
+A run with findings or gaps is always stored as JSON, so that it can be shown in another form without a second run: in the
+folder `.consan` of the project (consan/files.py), or where -o says. A clean run is stored only if -o names the file. -o with the
+suffix of another format writes that form beside it. Where a report that is not text goes to the standard output,
+what the program prints goes to the standard error.
 A report is written even if the program fails. Its status is kept, but violations override it (tutorials/guide/reports.md).
 """
 
@@ -24,7 +25,7 @@ from consan import options
 from consan._errors import ConsanError, ExitCode
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep, settled
-from consan.files import check_writable
+from consan.files import check_writable, stored_name
 from consan.process import children
 from consan.process.apart import send_output_to_errors
 from consan.process.program import PythonProgram, add_words, drop_dashes, find_native, find_program, run_program
@@ -46,6 +47,7 @@ class _Output:
 
     printed: str  # the format on the standard output
     stored: str  # the file of the run, which is JSON
+    folder: str  # what names of files are relative to: the program may change the working directory
     wanted: bool  # the user has named that file
     form: str  # the format of `file`
     file: str | None
@@ -120,7 +122,7 @@ def _output(args: argparse.Namespace, label: str) -> _Output:
     for name in filter(None, (stored, file)):
         check_writable(name)
     undo = send_output_to_errors() if printed != "text" else lambda: None
-    return _Output(printed, stored, named and args.output is not None, form, file, undo)
+    return _Output(printed, stored, os.getcwd(), named and args.output is not None, form, file, undo)
 
 
 def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: ConsanError | None = None) -> int:
@@ -130,12 +132,12 @@ def _reported(report: Report, args: argparse.Namespace, out: _Output, failure: C
     out.undo()
     _replace_closed_output()
     wanted = out.wanted or report.findings or report.verdict == INCOMPLETE
-    kept = bool(wanted) and keep(out.stored, dumps(report))
+    kept = bool(wanted) and keep(out.stored, dumps(report), out.folder)
     shown = {"notes": args.notes, "timeline": args.timeline}
     deliver(report, out.printed, None, stored=out.stored if kept else None, **shown)
     if out.printed != "text" and kept and not args.quiet:
         print(f"consan: stored run: {out.stored}; next: consan report {out.stored}", file=sys.stderr)
-    written = out.file is None or keep(out.file, render(report, out.form, **shown))
+    written = out.file is None or keep(out.file, render(report, out.form, **shown), out.folder)
     _after_failure(failure, report.exit)
     return report.status or (0 if written and (kept or not wanted) else int(ExitCode.USAGE))
 
@@ -179,5 +181,5 @@ def _folder() -> Iterator[Path]:
 
 
 def default_name(label: str) -> str:
-    """`consan-<program>-<pid>.json` in the working directory."""
-    return f"consan-{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(label).name)}-{os.getpid()}.json"
+    """`<program>-<pid>.json` in the folder of stored runs."""
+    return stored_name(f"{re.sub(r'[^A-Za-z0-9_.-]', '_', Path(label).name)}-{os.getpid()}.json")

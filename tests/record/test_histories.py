@@ -39,7 +39,7 @@ def _launch(name: str, racy: bool, **options: Any) -> Any:
 
 
 def _file(folder: Path) -> Path:
-    (found,) = folder.glob("*.histories")
+    (found,) = folder.glob(".consan/*.histories")
     return found
 
 
@@ -61,7 +61,7 @@ NAMES = [name for name in (KERNELS.parent / "record" / "taken.txt").read_text().
 def test_a_replay_gives_the_same_report(name: str, racy: bool, folder: Path) -> None:
     report = _launch(name, racy, keep_histories=True, seed=3)
     if report.kernels[0].engine != "record":
-        assert not list(folder.glob("*.histories"))
+        assert not list(folder.glob(".consan/*.histories"))
         return
     again = _replayed(_file(folder))
     if report.incomplete or any("did not end" in reason for reason in again.incomplete):  # how a launch ended is not in its log
@@ -118,7 +118,7 @@ def test_the_command_needs_no_source(folder: Path, capsys: pytest.CaptureFixture
     assert main(["check", str(source), *launch]) == 66
     first = capsys.readouterr().out
     source.unlink()
-    assert main(["replay", _file(folder).name, "-o", "again.json"]) == 66
+    assert main(["replay", str(_file(folder)), "-o", "again.json"]) == 66
     second = capsys.readouterr().out
     assert "tile[63 - threadIdx.x]" in second
     first, second = (" ".join(text.partition("  fix:")[0].split()) for text in (first, second))
@@ -177,7 +177,7 @@ def test_a_forked_process_keeps_only_what_it_launches(folder: Path, monkeypatch:
     assert not list(folder.iterdir())
     program.launch(0)
     program.session.take()
-    assert _file(folder).name.startswith(f"consan-{child}-")
+    assert _file(folder).name.startswith(f"{child}-")
     assert _replayed(_file(folder)).verdict == "clean"
 
 

@@ -243,7 +243,7 @@ def test_one_clear_line(words: str, capfd: pytest.CaptureFixture[str]) -> None:
     captured = capfd.readouterr()
     assert ERRORS[words] in captured.err
     assert captured.err.count("\n") == 1
-    assert not list(Path().glob("consan-*.json"))
+    assert not Path(".consan").exists()
 
 
 def test_an_instruction_that_no_run_can_execute_is_said_once(capfd: pytest.CaptureFixture[str]) -> None:

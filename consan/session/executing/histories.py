@@ -12,7 +12,6 @@ import functools
 import itertools
 import os
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from consan._errors import UsageError
@@ -20,6 +19,7 @@ from consan.backends.base import Dim3
 from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
+from consan.files import stored_name, write_file
 from consan.options import INLINE, ISA
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
@@ -73,11 +73,11 @@ class Keeper:
         if not self._archive:
             return report
         self._number = self._number or next(_numbers)
-        name = f"consan-{self._process}-{self._number}{SUFFIX}"
+        name = stored_name(f"{self._process}-{self._number}{SUFFIX}")
         try:
-            Path(name).write_bytes(self._archive.contents(self._about(report)))
-        except OSError as error:
-            note = f"the histories were not kept: cannot write {name}: {error.strerror or error}"
+            write_file(name, self._archive.contents(self._about(report)))
+        except UsageError as error:
+            note = f"the histories were not kept: {error}"
         else:
             note = f"the histories were kept: consan replay {name}"
         return replace(report, notes=(*report.notes, note))

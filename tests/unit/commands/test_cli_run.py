@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import subprocess
 import sys
 import textwrap
@@ -32,7 +33,7 @@ def consan(monkeypatch: pytest.MonkeyPatch, *words: str, result: Callable[[], Re
         return main(["run", *words])
 
 
-def stored(folder: Path, pattern: str = "consan-*.json") -> Report:
+def stored(folder: Path, pattern: str = ".consan/*.json") -> Report:
     (file,) = folder.glob(pattern)
     return loads(file.read_text())
 
@@ -126,6 +127,7 @@ def test_a_run_with_nothing_to_show_is_stored_only_where_o_asks(
 ) -> None:
     assert consan(monkeypatch, *flags, "-c", "pass") == 0
     assert len(list(here.glob("*.json"))) == kept
+    assert not (here / ".consan").exists()
     assert ("stored run" in capsys.readouterr().out) == bool(kept)
 
 
@@ -192,13 +194,36 @@ def test_the_report_and_the_stored_run_are_named_after_the_programs_own_output(
 ) -> None:
     (here / "p.py").write_text("print('own output')")
     assert consan(monkeypatch, "--seed", "7", "p.py", "x y", result=samples.violations) == 66
-    (file,) = here.glob("consan-p-*.json")
+    (file,) = here.glob(".consan/p-*.json")
     out = capsys.readouterr().out
     assert out.startswith("own output\n")
     assert "verdict: violations" in out
-    assert file.name in out
-    assert f"consan report {file.name}" in out
+    assert f"consan report .consan/{file.name}\n" in out
     assert "consan run --seed 7 p.py 'x y'" in out
+
+
+@pytest.mark.parametrize(("mark", "place"), [(None, "sub/.consan"), ("pyproject.toml", ".consan"), (".git", ".consan")])
+def test_runs_are_stored_in_one_folder_of_the_project(
+    mark: str | None, place: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    if mark:
+        (here / mark).touch()
+    (here / "sub").mkdir()
+    monkeypatch.chdir(here / "sub")
+    assert consan(monkeypatch, "-c", "pass", result=samples.violations) == 66
+    (file,) = (here / place).glob("*.json")
+    named = os.path.relpath(file)
+    assert f"consan report {named}\n" in capsys.readouterr().out
+    assert sorted(path.name for path in file.parent.iterdir()) == [".gitignore", file.name]
+    assert main(["report", named]) == 0
+
+
+@pytest.mark.parametrize("words", [[], ["-o", "out.json"], ["-o", "out.html"]])
+def test_a_program_that_changes_the_working_directory(words: list[str], here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (here / "sub").mkdir()
+    assert consan(monkeypatch, *words, "-c", "import os; os.chdir('sub')", result=samples.violations) == 66
+    assert not list((here / "sub").iterdir())
+    assert (here / words[1]).exists() if words else stored(here).verdict == "violations"
 
 
 def test_o_names_the_stored_run_and_format_what_is_printed(
@@ -209,7 +234,7 @@ def test_o_names_the_stored_run_and_format_what_is_printed(
     assert json.loads(out)["schema"] == "consan.report/1"
     assert "consan report out.json" in err
     assert stored(here, "out.json") == loads(out)
-    assert not list(here.glob("consan-*"))
+    assert not (here / ".consan").exists()
 
 
 def test_o_with_the_suffix_of_another_format_writes_that_form_too(
@@ -218,7 +243,7 @@ def test_o_with_the_suffix_of_another_format_writes_that_form_too(
     assert consan(monkeypatch, "-o", "page.html", "-c", "pass") == 0
     assert "verdict: clean" in capsys.readouterr().out
     assert (here / "page.html").read_text().startswith("<!doctype html>")
-    assert not list(here.glob("*.json"))
+    assert not [*here.glob("*.json"), *here.glob(".consan")]
 
 
 def test_the_output_of_the_program_stays_out_of_a_report_for_programs(here: Path) -> None:

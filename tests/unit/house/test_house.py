@@ -51,7 +51,7 @@ ROOMS = {
         *("consan.backends.base", "consan.ranges", f"{SESSION}.modules"),
     ),
     f"{SESSION}.executing": (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
+        *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
         *("consan.backends", "consan.checker", "consan.ranges", f"{SESSION}.modules", f"{SESSION}.planning"),
     ),
     f"{SESSION}.comparing": (
