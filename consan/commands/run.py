@@ -28,7 +28,7 @@ from consan.commands.deliver import choose_format, deliver, judged, keep, settle
 from consan.files import check_writable, stored_name
 from consan.process import children
 from consan.process.apart import send_output_to_errors
-from consan.process.program import PythonProgram, add_words, drop_dashes, find_native, find_program, run_program
+from consan.process.program import PythonProgram, add_words, drop_idle_words, find_native, find_program, run_program
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
 from consan.reports import render
@@ -66,7 +66,7 @@ class RunCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, report."""
-        drop_dashes(args)
+        drop_idle_words(args)
         native = find_native(args)
         program = native or find_program(args)
         out = _output(args, program.label)

@@ -28,7 +28,7 @@ from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry
 from consan.launching.source import load_ptx
 from consan.native.run import check_native
-from consan.process.program import drop_dashes, find_native, find_program
+from consan.process.program import drop_idle_words, find_native, find_program
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
 from consan.reports.verdict.coverage import installed_version
 
@@ -58,7 +58,7 @@ class StressCommand:
         from consan.triage.campaign import Campaign, refuse_empty
         from consan.triage.show import Bar
 
-        drop_dashes(args)
+        drop_idle_words(args)
         if _names_kernel(args):
             _read_rest(args)
         seeds = read_seeds(args.seeds)

@@ -60,10 +60,24 @@ def add_words(parser: argparse.ArgumentParser) -> None:
     parser.add_argument("program", nargs=rest, metavar="script.py", help="the program and its arguments")
 
 
-def drop_dashes(args: argparse.Namespace) -> None:
-    """`-- ./program`: the dashes only end the options."""
+def drop_idle_words(args: argparse.Namespace) -> None:
+    """`-- ./program`: the dashes only end the options. `python script.py`: consan runs it, where that is the interpreter of consan."""
     if args.program[:1] == ["--"]:
         del args.program[0]
+    word, *rest = args.program or [""]
+    if not _PYTHON.fullmatch(word) or os.path.exists(word) or not _runs_consan(shutil.which(word)) or not rest:
+        return
+    if rest[0] in ("-m", "-c"):
+        args.program, (option, *words) = [], rest
+        setattr(args, {"-m": "module", "-c": "code"}[option], words)
+    elif not rest[0].startswith("-"):
+        args.program = rest
+
+
+def _runs_consan(interpreter: str | None) -> bool:
+    """Whether a path is that of the running interpreter, and of its environment."""
+    places = [os.path.abspath(each) for each in (interpreter, sys.executable) if each]
+    return len(places) == 2 and len({(os.path.dirname(each), os.path.realpath(each)) for each in places}) == 1
 
 
 def find_program(args: argparse.Namespace) -> PythonProgram:

@@ -197,8 +197,9 @@ def test_stress_delays_the_warps_of_each_seed(case: Case, tmp_path: Path, monkey
 
 
 def test_python_as_a_program(case: Case, monkeypatch: pytest.MonkeyPatch, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    """For libraries that no adapter knows. A note says what is better for the others."""
+    """Another interpreter than consan's. A note says what is better."""
     monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "executable", "/another/python3")
     code = f"import os; os.execv({str(case.folder / 'program')!r}, ['program', 'dlsym', 'cuModuleLoadData', {case.image('ptx')!r}])"
     (tmp_path / "script.py").write_text(code)
     with environment(case.environment):

@@ -293,6 +293,7 @@ def test_the_output_of_the_program_stays_out_of_a_report_for_programs(here: Path
 def test_what_cannot_be_run(
     words: list[str], message: str, here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    monkeypatch.setattr(sys, "executable", "/another/python3")
     (here / "bad.py").write_text("\nx = = 1\n")
     (here / "empty").mkdir()
     (here / "program").write_bytes(b"\x7fELF\x02\x01")
@@ -300,3 +301,18 @@ def test_what_cannot_be_run(
     assert consan(monkeypatch, *words) == 2
     assert capsys.readouterr().err.replace(f"{here}/", "") == f"consan: error: {message}\n"
     assert not (here / "ran").exists()
+
+
+@pytest.mark.parametrize("words", [["script.py", "1"], ["-m", "script", "1"], ["-c", "import sys; print(sys.argv[-1])", "1"]], ids=["script", "-m", "-c"])
+@pytest.mark.parametrize("option", [[], ["--"]], ids=["", "dashes"])
+def test_the_word_python_is_no_program(
+    words: list[str], option: list[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """`consan run python script.py`, as users of other tools write it, where it is the Python that runs consan."""
+    (here / "bin").mkdir()
+    (here / "bin" / "python3").symlink_to(os.path.realpath(sys.executable))
+    monkeypatch.setenv("PATH", str(here / "bin"))
+    monkeypatch.setattr(sys, "executable", str(here / "bin" / "python3"))
+    (here / "script.py").write_text("import sys; print(sys.argv[-1])")
+    assert consan(monkeypatch, "--device", "cpu", *option, "python3", *words) == 0
+    assert capsys.readouterr().out.startswith("1\n")
