@@ -182,8 +182,8 @@ class Option:
             raise UsageError(f"{source}: {error}") from None
 
 
-def _switch(words: str, told: str) -> Option:
-    return Option(words, told, read_switch, default=False, switch=True)
+def _switch(words: str, meaning: str) -> Option:
+    return Option(words, meaning, read_switch, default=False, switch=True)
 
 
 SESSION: Final = (

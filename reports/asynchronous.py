@@ -148,22 +148,22 @@ _RESULT_WAITS = {
         _NOT_THERE + ": a wait by another thread does not cover it",
     ),
 }
-_TOLD = "in the thread that issued the copy, before anything tells the other CTA that the result is there"
+_IN_TIME = "in the thread that issued the copy, before anything tells the other CTA that the result is there"
 _COPIED = "in the thread that issued the copy"
 _RESULT_WAITS |= {
     "outer-read-wait-only:bulk store": Situation(
         "a cp.async.bulk.wait_group without .read that covers {group}: .read tells only that shared memory has been read",
-        f"wait with {_FULL_WAIT} {_TOLD}",
+        f"wait with {_FULL_WAIT} {_IN_TIME}",
         _NOT_THERE + ": only its source has been waited for",
     ),
     "outer-not-waited:bulk store": Situation(
         "a wait that covers {group} before the CTA of {second_at} is told of it: cp.async.bulk.wait_group without .read",
-        f"wait with {_FULL_WAIT} {_TOLD}",
+        f"wait with {_FULL_WAIT} {_IN_TIME}",
         _NOT_THERE,
     ),
     "outer-not-committed:bulk store": Situation(
         "{commit} between the copy and its wait: a wait covers committed groups only",
-        f"commit with {{commit}} ({{commit_cpp}}) after {{first_at}}, then wait with {_FULL_WAIT} {_TOLD}",
+        f"commit with {{commit}} ({{commit_cpp}}) after {{first_at}}, then wait with {_FULL_WAIT} {_IN_TIME}",
         _NOT_THERE + ": it was not committed",
     ),
 }

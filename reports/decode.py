@@ -61,10 +61,10 @@ def _words_key(found: FindingRecord, module: ModuleSites) -> tuple[Any, ...]:
     return found.kind, found.hazard, kernel_of(found), found.reason, found.flags, *places
 
 
-def _again(told: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
+def _again(first: Finding, found: FindingRecord, module: ModuleSites) -> Finding:
     """A finding in the words of an equal one. The words of the first one would remain when the two are merged."""
-    buffer = buffer_of(found, found.low, found.high, module) if told.buffer else None
-    return replace(told, count=found.count, ctas=found.ctas, buffer=buffer, verified=module.fixes.get(found.index))
+    buffer = buffer_of(found, found.low, found.high, module) if first.buffer else None
+    return replace(first, count=found.count, ctas=found.ctas, buffer=buffer, verified=module.fixes.get(found.index))
 
 
 def _finding(found: FindingRecord, module: ModuleSites) -> Finding:

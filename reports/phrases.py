@@ -155,9 +155,9 @@ def _status(report: Report) -> str:
         return ""
     warnings = (finding for finding in report.active if finding.severity == "warning")
     kinds = Counter(f"warning[{finding.kind}] in kernel {kernel_name(finding.kernel)}" for finding in warnings)
-    told = [f"{what} ({number} times)" if number > 1 else what for what, number in kinds.items()]
-    more = [f"{len(told) - MAX_NAMES} more"] if len(told) > MAX_NAMES else []
-    return f"{EXIT_VIOLATIONS}, because --strict counts warnings: {', '.join([*told[:MAX_NAMES], *more])}"
+    counted = [f"{what} ({number} times)" if number > 1 else what for what, number in kinds.items()]
+    more = [f"{len(counted) - MAX_NAMES} more"] if len(counted) > MAX_NAMES else []
+    return f"{EXIT_VIOLATIONS}, because --strict counts warnings: {', '.join([*counted[:MAX_NAMES], *more])}"
 
 
 def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:

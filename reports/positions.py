@@ -52,9 +52,9 @@ def positions(waiters: Iterable[Waiter]) -> str:
     for waiter in waiters:
         groups.setdefault((_state(waiter), _place(waiter)), []).append(waiter)
     ordered = sorted(groups.items(), key=lambda item: -_lanes(item[1]))
-    told = [", ".join(filter(None, (_who(group), state, place))) for (state, place), group in ordered[:SHOWN]]
+    described = [", ".join(filter(None, (_who(group), state, place))) for (state, place), group in ordered[:SHOWN]]
     more = len(ordered) - SHOWN
-    return "; ".join(told + ([f"and {plural(more, 'more place')}"] if more > 0 else []))
+    return "; ".join(described + ([f"and {plural(more, 'more place')}"] if more > 0 else []))
 
 
 def _state(waiter: Waiter) -> str:
@@ -94,5 +94,5 @@ def _ctas(blocks: Sequence[tuple[int, ...]]) -> str:
 
 def _runs(numbers: Sequence[int]) -> str:
     """`0`, `0 and 1`, `0 to 3 and 7`."""
-    told = runs(numbers)
-    return " and ".join(filter(None, (", ".join(told[:-1]), told[-1])))
+    described = runs(numbers)
+    return " and ".join(filter(None, (", ".join(described[:-1]), described[-1])))

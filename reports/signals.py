@@ -39,7 +39,7 @@ class Lack:
 
 
 @dataclass(frozen=True)
-class Told:
+class SignalAdvice:
     """The words, and the instructions that they name. Empty words leave those of the catalogue."""
 
     culprits: Sequence[Signal]
@@ -57,18 +57,20 @@ def by_mask(signals: Iterable[Signal]) -> bool:
 def explained(finding: Finding, lacks: Iterable[Lack], numbers: Sequence[int], polled: Sequence[str], relations: Relations) -> Finding:
     """The deadlock with its culprits and its repair. `numbers`: awaited named barriers. `polled`: polled variables."""
     awaited, signals = set(lacks), relations.signals(finding.kernel)
-    told = None
+    explanation = None
     if finding.situation == "polled":
-        told = _of_variable(finding, polled[0], signals, relations) if len(set(polled)) == 1 else None
+        explanation = _of_variable(finding, polled[0], signals, relations) if len(set(polled)) == 1 else None
     elif len(awaited) == 1 and not numbers:
-        told = _of_mbarrier(finding, awaited.pop(), signals, relations)
+        explanation = _of_mbarrier(finding, awaited.pop(), signals, relations)
     elif len(set(numbers)) == 1 and not awaited:
-        told = _of_named_barrier(finding, numbers[0], signals)
-    if told is None:
+        explanation = _of_named_barrier(finding, numbers[0], signals)
+    if explanation is None:
         return finding
-    accesses = tuple(map(access_of, _once(told.culprits)))[:SHOWN]
-    message = f"{finding.message}; {told.reason}" if told.reason else finding.message
-    return replace(finding, accesses=accesses, message=message, fix=told.fix or finding.fix, missing=told.missing or finding.missing)
+    accesses = tuple(map(access_of, _once(explanation.culprits)))[:SHOWN]
+    message = f"{finding.message}; {explanation.reason}" if explanation.reason else finding.message
+    return replace(
+        finding, accesses=accesses, message=message, fix=explanation.fix or finding.fix, missing=explanation.missing or finding.missing
+    )
 
 
 # --- mbarriers ---------------------------------------------------------------------------------------------------------
@@ -84,26 +86,26 @@ class _Sites:
     copies: Sequence[Signal]
 
 
-def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relations: Relations) -> Told | None:
+def _of_mbarrier(finding: Finding, lack: Lack, signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
     sites = _sites(base_name(lack.variable), signals)
     rule = _RULES.get(finding.situation)
-    told = rule(lack, sites) if rule is not None and sites is not None else None
-    return _with_loops(finding, lack, told, relations) if told is not None and told.ended else told
+    explanation = rule(lack, sites) if rule is not None and sites is not None else None
+    return _with_loops(finding, lack, explanation, relations) if explanation is not None and explanation.ended else explanation
 
 
-def _with_loops(finding: Finding, lack: Lack, told: Told, relations: Relations) -> Told:
+def _with_loops(finding: Finding, lack: Lack, explanation: SignalAdvice, relations: Relations) -> SignalAdvice:
     """The words with the lines of the two loops, if each side has one."""
-    ended = _loops(finding.kernel, (signal.place.ptx_line for signal in told.culprits), relations)
+    ended = _loops(finding.kernel, (signal.place.ptx_line for signal in explanation.culprits), relations)
     waiting = _loops(finding.kernel, (int(waiter.get("ptx_line") or 0) for waiter in finding.waiters if "mbarrier" in waiter), relations)
     if len(ended) != 1 or len(waiting) != 1:
-        return told
+        return explanation
     (one, at), (other, wait_at) = (next(iter(found.items())) for found in (ended, waiting))
     phases = plural(lack.phase, "phase")
     fix = (
         f"the loop at {one} completed {phases} and then ended, while the loop at {other} waits for one more, phase {lack.phase}:"
         f" end the loop at {other} after {phases}, or let the loop at {one} go on"
     )
-    return replace(told, culprits=[*told.culprits, at, wait_at], fix=fix)
+    return replace(explanation, culprits=[*explanation.culprits, at, wait_at], fix=fix)
 
 
 def _loops(kernel: str, lines: Iterable[int], relations: Relations) -> dict[str, Signal]:
@@ -127,7 +129,7 @@ def _of_verb(signals: Iterable[Signal], verb: str) -> list[Signal]:
     return [signal for signal in signals if signal.verb == verb]
 
 
-def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
+def _arrivals(lack: Lack, sites: _Sites) -> SignalAdvice | None:
     """Some arrivals of the phase did not come."""
     name, at = lack.variable, _places(sites.arrivals)
     if not sites.inits:
@@ -135,31 +137,35 @@ def _arrivals(lack: Lack, sites: _Sites) -> Told | None:
     if not lack.came and (masked := [signal for signal in sites.arrivals if by_mask([signal])]):
         return _of_mask(lack, masked)
     if not sites.arrivals:
-        return Told(sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does")
+        return SignalAdvice(
+            sites.inits, f"let the thread that signals arrive on {name} (mbarrier.arrive): no instruction of this kernel does"
+        )
     counting = [signal for signal in sites.arrivals if signal.verb == "arrive" and _adds_itself(signal)]
     if counting and not lack.came and len(counting) == len(sites.arrivals):  # libcu++ has an ordinary arrival behind it
         why = "without .noinc the instruction first raises the pending count by its own arrival"
-        return Told(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
+        return SignalAdvice(counting, f"use cp.async.mbarrier.arrive.noinc at {_places(counting)}: {why}")
     if lack.came and not lack.phase:
         fix = (
             f"if the {plural(lack.came, 'arrival')} at {at} are all that one phase should get, initialise {name} with {lack.came:,}"
             f" at {_places(sites.inits)}; else let {lack.pending:,} more arrive at {at}"
         )
         missing = f"{lack.pending:,} of the {lack.expected:,} arrivals that mbarrier.init counts at {_places(sites.inits)}"
-        return Told([*sites.inits, *sites.arrivals], fix, missing)
+        return SignalAdvice([*sites.inits, *sites.arrivals], fix, missing)
     if lack.came:
         fix = (
             f"{_earlier(lack)} got all arrivals, phase {lack.phase} only {lack.came:,}: let every counted thread go on arriving at {at},"
             " or leave with mbarrier.arrive_drop"
         )
-        return Told([*sites.arrivals, *sites.inits], fix)
+        return SignalAdvice([*sites.arrivals, *sites.inits], fix)
     if lack.phase:
         fix = (
             f"the arrivals at {at} completed {_earlier(lack)} and then ended, while this wait is for phase {lack.phase}:"
             " give both sides the same number of iterations"
         )
-        return Told(sites.arrivals, fix, f"{plural(lack.expected, 'arrival')} for phase {lack.phase} of {name}: none came", ended=True)
-    return Told(sites.arrivals, f"let the threads that arrive at {at} do so before they wait or exit")
+        return SignalAdvice(
+            sites.arrivals, fix, f"{plural(lack.expected, 'arrival')} for phase {lack.phase} of {name}: none came", ended=True
+        )
+    return SignalAdvice(sites.arrivals, f"let the threads that arrive at {at} do so before they wait or exit")
 
 
 def _is_commit(signal: Signal) -> bool:
@@ -167,11 +173,11 @@ def _is_commit(signal: Signal) -> bool:
     return signal.opcode.startswith("tcgen05.commit.")
 
 
-def _of_mask(lack: Lack, commits: Sequence[Signal]) -> Told:
+def _of_mask(lack: Lack, commits: Sequence[Signal]) -> SignalAdvice:
     """A commit with a mask arrives in the CTAs of its mask only."""
     at, rank = _places(commits), "" if lack.rank is None else f" of rank {lack.rank}"
     bit = "its bit" if lack.rank is None else f"bit {lack.rank}"
-    return Told(
+    return SignalAdvice(
         commits,
         f"set {bit} in the mask of the tcgen05.commit at {at}; or, if the CTA{rank} is in it, let the commit come in each phase",
         f"an arrival in the CTA{rank}: the tcgen05.commit at {at} arrives in the CTAs of its mask, by their ranks",
@@ -184,32 +190,34 @@ def _adds_itself(signal: Signal) -> bool:
     return parts[0] == "cp" and "noinc" not in parts
 
 
-def _bytes(lack: Lack, sites: _Sites) -> Told | None:
+def _bytes(lack: Lack, sites: _Sites) -> SignalAdvice | None:
     """All arrivals came; announced bytes did not."""
     at, short = _places(sites.announcements), plural(lack.tx, "byte")
     if not sites.announcements:
         return None
     if not sites.copies:
-        return Told(sites.announcements, f"issue the copy that {at} announces, on {lack.variable}: no instruction copies to this mbarrier")
+        return SignalAdvice(
+            sites.announcements, f"issue the copy that {at} announces, on {lack.variable}: no instruction copies to this mbarrier"
+        )
     if lack.phase:
         late = f"{_earlier(lack)} got all bytes, phase {lack.phase} lacks {short}"
-        return Told([*sites.copies, *sites.announcements], f"{late}: issue the copy at {_places(sites.copies)} in each phase")
+        return SignalAdvice([*sites.copies, *sites.announcements], f"{late}: issue the copy at {_places(sites.copies)} in each phase")
     fix = f"announce {short} fewer at {at}; or, if the destination has room, let the copies at {_places(sites.copies)} bring {short} more"
-    return Told([*sites.announcements, *sites.copies], fix, f"{short}: {_numbers(sites)}" if _numbers(sites) else "")
+    return SignalAdvice([*sites.announcements, *sites.copies], fix, f"{short}: {_numbers(sites)}" if _numbers(sites) else "")
 
 
 def _numbers(sites: _Sites) -> str:
     """`mbarrier.expect_tx announced 272, the copy brought 256`, if each is one instruction with a constant."""
-    told = [signals[0].number for signals in (sites.announcements, sites.copies) if len(signals) == 1]
-    return f"expect_tx announced {told[0]:,}, the copy brought {told[1]:,}" if len(told) == 2 and None not in told else ""
+    counts = [signals[0].number for signals in (sites.announcements, sites.copies) if len(signals) == 1]
+    return f"expect_tx announced {counts[0]:,}, the copy brought {counts[1]:,}" if len(counts) == 2 and None not in counts else ""
 
 
-def _both(lack: Lack, sites: _Sites) -> Told:
+def _both(lack: Lack, sites: _Sites) -> SignalAdvice:
     """Arrivals and bytes lack: the instructions are shown, the words stay."""
-    return Told([*sites.arrivals, *sites.copies])
+    return SignalAdvice([*sites.arrivals, *sites.copies])
 
 
-_RULES: Final[dict[str, Callable[[Lack, _Sites], Told | None]]] = {"arrivals": _arrivals, "bytes": _bytes, "both": _both}
+_RULES: Final[dict[str, Callable[[Lack, _Sites], SignalAdvice | None]]] = {"arrivals": _arrivals, "bytes": _bytes, "both": _both}
 
 
 def _earlier(lack: Lack) -> str:
@@ -219,7 +227,7 @@ def _earlier(lack: Lack) -> str:
 # --- named barriers ----------------------------------------------------------------------------------------------------
 
 
-def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) -> Told | None:
+def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) -> SignalAdvice | None:
     here = [signal for signal in signals if signal.barrier == number]
     elsewhere = [signal for signal in signals if signal.verb == "arrive" and signal.barrier not in (None, number)]
     expected, arrived = _counted(finding, number, here)
@@ -230,16 +238,16 @@ def _of_named_barrier(finding: Finding, number: int, signals: Sequence[Signal]) 
     if own:
         more = f"{expected - arrived:,} more threads"
         fix = f"its arrivals are at {_places(own)}: let {more} come there, as often as others wait for barrier {number}"
-        return Told(own, fix, missing)
+        return SignalAdvice(own, fix, missing)
     if elsewhere:
         others = " and ".join(sorted({f"barrier {signal.barrier}" for signal in elsewhere}))
         fix = f"the arrival at {_places(elsewhere)} is on {others}: if it is meant for barrier {number}, give it the number {number}"
-        return Told(elsewhere, fix, missing)
+        return SignalAdvice(elsewhere, fix, missing)
     fix = (
         f"let {expected - arrived:,} more threads reach barrier {number},"
         f" or make the count at {_places(here)} the number of threads that reach it in one round"
     )
-    return Told([], fix, missing)
+    return SignalAdvice([], fix, missing)
 
 
 def _counted(finding: Finding, number: int, here: Sequence[Signal]) -> tuple[int | None, int | None]:
@@ -263,7 +271,7 @@ def _lanes(waiter: dict[str, Any]) -> int:
 # --- polled variables --------------------------------------------------------------------------------------------------
 
 
-def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relations: Relations) -> Told | None:
+def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relations: Relations) -> SignalAdvice | None:
     """The stores to a polled variable. The polling instruction itself may be an atomic, which does not count."""
     polling = {waiter.get("ptx_line") for waiter in finding.waiters if waiter.get("polls")}
     name = base_name(polled)
@@ -279,9 +287,9 @@ def _of_variable(finding: Finding, polled: str, signals: Sequence[Signal], relat
     if pairs:
         loops, writes = _once_each(place_of_waiter(wait) for wait, _ in pairs), _writes([store for _, store in pairs])
         fix = f"move {writes} before the loop at {loops}, or let a thread write that does not enter the loop"
-        return Told([store for _, store in pairs], fix, reason=f"{writes} can come only after that loop")
+        return SignalAdvice([store for _, store in pairs], fix, reason=f"{writes} can come only after that loop")
     fix = f"{name} is written at {_places(stores)}, where no thread that is left can come: let a thread write it before it waits or exits"
-    return Told(stores, fix)
+    return SignalAdvice(stores, fix)
 
 
 def _is_behind(waiter: dict[str, Any], store: Signal, relations: Relations, kernel: str) -> bool:
@@ -290,13 +298,13 @@ def _is_behind(waiter: dict[str, Any], store: Signal, relations: Relations, kern
     return relations.follows(kernel, wait, line) is True and relations.follows(kernel, line, wait) is False
 
 
-def _behind_a_wait(name: str, late: Sequence[tuple[dict[str, Any], Signal]]) -> Told:
+def _behind_a_wait(name: str, late: Sequence[tuple[dict[str, Any], Signal]]) -> SignalAdvice:
     """The stores come only after a barrier or an mbarrier, which waits for the threads that poll."""
     stores = [store for _, store in late]
     waits = _once_each(place_of_waiter(waiter) for waiter, _ in late)
     kind = "barrier" if all("barrier" in waiter for waiter, _ in late) else "wait"
     wait = f"the {kind} at {waits}"
-    return Told(
+    return SignalAdvice(
         stores,
         f"move {_writes(stores)} before {wait}",
         f"a write of {name} that comes before {wait}",

@@ -131,7 +131,7 @@ class Client:
                 raise
             self._lose(f"the context of process {self.pid} ended with {error.name}: what ran after it was not checked")
         except Exception as error:  # whatever the program sends must not end the server
-            self._reasons[f"a part of what process {self.pid} did was not checked: {_told(error)}"] = None
+            self._reasons[f"a part of what process {self.pid} did was not checked: {_described(error)}"] = None
         return Message(MessageKind.ANSWER)
 
     def _answered(self, message: Message) -> Message:
@@ -169,7 +169,7 @@ class Client:
         except DeviceLost:
             raise
         except Exception as error:  # whatever the program hands over must not end the server
-            self._reasons[f"{name} was not instrumented: {_told(error)}"] = None
+            self._reasons[f"{name} was not instrumented: {_described(error)}"] = None
             return Message(MessageKind.ANSWER)
         if prepared is None:
             return Message(MessageKind.ANSWER)
@@ -291,7 +291,7 @@ class Client:
         try:
             self._take()
         except Exception as error:  # the program may write to the memory that holds its findings
-            self._reasons[f"the findings of process {self.pid} cannot be read: {_told(error)}"] = None
+            self._reasons[f"the findings of process {self.pid} cannot be read: {_described(error)}"] = None
             self._session = None
             self._take()
 
@@ -323,7 +323,7 @@ class Client:
         return taken or self._session.report()
 
 
-def _told(error: Exception) -> str:
+def _described(error: Exception) -> str:
     text = str(error) if isinstance(error, ConsanError) else f"{type(error).__name__}: {error}"
     return "; ".join(text.splitlines())
 

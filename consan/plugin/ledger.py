@@ -86,9 +86,9 @@ class Ledger:
     def _shorten(self, report: pytest.TestReport) -> None:
         """Shorten a section that an earlier failed test has shown: parametrised tests often share one cause."""
         found = self._reports[-1]
-        told = frozenset(repr(key(finding)) for finding in found.active)
-        first = self._sections.setdefault(told, report.nodeid)
-        if not told or found.incomplete or first == report.nodeid:
+        keys = frozenset(repr(key(finding)) for finding in found.active)
+        first = self._sections.setdefault(keys, report.nodeid)
+        if not keys or found.incomplete or first == report.nodeid:
             return
         lines = "".join(f"  {line(finding)}\n" for finding in found.active)
         again = f"reproduce: {shlex.join(found.command)}\n" if found.command else ""

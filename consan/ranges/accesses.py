@@ -158,12 +158,12 @@ def accesses(form: AccessForm, threads: TakingThreads, operands: Operands, *, ce
     if not len(threads.places):
         return []
     base, parts = _parts(form, operands)
-    told, numbers = threads.led([of_thread for _, of_thread in parts])
-    parts = [(of_cta, of_thread if of_thread.size == 1 else of_thread[told.places]) for of_cta, of_thread in parts]
+    leading, numbers = threads.led([of_thread for _, of_thread in parts])
+    parts = [(of_cta, of_thread if of_thread.size == 1 else of_thread[leading.places]) for of_cta, of_thread in parts]
     try:
         box = _box(form, parts, operands)
     except Fork as fork:
-        raise told.forked(fork) from None
+        raise leading.forked(fork) from None
     except Unread as why:
         raise NotProven(str(why)) from None
     if box is None:
@@ -174,7 +174,7 @@ def accesses(form: AccessForm, threads: TakingThreads, operands: Operands, *, ce
     if len(box.rows) > 1:
         of_thread = (np.broadcast_to(of_thread, numbers.shape)[:, None] + box.rows).ravel()
         numbers = np.repeat(numbers, len(box.rows))
-    certain = certain and (threads.leads is None or told is not threads)
+    certain = certain and (threads.leads is None or leading is not threads)
     element = (box.element or form.element) if form.reduces else 0
     bytes_ = numbers, of_cta, of_thread, box.nbytes
     return [SpreadAccess(*bytes_, form.writes, form.own, base.base, 1, form, certain, threads.count * len(box.rows), element)]

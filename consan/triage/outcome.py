@@ -91,7 +91,7 @@ class Outcome:
     processor: float = 0.0  # processor seconds of the worker; a program has its own process
     kernels: tuple[str, ...] = ()  # hashes of the texts that ran, which decisions refer to
     decisions: tuple[Decision, ...] = ()
-    told: tuple[DecisionWords, ...] = ()
+    described: tuple[DecisionWords, ...] = ()
     arrays: dict[int, Any] = field(default_factory=dict, repr=False)
     report: Report | None = field(default=None, repr=False)
 

@@ -131,7 +131,7 @@ class KernelRunner:
             )  # fmt: skip
         outcome = outcome_of(finish(session.report(), self.job.rules), session.endings, whole=request.whole)
         kernels, decisions = steering.kernels(), tuple(steering.recorded)
-        return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, told=steering.told()), request)
+        return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, described=steering.described()), request)
 
     def _with_result(self, outcome: Outcome, request: Request) -> Outcome:
         """Add the contents of the buffers to the outcome."""

@@ -112,8 +112,8 @@ def answer(job: Job, request: Request) -> Outcome:
     outcome = outcome_of(finish(session.report(), job.rules), session.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
-    decisions, told = tuple(steering.recorded), steering.told()
-    return replace(outcome, result=f"exit {status}", kernels=steering.kernels(), decisions=decisions, told=told)
+    decisions, described = tuple(steering.recorded), steering.described()
+    return replace(outcome, result=f"exit {status}", kernels=steering.kernels(), decisions=decisions, described=described)
 
 
 def main(given: str, into: str) -> None:

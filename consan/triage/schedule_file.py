@@ -39,7 +39,7 @@ class Stored:
 
 def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions: Sequence[Decision], outcome: Outcome, **more: Any) -> Json:
     """The document."""
-    told = outcome.told or tuple(DecisionWords() for _ in decisions)
+    described = outcome.described or tuple(DecisionWords() for _ in decisions)
     return {
         "schema": SCHEMA,
         "name": subject.label,
@@ -47,7 +47,7 @@ def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions:
         "failure": asdict(failure),
         "seed": outcome.seed,
         "baseline": {"name": baseline, "words": words.baseline(baseline)},
-        "decisions": [_decision(decision, each) for decision, each in zip(decisions, told, strict=True)],
+        "decisions": [_decision(decision, each) for decision, each in zip(decisions, described, strict=True)],
         "outcome": {
             "result": outcome.result,
             "ended": outcome.ended,
@@ -59,9 +59,9 @@ def write(subject: subjects.Subject, failure: Failure, baseline: str, decisions:
     }
 
 
-def _decision(decision: Decision, told: DecisionWords) -> Json:
+def _decision(decision: Decision, described: DecisionWords) -> Json:
     return {
-        "words": words.describe(decision, told),
+        "words": words.describe(decision, described),
         "kind": decision.kind,
         "launch": decision.launch,
         "place": decision.place,
@@ -70,8 +70,8 @@ def _decision(decision: Decision, told: DecisionWords) -> Json:
         "who": [_who(who) for who in decision.who],
         "receiver": None if decision.receiver is None else list(decision.receiver),
         "over": None if decision.over is None else {"place": decision.over[0], **_who(decision.over[1])},
-        "where": asdict(told.place) if told.place else None,
-        "until": asdict(told.until) if told.until else None,
+        "where": asdict(described.place) if described.place else None,
+        "until": asdict(described.until) if described.until else None,
     }
 
 

@@ -61,7 +61,7 @@ class Steering:
         modules = [schedule.scheduler.plan.module for schedule in self._schedules if hasattr(schedule, "scheduler")]
         return tuple(dict.fromkeys(hash_ptx(module.program.text) for module in modules))
 
-    def told(self) -> tuple[DecisionWords, ...]:
+    def described(self) -> tuple[DecisionWords, ...]:
         """The effects of the request's decisions, in their order."""
         decisions = self._request.decisions or ()
         found: dict[int, DecisionWords] = {}

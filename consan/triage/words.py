@@ -24,20 +24,20 @@ _BASELINES: Final = {
 }
 
 
-def describe(decision: Decision, told: DecisionWords) -> str:
+def describe(decision: Decision, described: DecisionWords) -> str:
     """One sentence, without a full stop."""
-    who, place = whom(decision.who), place_of(told.place)
+    who, place = whom(decision.who), place_of(described.place)
     part = f" for {_cta(decision.receiver)}" if decision.receiver is not None else _times(decision.who)
-    operation = f"the {opcode(told.place)} at {place}, issued by {who}{part},"
+    operation = f"the {opcode(described.place)} at {place}, issued by {who}{part},"
     sentence = {
         START: f"{_ctas(decision.who)} starts late",
         HOLD: f"{who} is held back before {place}{_times(decision.who)}",
         LAND: f"{operation} {_lands(decision)}",
-        FIRST: f"when no thread can run, {operation} lands before {_over(told)}",
+        FIRST: f"when no thread can run, {operation} lands before {_over(described)}",
         GIVE_UP: f"the wait at {place} of {who}{_times(decision.who)} times out at once",
     }[decision.kind]
     delayed = decision.kind in (START, HOLD) or (decision.kind == LAND and decision.steps != AT_ONCE)
-    return sentence + (_until(decision, told) if delayed else "")
+    return sentence + (_until(decision, described) if delayed else "")
 
 
 def baseline(name: str) -> str:
@@ -49,15 +49,15 @@ def _lands(decision: Decision) -> str:
     return "lands at once" if decision.steps == AT_ONCE else "is delayed"
 
 
-def _over(told: DecisionWords) -> str:
-    return f"the {opcode(told.over)} at {place_of(told.over)}"
+def _over(described: DecisionWords) -> str:
+    return f"the {opcode(described.over)} at {place_of(described.over)}"
 
 
-def _until(decision: Decision, told: DecisionWords) -> str:
-    if told.until is None or told.block is None:
+def _until(decision: Decision, described: DecisionWords) -> str:
+    if described.until is None or described.block is None:
         return f" for {decision.steps} steps" if decision.steps > 0 else " as long as it can be"
-    until = f"warp {told.warp} of {_cta(told.block)} had come to {place_of(told.until)}"
-    return f" until {until}" + (" and no thread could go on" if told.idle else "")
+    until = f"warp {described.warp} of {_cta(described.block)} had come to {place_of(described.until)}"
+    return f" until {until}" + (" and no thread could go on" if described.idle else "")
 
 
 def place_of(place: DecisionPlace | None) -> str:

@@ -72,8 +72,8 @@ class Word:
 
 
 def _word(name: str, size: int, meaning: str, table: str) -> Word:
-    first, width, told = zip(*(line.split(None, 2) for line in table.strip().splitlines()), strict=True)
-    return Word(name, size, meaning, tuple(zip(first, width, told, strict=True)))
+    first, width, meanings = zip(*(line.split(None, 2) for line in table.strip().splitlines()), strict=True)
+    return Word(name, size, meaning, tuple(zip(first, width, meanings, strict=True)))
 
 
 RECORD = _word(

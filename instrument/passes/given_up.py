@@ -106,14 +106,14 @@ def _may_fail(node: BasicBlock, loop: set[int], wait: Instruction, inside: list[
     stays = node.guard.value == any(each in loop for each in node.taken)  # it goes on in the loop while the guard is true
     if len(makers) != 1 or conjunction(makers[0]) is not stays:
         return False
-    told = _derived(wait, inside, all)
-    return sum(key in told for key in _sources(makers[0])) == 1
+    derived = _derived(wait, inside, all)
+    return sum(key in derived for key in _sources(makers[0])) == 1
 
 
 def _derived(wait: Instruction, inside: list[Instruction], how: Callable[[Iterable[bool]], bool]) -> set[Key]:
     """The registers that follow from the result of a wait, in the loop. `how`: also from more (`any`), or from it alone (`all`)."""
-    told, before = set(written(wait)), -1
-    while before < len(told):
-        before = len(told)
-        told |= {key for each in inside if (keys := set(_sources(each))) and how(k in told for k in keys) for key in written(each)}
-    return told
+    derived, before = set(written(wait)), -1
+    while before < len(derived):
+        before = len(derived)
+        derived |= {key for each in inside if (keys := set(_sources(each))) and how(k in derived for k in keys) for key in written(each)}
+    return derived

@@ -41,8 +41,8 @@ def misuse(finding: Finding) -> Timeline:
         draft.executed(access)
     if finding.barrier:
         lane = draft.mbarrier_lane(*(finding.barrier.get(key) for key in ("offset", "cluster_rank", "name")))
-        told = _STATES.get(finding.situation) or _state(finding.barrier) or "its state is not known"
-        state = draft.event(lane, "state", told)
+        state_text = _STATES.get(finding.situation) or _state(finding.barrier) or "its state is not known"
+        state = draft.event(lane, "state", state_text)
         draft.edge(len(sides) - 1, state, sides[-1].role)
     elif finding.situation in _STATES:
         state = draft.event(draft.lane("barrier", Lane(BARRIER, "barrier")), "state", _STATES[finding.situation])
@@ -163,8 +163,8 @@ def _state_event(draft: Draft, wait: int, waiter: dict[str, Any], states: dict[i
     if lane is None:
         return
     if lane not in states:
-        told = _state({**(draft.finding.barrier or {}), **waiter})  # a barrier that all wait for has its counts in the finding
-        states[lane] = draft.event(lane, "state", told if ":" in told else f"{told} not complete".strip())
+        state_text = _state({**(draft.finding.barrier or {}), **waiter})  # a barrier that all wait for has its counts in the finding
+        states[lane] = draft.event(lane, "state", state_text if ":" in state_text else f"{state_text} not complete".strip())
     draft.edge(wait, states[lane], "waits for")
 
 

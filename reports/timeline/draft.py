@@ -126,8 +126,8 @@ class Draft:
 
     def place_event(self, access: Access, lane: int, text: str = "") -> int:
         """The event of an access on a lane."""
-        told = text or f"{access.role} {access.name.partition(', stage ')[0]}".rstrip()  # a lane is narrow: without the stage
-        return self.event(lane, "access", told, mark=_mark(self.finding, access), op=access.op, place=place(access))
+        label = text or f"{access.role} {access.name.partition(', stage ')[0]}".rstrip()  # a lane is narrow: without the stage
+        return self.event(lane, "access", label, mark=_mark(self.finding, access), op=access.op, place=place(access))
 
     def executed(self, access: Access) -> int:
         """The event of an access on the lane of its thread."""

@@ -45,8 +45,8 @@ def outside(finding: Finding) -> Timeline:
         beyond = f"bytes {begin}..{end - 1}" if access.in_shared else f"{begin:#x}, {plural(end - begin, 'byte')}"
         strip = (Cell("inside", memory), Cell("outside", beyond, "(1)"))
     picture = draft.done(strip)
-    told = f"{picture.caption.rstrip('.')}: {finding.missing}." if finding.missing else picture.caption
-    return replace(picture, caption=told, missing="")
+    caption = f"{picture.caption.rstrip('.')}: {finding.missing}." if finding.missing else picture.caption
+    return replace(picture, caption=caption, missing="")
 
 
 def lifetime(finding: Finding) -> Timeline:

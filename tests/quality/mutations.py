@@ -85,15 +85,15 @@ CLEAN = {kernel.case.name: kernel for kernel in _clean()}
 # -- runs --------------------------------------------------------------------------------------------------------------------------
 
 
-Told = tuple[str, frozenset[int]]  # the kind of a finding, and lines of the PTX, which a mutant does not move
+FindingKey = tuple[str, frozenset[int]]  # the kind of a finding, and lines of the PTX, which a mutant does not move
 
 
 @dataclass(frozen=True)
 class Outcome:
     """One run: the errors, and what is less than an error; `trouble`: why the report is not the whole truth."""
 
-    errors: frozenset[Told] = frozenset()
-    others: frozenset[Told] = frozenset()
+    errors: frozenset[FindingKey] = frozenset()
+    others: frozenset[FindingKey] = frozenset()
     wrong: bool = False
     trouble: tuple[str, ...] = ()
     seed: int = 0
@@ -115,7 +115,7 @@ class Outcome:
         return ", ".join(words + ["wrong result"] * self.wrong) or "silent"
 
 
-def _told_of(finding: Finding) -> Told:
+def _key_of(finding: Finding) -> FindingKey:
     words = finding.kind if finding.severity == "error" else f"{finding.kind} {finding.severity}"
     return words, frozenset(access.ptx_line for access in finding.pair)
 
@@ -136,8 +136,8 @@ def run(kernel: Kernel, ptx: str, seed: int = 0, steps: int = hopper_cases.STEPS
         wrong = False
     except AssertionError:
         wrong = True
-    errors = frozenset(_told_of(found) for found in report.findings if found.severity == "error")
-    others = frozenset(_told_of(found) for found in report.findings if found.severity != "error")
+    errors = frozenset(_key_of(found) for found in report.findings if found.severity == "error")
+    others = frozenset(_key_of(found) for found in report.findings if found.severity != "error")
     return Outcome(errors, others, wrong, tuple(report.incomplete), seed, time.perf_counter() - started)
 
 

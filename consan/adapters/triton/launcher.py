@@ -70,32 +70,32 @@ class Launcher:
             leave(metadata)
 
     def _launch(self, grid: Dim3, stream: int, function: Code, args: Sequence[Any]) -> None:
-        session, told = self._driver.session, self._metadata
+        session, metadata = self._driver.session, self._metadata
         found = list(leaves(self._types, args, self._labels))
         prepared = session.prepare(function.ptx, name=function.name)
         prepared.framework = self._framework
         with session.streams.lock, placed(session) as placement:
             values = list(self._parameters(found, placement))
             count = len(prepared.loaded.entry(function.name).params)
-            values += _scratch(placement, told, grid, count - len(values))
-            ctas = int(getattr(told, "num_ctas", 1))
+            values += _scratch(placement, metadata, grid, count - len(values))
+            ctas = int(getattr(metadata, "num_ctas", 1))
             memory = Memory([Copied(*each) for each in placement.copies], shared=False, owners=args)
-            shape = LaunchShape(function.name, (grid[0] * ctas, grid[1], grid[2]), (told.num_warps * 32, 1, 1), memory)
+            shape = LaunchShape(function.name, (grid[0] * ctas, grid[1], grid[2]), (metadata.num_warps * 32, 1, 1), memory)
             if self._run(prepared, shape, ctas, values, NamedBuffers(tuple(placement.buffers))):
-                programmatic = bool(getattr(told, "launch_pdl", False))
+                programmatic = bool(getattr(metadata, "launch_pdl", False))
                 session.streams.launched(prepared, shape, session.streams.of(stream), programmatic=programmatic)
 
     def _run(self, prepared: Any, shape: LaunchShape, ctas: int, values: list[bytes], names: NamedBuffers) -> bool:
-        told = self._metadata
+        metadata = self._metadata
         checked: bool = self._driver.session.launch(
             prepared,
             shape.entry,
             shape.grid,
             shape.block,
             values,
-            shared=told.shared,
+            shared=metadata.shared,
             cluster=(ctas, 1, 1),
-            cooperative=bool(getattr(told, "launch_cooperative_grid", False)),
+            cooperative=bool(getattr(metadata, "launch_cooperative_grid", False)),
             address_name=names,
         )
         return checked
@@ -105,8 +105,8 @@ class Launcher:
         maps = iter(self._maps)
         for leaf in found:
             label, name = self._name(leaf)
-            told = next(maps) if self._maps and leaf.is_descriptor else None
-            yield from (placement.parameter(value, label, name) for value in _values(leaf, told, memory, placement))
+            compiled = next(maps) if self._maps and leaf.is_descriptor else None
+            yield from (placement.parameter(value, label, name) for value in _values(leaf, compiled, memory, placement))
 
     def _name(self, leaf: Leaf) -> tuple[str, str]:
         """The name of an argument in reports; an item of a tuple has the number of the tuple."""
@@ -114,14 +114,14 @@ class Launcher:
         return f"argument {number}", leaf.label.removeprefix(f"{self._metadata.name}: ")
 
 
-def _scratch(placement: Placement, told: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:
+def _scratch(placement: Placement, metadata: Any, grid: tuple[int, int, int], count: int) -> list[bytes]:
     """The `count` pointers that follow the arguments: global scratch, profiler scratch."""
-    if getattr(told, "profile_scratch_size", 0):
-        raise NotSupported(f"{told.name} was instrumented by Proton, whose scratch memory the virtual machine does not have")
-    ctas = grid[0] * grid[1] * grid[2] * int(getattr(told, "num_ctas", 1))
-    size = int(told.global_scratch_size or 0) * ctas
+    if getattr(metadata, "profile_scratch_size", 0):
+        raise NotSupported(f"{metadata.name} was instrumented by Proton, whose scratch memory the virtual machine does not have")
+    ctas = grid[0] * grid[1] * grid[2] * int(getattr(metadata, "num_ctas", 1))
+    size = int(metadata.global_scratch_size or 0) * ctas
     if size and count > 0:
-        _ask_for_scratch(size, told.global_scratch_align)
+        _ask_for_scratch(size, metadata.global_scratch_align)
     return [placement.parameter(pointer(placement.scratch(size) if size and not i else 0)) for i in range(count)]
 
 
@@ -133,10 +133,10 @@ def _ask_for_scratch(size: int, alignment: int) -> None:
         allocator(size, alignment, 0)
 
 
-def _values(leaf: Leaf, told: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
-    """The parameters of an argument. `told`: of a tensor descriptor that becomes a tensor map."""
+def _values(leaf: Leaf, compiled: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
+    """The parameters of an argument. `compiled`: of a tensor descriptor that becomes a tensor map."""
     if leaf.is_descriptor:
-        yield from _descriptor(leaf, told, memory, placement)
+        yield from _descriptor(leaf, compiled, memory, placement)
     else:
         yield _reference(leaf, memory) if leaf.refers else number_bytes(leaf.type, leaf.value, leaf.label)
 
@@ -159,16 +159,16 @@ def _element(base: Any) -> int:
 # -- tensor descriptors --------------------------------------------------------------------------------------------------------------
 
 
-def _descriptor(leaf: Leaf, told: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
+def _descriptor(leaf: Leaf, compiled: Mapping[str, Any] | None, memory: HostMemory, placement: Placement) -> Iterator[bytes | OnDevice]:
     descriptor, base = leaf.value, _reference(leaf, memory)
     shape, strides = [int(extent) for extent in descriptor.shape], [int(step) for step in descriptor.strides]
-    if told is None:
+    if compiled is None:
         yield base
         yield from _numbers("i64", [*shape, *strides], leaf.label)
         yield from _numbers("i1", _flags(descriptor), leaf.label)
     else:
         address = memory.address(descriptor.base.data_ptr())
-        yield replace(base, data=placement.tensor_map(tensor_map(descriptor, told, address)))
+        yield replace(base, data=placement.tensor_map(tensor_map(descriptor, compiled, address)))
     yield from _numbers("i32", shape, leaf.label)
     yield from _numbers("i64", strides, leaf.label)
 
@@ -182,17 +182,19 @@ def _numbers(kind: str, values: Sequence[int], label: str) -> Iterator[bytes]:
     return (number_bytes(kind, value, label) for value in values)
 
 
-def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> TensorMapInfo:
-    """The map that Triton's launcher encodes. `told` comes from the compiler (swizzle, element, box)."""
-    element = _BY_PTX.get(told["elem_type"])
-    if element is None or told.get("fp4_padded"):
-        raise NotSupported(f"a tensor descriptor with elements of type {told['elem_type']}: consan knows no tensor maps of 4-bit elements")
+def tensor_map(descriptor: Any, compiled: Mapping[str, Any], address: int) -> TensorMapInfo:
+    """The map that Triton's launcher encodes. `compiled` comes from the compiler (swizzle, element, box)."""
+    element = _BY_PTX.get(compiled["elem_type"])
+    if element is None or compiled.get("fp4_padded"):
+        raise NotSupported(
+            f"a tensor descriptor with elements of type {compiled['elem_type']}: consan knows no tensor maps of 4-bit elements"
+        )
     if getattr(descriptor, "round_f32_to_tf32", False):
         element = DTYPES["tf32"]
     rank = len(descriptor.shape)
-    box: tuple[int, ...] = tuple(int(extent) for extent in told["block_size"])[::-1]
+    box: tuple[int, ...] = tuple(int(extent) for extent in compiled["block_size"])[::-1]
     shape: dict[str, Any] = {"box": box, "element_strides": (1,) * rank}
-    if told.get("is_im2col"):
+    if compiled.get("is_im2col"):
         channels, pixels = box
         corners = {name: tuple(getattr(descriptor, f"pixel_box_{name}_corner"))[::-1] for name in ("lower", "upper")}
         steps = tuple(descriptor.element_strides or (1,) * rank)[::-1]
@@ -201,8 +203,8 @@ def tensor_map(descriptor: Any, told: Mapping[str, Any], address: int) -> Tensor
         dtype=element.name,
         address=address,
         dims=tuple(int(extent) for extent in descriptor.shape)[::-1],
-        strides=tuple(int(step) * int(told["elem_size"]) for step in descriptor.strides)[-2::-1],
-        swizzle=SWIZZLES[told["swizzle"]],
+        strides=tuple(int(step) * int(compiled["elem_size"]) for step in descriptor.strides)[-2::-1],
+        swizzle=SWIZZLES[compiled["swizzle"]],
         l2=_L2_PROMOTION,
         oob="nan" if descriptor.padding == "nan" else "zero",
         **shape,
