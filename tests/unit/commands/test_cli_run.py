@@ -303,7 +303,9 @@ def test_what_cannot_be_run(
     assert not (here / "ran").exists()
 
 
-@pytest.mark.parametrize("words", [["script.py", "1"], ["-m", "script", "1"], ["-c", "import sys; print(sys.argv[-1])", "1"]], ids=["script", "-m", "-c"])
+@pytest.mark.parametrize(
+    "words", [["script.py", "1"], ["-m", "script", "1"], ["-c", "import sys; print(sys.argv[-1])", "1"]], ids=["script", "-m", "-c"]
+)
 @pytest.mark.parametrize("option", [[], ["--"]], ids=["", "dashes"])
 def test_the_word_python_is_no_program(
     words: list[str], option: list[str], here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
