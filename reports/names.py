@@ -47,6 +47,7 @@ def kernel_name(symbol: str) -> str:
     return f"{plain}<...>" if plain != text else text
 
 
+@cache
 def function_name(symbol: str) -> str:
     """`foo::bar` for `void foo::bar<int>(int)`: a function's name in an inlining chain."""
     return _bare(_VERSIONS.sub("", demangled(symbol)), "(<")

@@ -215,6 +215,45 @@ def test_a_long_program_leaves_the_oldest_out(monkeypatch: pytest.MonkeyPatch) -
     assert "it was compared with no later ones" in gap(report)
 
 
+def test_a_launch_of_which_nothing_is_known_stands_for_those_right_behind_it() -> None:
+    """Until an event is recorded, the host waits, or another operation comes between."""
+    framework = Framework(calls=FakeCalls())
+    first, second = framework.calls.stream(), framework.calls.stream()
+
+    def unknown(stream: int, times: int = 5) -> None:
+        for _ in range(times):
+            framework.calls.call("cuLaunchKernel", 1, *[1] * 7, stream, 0, 0)
+
+    timeline = framework.session.followed.beside.timeline
+    unknown(first)
+    assert timeline.count == 1
+    for between, more in [
+        (lambda: None, 0),
+        (lambda: framework.calls.event(first), 1),
+        (lambda: framework.calls.event(second), 1),
+        (lambda: framework.calls.call("cuStreamSynchronize", first), 1),
+        (lambda: unknown(second), 2),
+    ]:
+        count = timeline.count
+        between()
+        unknown(first)
+        assert timeline.count == count + more
+
+
+def test_an_event_between_launches_of_which_nothing_is_known() -> None:
+    """It is no order for the later one."""
+    for event_first in (True, False):
+        framework = Framework(calls=FakeCalls())
+        first, second = framework.calls.stream(), framework.calls.stream()
+        unknown = ("cuLaunchKernel", 1, *[1] * 7, first, 0, 0)
+        framework.calls.call(*unknown)
+        event = framework.calls.event(first) if event_first else 0
+        framework.calls.call(*unknown)
+        framework.calls.call("cuStreamWaitEvent", second, event or framework.calls.event(first), 0)
+        framework.launch(ENTRY, 1, stream=second)
+        assert ("all accesses of fast are not known" in gap(framework.report())) is event_first
+
+
 LOADS = """
 extern "C" __global__ void fills(unsigned* out, unsigned* from, int) {
     unsigned at = blockIdx.x * blockDim.x + threadIdx.x;

@@ -251,6 +251,12 @@ class Beside:
         place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
         self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
 
+    def ends_unknown(self, stream: Stream) -> bool:
+        """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind that follow directly."""
+        last = self.timeline.last()
+        done = None if last is None else self._done[last]
+        return isinstance(done, _Operated) and done.rows is None and done.stream is stream
+
     def detached(self, address: int, nbytes: int) -> dict[int, Rows]:
         """Take the accesses to this memory out of each launch that may still run; gives those that there are."""
         found = {}

@@ -195,7 +195,7 @@ class _Launches:
 
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
-        if not order.streams.made_by_us:
+        if not order.streams.made_by_us and not order.streams.is_stood_for(order.place(call, self.stream)):
             order.did(call, order.streams.kernel(call.values[self.function]), self.stream, None)
 
 

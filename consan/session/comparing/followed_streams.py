@@ -141,6 +141,11 @@ class FollowedStreams(ProgramStreams):
             if not self._is_early(place, rows):
                 place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
 
+    def is_stood_for(self, place: WorkPlace) -> bool:
+        """Whether the last operation stands for one more, of unknown accesses: it is such a one, and stands right before it."""
+        with self.lock:
+            return place.capture is None and place.beside.ends_unknown(place.stream)
+
     def kernel(self, function: int) -> str:
         """The name of a kernel that nobody records."""
         assert self.facts is not None

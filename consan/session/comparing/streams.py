@@ -42,6 +42,7 @@ class LaunchOrder:
 
     running: dict[int, Numbers] = field(default_factory=dict)
     count: int = 0  # of all launches
+    recorded: int = 0  # their number when the last event was recorded
     forgotten: int = 0  # how often some of them were
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
@@ -60,6 +61,10 @@ class LaunchOrder:
     def left(self, over: Numbers) -> Numbers:
         """Those that may still run."""
         return over.intersection(self.running)
+
+    def last(self) -> int | None:
+        """The last launch, if it may still run and no event was recorded behind it."""
+        return self.count - 1 if self.count - 1 in self.running and self.recorded != self.count else None
 
     @property
     def everything(self) -> Numbers:
@@ -86,6 +91,8 @@ class Stream:
         """An event that is reached once all launches of the stream so far are over."""
         self._begins()
         self._ends()
+        if self._timeline is not None:
+            self._timeline.recorded = self._timeline.count
         return Event(self._over)
 
     def wait(self, event: Event | Stream) -> None:
