@@ -14,9 +14,9 @@ from dataclasses import dataclass
 from consan.checker.changes import Change, EventPlaces
 from consan.checker.pieces import ptx_of
 from consan.instrument import effects
+from consan.instrument.control_flow import BasicBlock, graph_of
 from consan.instrument.effects.model import leaves
 from consan.instrument.isa import lookup
-from consan.instrument.passes.flow import BasicBlock, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module
 from consan.instrument.sites import Site
 
@@ -92,7 +92,7 @@ def _entry(function: Function, wait: Instruction) -> int:
     """The place before the loop that polls: its only other way in falls through."""
     graph = graph_of(function)
     number, node = next((number, node) for number, node in enumerate(graph.nodes) if any(step.instruction is wait for step in node.steps))
-    ways = [each for each, other in enumerate(graph.nodes) if number in other.successors]
+    ways = graph.predecessors[number]
     if ways and all(each < number for each in ways):
         return wait.start
     outside = [each for each in ways if each < number]

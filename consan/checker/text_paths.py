@@ -17,9 +17,10 @@ from consan.checker.edits import Edit
 from consan.checker.forms import RepairStep
 from consan.checker.text_places import TextPlaces
 from consan.instrument import effects
+from consan.instrument.control_flow import Key, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow.paths import reached
 from consan.instrument.isa import compares, computes, lookup, row_of, sums
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Key, definitions, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
 from consan.instrument.sites import Site
 
@@ -222,7 +223,7 @@ def _cuts_off(function: Function, branch: Instruction) -> bool:
     """Whether accesses that threads can make now are dead without a branch: the other arm of a condition does work of its own."""
     graph = graph_of(function)
     ends = {node.steps[-1].instruction.start: number for number, node in enumerate(graph.nodes) if node.steps}
-    follows, at = graph.successors(), ends[branch.start]
+    follows, at = list(graph.successors), ends[branch.start]
     before = reached(follows, graph.entries)
     follows[at] = (at + 1,) if at + 1 < len(follows) else ()
     dead = before - reached(follows, graph.entries)

@@ -12,12 +12,12 @@ from typing import Any, Final
 from consan.checker.changes import EventPlaces
 from consan.checker.walks import Walked
 from consan.instrument import effects
+from consan.instrument.control_flow import Key, definitions, graph_of, key_of
 from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.effects.model import Role, leaves
 from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
-from consan.instrument.passes.flow import Key, definitions, graph_of, key_of
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
 from consan.instrument.record.templates import Template

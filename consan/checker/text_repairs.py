@@ -16,8 +16,8 @@ from consan.checker.changes import line_of
 from consan.checker.forms import RepairStep
 from consan.checker.text_paths import OF_BARRIERS, PathForms, TextRepair
 from consan.instrument import effects
+from consan.instrument.control_flow import read, written
 from consan.instrument.isa import row_of
-from consan.instrument.passes.flow import read, written
 from consan.instrument.ptx import Function, Immediate, Instruction
 
 _BY_ONE: Final[dict[str, tuple[type[effects.Effect], ...]]] = {  # by the situation of the finding

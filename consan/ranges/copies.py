@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from typing import Final
 
+from consan.instrument.control_flow import Key, key_of
 from consan.instrument.isa import MemoryAccess, Row, adds, row_of
-from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Immediate, Instruction, Operand, Register, Symbol, TensorAddress
 from consan.ranges.forms import BoxForm, NotProven, ParameterWord, Source
 from consan.tensormap.description import NBYTES

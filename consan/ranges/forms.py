@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
-from consan.instrument.passes.flow import Guard, Key
+from consan.instrument.control_flow import Guard, Key
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue
 

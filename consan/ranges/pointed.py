@@ -11,9 +11,9 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from typing import Final
 
+from consan.instrument.control_flow import Key, definitions, key_of, read
 from consan.instrument.isa import MemoryAccess, Row, lookup, row_of
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
-from consan.instrument.passes.flow import Key, definitions, key_of, read
 from consan.instrument.ptx import Address, Function, Instruction, Register, Symbol, Vector
 from consan.ranges.forms import ParameterWord
 

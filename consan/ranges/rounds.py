@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from consan.instrument.passes.flow import Key
+from consan.instrument.control_flow import Key
 from consan.ranges.values import SpreadValue, Words
 
 Registers = Mapping[Key, SpreadValue]

@@ -9,13 +9,14 @@ from collections.abc import Iterable, Iterator, Sequence
 from typing import Final
 
 from consan.backends.cpu.decode.operands import flatten
+from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow.dataflow import read_later
+from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import MemoryAccess, Row, converts, elects, is_exact, is_noncoherent, lookup, row_of, takes_from_lane
 from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
-from consan.instrument.passes.flow import BasicBlock, Graph, Key, PathStep, definitions, graph_of, key_of, read, written
-from consan.instrument.passes.ways import post_dominators
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
 from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
-from consan.ranges.deciding import deciding, reached, read_later, regions
+from consan.ranges.deciding import deciding, regions
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
@@ -37,7 +38,7 @@ class Slice:
             _check(instruction)
         graph = graph_of(function)
         self.nodes, self._made = graph.nodes, definitions(function)
-        self.after = post_dominators(graph)
+        self.after = graph.post_dominators.immediate
         self._places = {name: number for number, (name, _) in enumerate(self.parameters)}
         self._maps = ParameterMaps(self._made, self.parameters)
         outer = [each for each in function.instructions() if _outer(each)]
@@ -46,7 +47,7 @@ class Slice:
         self.deciding = deciding(regions(graph, self.after), lambda branches: self._busy(branches, outer)[0])
         wanted = self._busy(self.deciding, outer)[1]
         self.steps = [[self._step(each) for each in node.steps if self._matters(each.instruction, wanted)] for node in graph.nodes]
-        self.later = read_later(graph, *zip(*map(self._reads, range(len(graph.nodes))), strict=True))
+        self.later = read_later(graph.successors, *zip(*map(self._reads, range(len(graph.nodes))), strict=True))
         loads = [load for steps in self.steps for step in steps for load in step.loads]
         boxes = [access.box for steps in self.steps for step in steps for access in step.accesses if access.box is not None]
         read_words = (*(load.place for load in loads), *(word for box in boxes for word in (box.address, box.rest)))
@@ -67,7 +68,7 @@ class Slice:
 
     def _repeated(self, graph: Graph) -> set[int]:
         """The nodes in a loop with a copy that writes: it is another write each time."""
-        onward = [reached(graph, node.successors, None) for node in graph.nodes]
+        onward = [graph.behind(number) for number in range(len(graph.nodes))]
         copies = {number for number, steps in enumerate(self.steps) if any(step.repeats for step in steps)}
         return {number for number, nodes in enumerate(onward) for copy in nodes & copies if number in onward[copy]}
 
@@ -102,14 +103,7 @@ class Slice:
 
     def _sources(self, instructions: Iterable[Instruction]) -> list[Instruction]:
         """The instructions that what some instructions read follows from: of an access, its address and its guard."""
-        pending, seen, found = [key for each in instructions for key in _keys(each)], set[Key](), list[Instruction]()
-        while pending:
-            key = pending.pop()
-            if key not in seen:
-                seen.add(key)
-                found += self._made.get(key, ())
-                pending += (source for each in self._made.get(key, ()) for source in _keys(each))
-        return found
+        return backward_slice(self._made, [key for each in instructions for key in _keys(each)], _keys)
 
     def _brings(self, instruction: Instruction) -> bool:
         """Whether an instruction brings a value from memory, or from other threads that may have another one."""

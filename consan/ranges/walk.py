@@ -16,7 +16,7 @@ from typing import Final
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.passes.flow import BasicBlock, Key
+from consan.instrument.control_flow import BasicBlock, Key
 from consan.ranges.accesses import Operands, SpreadAccess, TakingThreads, accesses, of_all_lanes
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
 from consan.ranges.operations import divide

@@ -16,11 +16,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from consan.instrument.between.synchronising import BARRIERS
+from consan.instrument.control_flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.control_flow.places import instructions_of, places_reached
 from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.passes.points import Members, members_of
-from consan.instrument.passes.ways import controls, post_dominators
 from consan.instrument.ptx import Function, Instruction, Register
 
 _LOADED, _GIVEN = 1, 2  # a value depends on the load; on an exchange of such a value
@@ -33,10 +33,10 @@ class Exchanges:
 
     def __init__(self, function: Function) -> None:
         self._graph = graph_of(function)
-        self._steps = [[step.instruction for step in node.steps] for node in self._graph.nodes]
+        self._steps = instructions_of(self._graph)
         made = definitions(function)
         self._exchanges = {id(each) for steps in self._steps for each in steps if _is_exchange(each, made)}
-        self._controls = _transitive(controls(self._graph, post_dominators(self._graph)))
+        self._controls = _transitive(self._graph.post_dominators.control_dependence)
         self._known: dict[tuple[int, int], bool] = {}
 
     def order(self, read_line: int, write_line: int) -> bool:
@@ -68,16 +68,7 @@ class Exchanges:
 
     def _reached(self, start: tuple[int, int], stops: Callable[[Instruction], bool]) -> set[tuple[int, int]]:
         """The places that a thread comes to from a place, without passing an instruction that stops it."""
-        found, seen, pending = set[tuple[int, int]](), set[int](), [start]
-        while pending:
-            node, first = pending.pop()
-            places = [(node, at) for at in range(first, len(self._steps[node]))]
-            end = next((number for number, (_, at) in enumerate(places) if stops(self._steps[node][at])), None)
-            found.update(places if end is None else places[: end + 1])
-            onward = [each for each in self._graph.nodes[node].successors if end is None and each not in seen]
-            seen.update(onward)
-            pending += [(each, 0) for each in onward]
-        return found
+        return set(places_reached(self._steps, self._graph.successors, (start,), stops))
 
     # -- what the store needs --------------------------------------------------------------------------------------------
 

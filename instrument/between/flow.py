@@ -12,11 +12,12 @@ from typing import Final
 
 from consan.instrument.between.data import DataFlow, identity
 from consan.instrument.between.loops import loop_around
-from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices, closure, postorder
+from consan.instrument.between.paths import END, ENTRY, Edges, NodeExits, Vertices
 from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls, is_full, matters
+from consan.instrument.control_flow import Graph, Guard, graph_of, guard_of
+from consan.instrument.control_flow.paths import closure, postorder
 from consan.instrument.isa import row_of
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Graph, Guard, graph_of, guard_of
 from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads
 from consan.instrument.sites import Place, Site
@@ -89,7 +90,7 @@ class Flow:
     @cached_property
     def ranks(self) -> list[int]:
         """The position of each vertex in a reverse postorder: a vertex before another on some acyclic path has the lower rank."""
-        done = postorder(self.out, {ENTRY}, set())
+        done = list(postorder(self.out, {ENTRY}))
         ranks = [len(self.out)] * len(self.out)
         for rank, vertex in enumerate(reversed(done)):
             ranks[vertex] = rank
@@ -244,7 +245,7 @@ class Flow:
     ) -> tuple[SyncPoint, ...]:
         """The points from the sources to the ends, or back from them, in program order. A point that no path avoids is on all of them."""
         along, ends = edges.into if back else edges.out, both | {END, ENTRY} if ends is None else ends
-        ranks = {vertex: rank for rank, vertex in enumerate(postorder(along, sources, both))}
+        ranks = {vertex: rank for rank, vertex in enumerate(postorder(along, sorted(sources), both))}
         points = []
         for point, vertices in self.points:
             here = {v for v in vertices - both - edges.skipped if v in ranks and (inside is None or v in inside)}

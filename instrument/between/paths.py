@@ -1,13 +1,13 @@
-"""Paths through numbered vertices: the edges that a thread can take, what is reachable, and in which order."""
+"""The edges between numbered vertices that a thread can take."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Final
 
-from consan.instrument.passes.flow import Guard
+from consan.instrument.control_flow import Guard
+from consan.instrument.control_flow.paths import inverse
 
 END: Final = 0
 """The vertex that all returns lead to."""
@@ -45,37 +45,4 @@ class Edges:
     @cached_property
     def into(self) -> list[list[int]]:
         """The inverse edges."""
-        found: list[list[int]] = [[] for _ in self.out]
-        for vertex, targets in enumerate(self.out):
-            for target in targets:
-                found[target].append(vertex)
-        return found
-
-
-def closure(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> Vertices:
-    """The vertices that are reachable from the sources. A blocked vertex is reached but not passed."""
-    found: Vertices = set()
-    pending = [target for vertex in sources for target in edges[vertex]]
-    while pending:
-        vertex = pending.pop()
-        if vertex not in found:
-            found.add(vertex)
-            pending += () if vertex in blocked else edges[vertex]
-    return found
-
-
-def postorder(edges: list[list[int]], sources: Iterable[int], blocked: Vertices) -> list[int]:
-    """The reachable vertices in postorder. A blocked vertex is reached but not passed."""
-    done, seen = list[int](), set(sources)
-    for source in sorted(seen):
-        pending = [(source, iter(edges[source]))]
-        while pending:
-            vertex, targets = pending[-1]
-            target = next((each for each in targets if each not in seen), None)
-            if target is None:
-                done.append(vertex)
-                pending.pop()
-            else:
-                seen.add(target)
-                pending.append((target, iter(() if target in blocked else edges[target])))
-    return done
+        return inverse(self.out)

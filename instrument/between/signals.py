@@ -9,10 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Final
 
+from consan.instrument.control_flow import definitions, key_of
 from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import definitions, key_of
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 from consan.instrument.relations import Signal
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
+from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.passes.points import Join, Point, find_points, leading_to_work, may_be_bypassed, shown_from, works
 
 CALLED = 6  # the numbers of functions are above the bits of those of joins (points.MOST_JOINS); divergence.hpp has it too
@@ -54,5 +54,5 @@ def _behind(graph: Graph, node: int, index: int) -> tuple[int, int] | None:
     if index + 1 < len(graph.nodes[node].steps):
         return node, index + 1
     after = graph.nodes[node].successors
-    ways = sum(after[0] in other.successors for other in graph.nodes) if len(after) == 1 else 0
-    return (after[0], 0) if ways == 1 and graph.nodes[after[0]].steps else None
+    only = len(after) == 1 and len(graph.predecessors[after[0]]) == 1
+    return (after[0], 0) if only and graph.nodes[after[0]].steps else None

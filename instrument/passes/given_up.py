@@ -13,8 +13,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
 
+from consan.instrument.control_flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
+from consan.instrument.control_flow.paths import behind
+from consan.instrument.control_flow.slices import forward_slice
 from consan.instrument.isa import UNKNOWN, conjunction, lookup, row_of
-from consan.instrument.passes.flow import BasicBlock, Graph, Key, definitions, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
 
@@ -52,17 +54,8 @@ def _loop(graph: Graph, number: int, wait: Instruction) -> set[int]:
     plain = {at for at, some in enumerate(steps) if all(each is wait or not _matters(each) for each in some)}
     if number not in plain:
         return set()
-    before = graph.predecessors()
-
-    def reached(edges: list[tuple[int, ...]] | list[list[int]]) -> set[int]:
-        seen, pending = set[int](), [number]
-        while pending:
-            fresh = {each for each in edges[pending.pop()] if each in plain} - seen
-            seen |= fresh
-            pending += fresh
-        return seen
-
-    return reached(graph.successors()) & reached(before)
+    ahead, back = (behind(edges, (number,), plain) for edges in (graph.successors, graph.predecessors))
+    return ahead & back
 
 
 def _place(graph: Graph, number: int) -> int:
@@ -112,8 +105,4 @@ def _may_fail(node: BasicBlock, loop: set[int], wait: Instruction, inside: list[
 
 def _derived(wait: Instruction, inside: list[Instruction], how: Callable[[Iterable[bool]], bool]) -> set[Key]:
     """The registers that follow from the result of a wait, in the loop. `how`: also from more (`any`), or from it alone (`all`)."""
-    derived, before = set(written(wait)), -1
-    while before < len(derived):
-        before = len(derived)
-        derived |= {key for each in inside if (keys := set(_sources(each))) and how(k in derived for k in keys) for key in written(each)}
-    return derived
+    return forward_slice(inside, written(wait), lambda each, found: bool(keys := set(_sources(each))) and how(key in found for key in keys))

@@ -20,11 +20,11 @@ from consan.instrument.abi.bits import RESULT_SITE
 from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
+from consan.instrument.control_flow import Graph, definitions, graph_of
 from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.passes.analyse import propagate
 from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
 from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
-from consan.instrument.passes.flow import Graph, definitions, graph_of
 from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address, map_and_place
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.sites import Site
@@ -103,20 +103,13 @@ def _has_map(plan: FunctionPlan) -> bool:
 def published(function: Function) -> set[int]:
     """The `start` of each instruction from which a publishing one is reachable. The end of a device function counts as publishing."""
     graph = graph_of(function)
-    # Per node: whether an instruction in it, or reachable from it, publishes.
-    after = [any(_publishes(function, step.instruction) for step in node.steps) for node in graph.nodes]
-    changed = True
-    while changed:
-        changed = False
-        for number, node in reversed(list(enumerate(graph.nodes))):
-            if not after[number] and any(after[n] for n in node.successors):
-                after[number] = changed = True
-    return set(_before(function, graph, after))
+    publishing = [number for number, node in enumerate(graph.nodes) if any(_publishes(function, step.instruction) for step in node.steps)]
+    return set(_before(function, graph, graph.leading_to(publishing)))
 
 
-def _before(function: Function, graph: Graph, after: list[bool]) -> Iterator[int]:
+def _before(function: Function, graph: Graph, after: set[int]) -> Iterator[int]:
     for node in graph.nodes:
-        later = any(after[n] for n in node.successors)
+        later = not after.isdisjoint(node.successors)
         for step in reversed(node.steps):
             if later:
                 yield step.instruction.start

@@ -13,9 +13,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.control_flow import Key, key_of, written
 from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Key, key_of, written
 from consan.instrument.ptx import Function, Instruction
 
 

@@ -10,8 +10,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from functools import cached_property
 
+from consan.instrument.control_flow import definitions, key_of
 from consan.instrument.isa import chooses, is_move, lookup, row_of
-from consan.instrument.passes.flow import definitions, key_of
 from consan.instrument.ptx import Address, Directive, Function, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 
 __all__ = ["unknown_targets"]

@@ -16,9 +16,9 @@ import re
 from collections import defaultdict
 from dataclasses import dataclass, field
 
+from consan.instrument.control_flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.isa import chooses, computes, decides_with, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import BasicBlock, Guard, Key, graph_of, guard_of, key_of, written
 from consan.instrument.ptx import Block, Edits, Function, Instruction, Label, Module, Register, Symbol, parse
 
 _ALWAYS = Guard((-1, ""), value=True)  # the value is needed whatever holds

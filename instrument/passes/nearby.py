@@ -12,8 +12,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
+from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.isa import has_action, row_of
-from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.passes.wgmma_state import RegisterHazard
 from consan.instrument.ptx import Function, Immediate, Instruction
 
@@ -65,7 +65,7 @@ def _nearest(graph: Graph, start: Instruction, first: Instruction, actions: tupl
         if met is not None:
             found.add(None if met is first else met)
             continue
-        onward = _before(graph, node) if back else graph.nodes[node].successors
+        onward = graph.predecessors[node] if back else graph.successors[node]
         found |= set() if back or onward else {None}
         pending += [(each, _steps(graph, each, back=back)) for each in onward if each not in seen]
         seen.update(onward)
@@ -84,7 +84,3 @@ def _after(graph: Graph, start: Instruction, *, back: bool) -> Iterator[tuple[in
 def _steps(graph: Graph, node: int, *, back: bool) -> list[Instruction]:
     steps = [step.instruction for step in graph.nodes[node].steps]
     return steps[::-1] if back else steps
-
-
-def _before(graph: Graph, node: int) -> tuple[int, ...]:
-    return tuple(number for number, each in enumerate(graph.nodes) if node in each.successors)

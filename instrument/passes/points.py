@@ -15,9 +15,10 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from consan.instrument.isa import UNKNOWN, family_of, lookup, row_of
+from consan.instrument.control_flow import BasicBlock, Graph, PathStep, graph_of
+from consan.instrument.control_flow.paths import closure, components
+from consan.instrument.isa import family_of, lookup, row_of
 from consan.instrument.isa.families import BARRIERS, COPIES
-from consan.instrument.passes.flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
 _MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "wmma"})
@@ -94,7 +95,7 @@ def may_be_bypassed(function: Function) -> bool:
     """Whether a thread can run a function and not come to one of its points."""
     graph = graph_of(function)
     found = [(number, point) for number, node in enumerate(graph.nodes) for _, point in _points(node)]
-    always = _post_dominators(graph)[graph.entries[0]] if found else 0
+    always = graph.post_dominators.sets[graph.entries[0]] if found else 0
     return any(point.instruction.predicate is not None or not always >> number & 1 for number, point in found)
 
 
@@ -124,8 +125,8 @@ class _Joins:
         self.found: dict[tuple[int, int], Join] = {}  # by place
         self.numbers: dict[tuple[tuple[int, int], ...], int] = {}  # the places of a point's joins -> their number
         self.around: dict[frozenset[int], int] = {}
-        self.after = _post_dominators(graph)
-        self.cycle = _cycles(graph)
+        self.after = graph.post_dominators.sets
+        self.cycle = components(graph.successors, graph.predecessors)
         self.sizes = Counter(self.cycle)
         self.effects, self.works = _leading_to(graph, _has_effect), leading_to_work(graph)
         self.always = self.after[graph.entries[0]]
@@ -174,8 +175,8 @@ class _Joins:
     def _reached_around(self, passed: frozenset[int]) -> int:
         """The nodes that a thread can come to without taking some others, as bits."""
         if passed not in self.around:
-            successors = [() if number in passed else node.successors for number, node in enumerate(self.graph.nodes)]
-            self.around[passed] = sum(1 << number for number in _visit(self.graph.entries[0], successors, set()))
+            entry, edges = self.graph.entries[0], self.graph.successors
+            self.around[passed] = sum(1 << number for number in {entry} | closure(edges, set() if entry in passed else {entry}, passed))
         return self.around[passed]
 
     def _effect_follows(self, node: int, index: int) -> bool:
@@ -219,58 +220,8 @@ def leading_to_work(graph: Graph) -> list[bool]:
 
 def _leading_to(graph: Graph, wanted: Callable[[Instruction], bool]) -> list[bool]:
     """For each node, whether it or something that it leads to has an instruction of a kind."""
-    return _spread_back(graph, [any(wanted(step.instruction) for step in node.steps) for node in graph.nodes])
-
-
-def _spread_back(graph: Graph, found: list[bool]) -> list[bool]:
-    """Mark also the nodes from which a marked one is reachable."""
-    before = _predecessors(graph)
-    pending = [number for number, marked in enumerate(found) if marked]
-    while pending:
-        for number in before[pending.pop()]:
-            if not found[number]:
-                found[number] = True
-                pending.append(number)
-    return found
-
-
-def _predecessors(graph: Graph) -> list[list[int]]:
-    before: list[list[int]] = [[] for _ in graph.nodes]
-    for number, node in enumerate(graph.nodes):
-        for successor in node.successors:
-            before[successor].append(number)
-    return before
-
-
-def _post_dominators(graph: Graph) -> list[int]:
-    """For each node the set of nodes that all its paths to the exit take, as bits. Paths into a trap do not count."""
-    everything = (1 << len(graph.nodes)) - 1
-    live = _spread_back(graph, [_is_exit(node) for node in graph.nodes])
-    after = [everything] * len(graph.nodes)
-    before = _predecessors(graph)
-    pending = [n for n in range(len(graph.nodes)) if live[n]]
-    queued = set(pending)
-    while pending:
-        number = pending.pop()
-        queued.discard(number)
-        common = everything
-        if _is_exit(graph.nodes[number]):
-            common = 0
-        for successor in graph.nodes[number].successors:
-            common &= after[successor] if live[successor] else everything
-        common |= 1 << number
-        if common != after[number]:
-            after[number] = common
-            fresh = [n for n in before[number] if live[n] and n not in queued]
-            pending += fresh
-            queued.update(fresh)
-    return after
-
-
-def _is_exit(node: BasicBlock) -> bool:
-    """Whether a thread may end in this node."""
-    last = row_of(node.steps[-1].instruction) if node.steps else UNKNOWN
-    return last.leaves or not (node.successors or last.traps)
+    found = graph.leading_to(number for number, node in enumerate(graph.nodes) if any(wanted(step.instruction) for step in node.steps))
+    return [number in found for number in range(len(graph.nodes))]
 
 
 def _bits(value: int) -> Iterator[int]:
@@ -278,33 +229,3 @@ def _bits(value: int) -> Iterator[int]:
         lowest = value & -value
         yield lowest.bit_length() - 1
         value ^= lowest
-
-
-def _cycles(graph: Graph) -> list[int]:
-    """For each node a number that the nodes of its strongly connected component share (Kosaraju's algorithm)."""
-    after, before = [node.successors for node in graph.nodes], _predecessors(graph)
-    seen: set[int] = set()
-    order = [number for start in range(len(graph.nodes)) for number in _visit(start, after, seen)]
-    component = [0] * len(graph.nodes)
-    seen.clear()
-    for start in reversed(order):
-        for member in _visit(start, before, seen):
-            component[member] = start
-    return component
-
-
-def _visit(start: int, edges: Sequence[Sequence[int]], seen: set[int]) -> Iterator[int]:
-    """Nodes that can be reached and were not seen, each after those that it leads to."""
-    if start in seen:
-        return
-    seen.add(start)
-    path = [(start, iter(edges[start]))]
-    while path:
-        number, rest = path[-1]
-        following = next((n for n in rest if n not in seen), None)
-        if following is None:
-            path.pop()
-            yield number
-        else:
-            seen.add(following)
-            path.append((following, iter(edges[following])))

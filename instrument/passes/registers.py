@@ -45,13 +45,14 @@ Not handled: metadata registers of sparse forms (the ISA does not require it), a
 
 from __future__ import annotations
 
-import heapq
 from typing import Any
 
+from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, written
+from consan.instrument.control_flow.dataflow import forward
+from consan.instrument.control_flow.splitting import repeated_guards, split
 from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import place_of
-from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, repeated_guards, split, written
 from consan.instrument.passes.nearby import third_event
 from consan.instrument.passes.wgmma_state import RegisterEvent, RegisterHazard, Report, State, apply, events_of, ignore
 from consan.instrument.ptx import Function, Instruction, Module
@@ -65,22 +66,17 @@ Found = dict[tuple[str, int, int], RegisterHazard]
 def _solve(graph: Graph, events: dict[int, RegisterEvent], fenced: bool) -> Found:
     """The hazards of a graph, reported once the states at its nodes no longer grow."""
     relevant = [[(step, events[id(step.instruction)]) for step in node.steps if id(step.instruction) in events] for node in graph.nodes]
-    states: dict[int, State] = {entry: State(fenced=fenced) for entry in graph.entries}
-    pending = list(graph.entries)
-    while pending:
-        # In text order: a loop reaches its fixed point before the code after it is visited.
-        number = heapq.heappop(pending)
-        state = _through(states[number], relevant[number], ignore)
-        for successor in graph.nodes[number].successors:
-            grown = successor not in states or states[successor].join(state)
-            if successor not in states:
-                states[successor] = state.copy()
-            if grown and successor not in pending:
-                heapq.heappush(pending, successor)
+    starts = {entry: State(fenced=fenced) for entry in graph.entries}
+    states = forward(graph.successors, starts, lambda number, state: _through(state, relevant[number], ignore), _joined)
     found: list[RegisterHazard] = []
     for number in sorted(states):
         _through(states[number], relevant[number], found.append)
     return {hazard.identity: hazard for hazard in reversed(found)}
+
+
+def _joined(known: State, more: State) -> State | None:
+    both = known.copy()
+    return both if both.join(more) else None
 
 
 def _through(state: State, steps: list[tuple[PathStep, RegisterEvent]], report: Report) -> State:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from consan.instrument.abi.hooks import Value
+from consan.instrument.control_flow import Key, key_of
 from consan.instrument.isa import makes_generic, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
-from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Instruction, Operand, Register, Symbol, TensorAddress
 
 _DIMENSIONS = 5

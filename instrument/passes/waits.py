@@ -14,8 +14,8 @@ import operator
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Final
 
+from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, key_of, written
 from consan.instrument.isa import lookup, row_of
-from consan.instrument.passes.flow import Graph, Key, PathStep, graph_of, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Symbol
 
 _HARMLESS = frozenset({"arithmetic", "address", "load", "warp-collective", "cluster-address", "fence"})

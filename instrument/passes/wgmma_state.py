@@ -12,9 +12,9 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from typing import TypeVar
 
+from consan.instrument.control_flow import Key, PathStep, key_of, written
 from consan.instrument.isa import lookup, row_of, sources
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Key, PathStep, key_of, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Vector
 
 _InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Final
 
+from consan.instrument.control_flow import key_of
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
@@ -11,7 +12,6 @@ from consan.instrument.isa import MemoryAccess, Row, has_action, row_of
 from consan.instrument.passes.accesses import HOOK_WIDTHS, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
-from consan.instrument.passes.flow import key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record import data, orders
 from consan.instrument.record.lowering import lower, put

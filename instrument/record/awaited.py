@@ -6,14 +6,15 @@ such a loop leave nothing in the log only where strong accesses are in it (polls
 
 from __future__ import annotations
 
+from consan.instrument.control_flow import Graph, PathStep, graph_of, key_of, written
+from consan.instrument.control_flow.paths import behind
 from consan.instrument.isa import lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Graph, PathStep, graph_of, key_of, reached, written
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
 _PAST_CACHE = frozenset({"cg", "cv"})
-_SILENT = frozenset({"arithmetic", "address", "fence", "special"})
+_UNRECORDED = frozenset({"arithmetic", "address", "fence", "special"})
 
 
 def awaits_store(function: Function, *, weak: bool = False) -> bool:
@@ -35,9 +36,9 @@ def _waits(graph: Graph, number: int, load: PathStep) -> bool:
 
 
 def _round(graph: Graph, number: int, load: PathStep) -> set[int]:
-    """The nodes on silent ways from a load back to it."""
-    silent = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_silent(step.instruction) for step in node.steps)}
-    ahead, back = (reached(edges, edges[number], silent) for edges in (graph.successors(), graph.predecessors()))
+    """The nodes on paths from a load back to it on which nothing is recorded."""
+    passed = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_unrecorded(step.instruction) for step in node.steps)}
+    ahead, back = (behind(edges, (number,), passed) for edges in (graph.successors, graph.predecessors))
     return ahead & back if number in ahead else set()
 
 
@@ -50,6 +51,6 @@ def _reads(instruction: Instruction, *, weak: bool) -> bool:
     return (access.is_strong or past) and access.space in _OUTER
 
 
-def _is_silent(instruction: Instruction) -> bool:
+def _is_unrecorded(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and (row.branches or row.sleeps or row.family in _SILENT)
+    return row is not None and (row.branches or row.sleeps or row.family in _UNRECORDED)

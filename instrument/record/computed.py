@@ -27,12 +27,12 @@ from collections import defaultdict, deque
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
+from consan.instrument.control_flow import Graph, Key, definitions, guard_of, key_of, read, written
+from consan.instrument.control_flow.paths import on_cycles
 from consan.instrument.isa import Row, adds, elects, has_action, is_exact, is_move, lookup, row_of
 from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
-from consan.instrument.passes.ways import controls, post_dominators, rounds
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
 from consan.instrument.record.uniform import WarpValues
 
@@ -102,14 +102,14 @@ class Computed:
         self._made = definitions(function)
         self.warp = WarpValues(function, self._made)
         self._nodes = {step.instruction.start: number for number, node in enumerate(self.graph.nodes) for step in node.steps}
-        self._after = post_dominators(self.graph)
-        self._controls = controls(self.graph, self._after)
+        self._after, self._controls = self.graph.post_dominators.immediate, self.graph.post_dominators.control_dependence
         waits = [work.instruction for work in self.plan.work if work.row.is_phase_wait]
         polls = failed_polls(function, waits)
         self.passed = {start for start, path in polls.items() if self.starts.isdisjoint(path)}
         self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
         self._polled = {each for start in self.passed for each in polls[start]}
-        self.rounds = rounds(self.graph, self.polls, {self._nodes[start] for start in self.starts})
+        edges, back = self.graph.successors, self.graph.predecessors
+        self.rounds = on_cycles(edges, back, self.polls, {self._nodes[start] for start in self.starts})
         self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
         self.symbols = {variable.symbol for variable in self.plan.stats.shared}
         self._set_levels()

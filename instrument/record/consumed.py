@@ -9,32 +9,32 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.control_flow import Graph, key_of, read, written
+from consan.instrument.control_flow.dataflow import Marks, spread_marks
 from consan.instrument.isa import has_action
-from consan.instrument.passes.flow import Graph, key_of, read, written
 from consan.instrument.ptx import Instruction
-from consan.instrument.record.marks import State, spread
 
 
 def consumed(graph: Graph, loads: dict[int, int], waits: set[int]) -> dict[int, list[int]]:
     """The loads that an instruction completes, by its start. `loads`: their numbers by their start; `waits`: starts of waits."""
 
-    def through(instruction: Instruction, state: State) -> Iterator[int]:
+    def through(instruction: Instruction, marks: Marks) -> Iterator[int]:
         if instruction.start in waits:
-            state.clear()
+            marks.clear()
         elif instruction.start in loads:
-            state[loads[instruction.start]] = frozenset(written(instruction))
-        elif state:
-            yield from _used(instruction, state)
+            marks[loads[instruction.start]] = frozenset(written(instruction))
+        elif marks:
+            yield from _used(instruction, marks)
 
-    return spread(graph, through)
+    return spread_marks(graph, through)
 
 
-def _used(instruction: Instruction, state: State) -> Iterator[int]:
+def _used(instruction: Instruction, marks: Marks) -> Iterator[int]:
     reads = {key_of(instruction.scope, name) for name in read(instruction)}
-    for load in [load for load, registers in state.items() if registers & reads]:
-        state[load] -= reads
+    for load in [load for load, registers in marks.items() if registers & reads]:
+        marks[load] -= reads
         if has_action(instruction, "arithmetic", "move"):
-            state[load] |= frozenset(written(instruction))
-        if not state[load]:
-            del state[load]
+            marks[load] |= frozenset(written(instruction))
+        if not marks[load]:
+            del marks[load]
             yield load

@@ -11,8 +11,9 @@ from __future__ import annotations
 
 import functools
 
+from consan.instrument.control_flow import graph_of
+from consan.instrument.control_flow.places import instructions_of, places_reached
 from consan.instrument.isa import lookup
-from consan.instrument.passes.flow import BasicBlock, Graph, graph_of
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.record import data
 
@@ -29,29 +30,18 @@ def may_cross(function: Function) -> bool:
     if not (stores and looks):
         return False
     graph = graph_of(function)
-    return any(_follows(graph, number, at + 1, looks) for number, node in enumerate(graph.nodes) for at in _places(node, stores))
+    steps = instructions_of(graph)
+    behind = [(number, at + 1) for number, inside in enumerate(steps) for at, each in enumerate(inside) if each.start in stores]
+    return any(
+        steps[number][at].start in looks
+        for start in behind
+        for number, at in places_reached(steps, graph.successors, (start,), _is_barrier)
+    )
 
 
-def _places(node: BasicBlock, starts: set[int]) -> list[int]:
-    return [at for at, step in enumerate(node.steps) if step.instruction.start in starts]
-
-
-def _follows(graph: Graph, number: int, first: int, looks: set[int]) -> bool:
-    """Whether a path from a step of a node leads to a look before it leads to a barrier."""
-    seen, pending = set[int](), [(number, first)]
-    while pending:
-        node, start = pending.pop()
-        for step in graph.nodes[node].steps[start:]:
-            if step.instruction.start in looks:
-                return True
-            row = lookup(step.instruction.parts)
-            if row is not None and row.family in _BARRIERS:
-                break
-        else:
-            onward = [each for each in graph.nodes[node].successors if each not in seen]
-            seen.update(onward)
-            pending += [(each, 0) for each in onward]
-    return False
+def _is_barrier(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is not None and row.family in _BARRIERS
 
 
 def _is_store(instruction: Instruction) -> bool:

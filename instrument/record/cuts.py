@@ -6,30 +6,23 @@ the longest path through the graph without the retreating edges.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
-from consan.instrument.passes.flow import Graph
+from consan.instrument.control_flow import Graph
+from consan.instrument.control_flow.paths import behind, retreating_targets
+from consan.instrument.passes.emit import Unsupported
 
 
 def cut_nodes(graph: Graph) -> set[int]:
-    """The targets of retreating edges of a depth-first search."""
-    found, active, done = set[int](), set[int](), set[int]()
-    for entry in graph.entries:
-        stack: list[tuple[int, Iterator[int]]] = [(entry, iter(graph.nodes[entry].successors))]
-        active.add(entry)
-        while stack:
-            node, rest = stack[-1]
-            following = next(rest, None)
-            if following is None:
-                active.discard(node)
-                done.add(node)
-                stack.pop()
-            elif following in active:
-                found.add(following)
-            elif following not in done:
-                active.add(following)
-                stack.append((following, iter(graph.nodes[following].successors)))
-    return found
+    """The nodes that have such a point."""
+    return retreating_targets(graph.successors, graph.entries)
+
+
+def check_ends(graph: Graph, starts: frozenset[int]) -> None:
+    """Raise `Unsupported` if a thread has an event in a loop that it cannot leave."""
+    for number, node in enumerate(graph.nodes):
+        if not graph.post_dominators.leads_to_end(number) and any(step.instruction.start in starts for step in node.steps):
+            raise Unsupported("an event in a loop without an end")
 
 
 def longest_path(graph: Graph, cuts: set[int], words: dict[int, int]) -> int:
@@ -49,16 +42,7 @@ def longest_path(graph: Graph, cuts: set[int], words: dict[int, int]) -> int:
     return max((best[start] for start in (*graph.entries, *cuts)), default=0)
 
 
-def can_idle(graph: Graph, start: int, acts: Callable[[int], bool]) -> bool:
-    """Whether a thread can go round a loop, perhaps for ever, by nodes that do not act. `start`: the loop's head."""
-    pending, seen = [start], set[int]()
-    while pending:
-        node = pending.pop()
-        if node in seen or acts(node):
-            continue
-        seen.add(node)
-        following = graph.nodes[node].successors
-        if start in following:
-            return True
-        pending += following
-    return False
+def idling(graph: Graph, cuts: set[int], acts: Callable[[int], bool]) -> set[int]:
+    """The heads of loops that a thread can go round, perhaps for ever, by nodes that do not act."""
+    idle = {number for number in range(len(graph.nodes)) if not acts(number)}
+    return {head for head in cuts & idle if head in behind(graph.successors, (head,), idle)}

@@ -15,11 +15,11 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Final, TypedDict
 
+from consan.instrument.control_flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.control_flow.dataflow import destinations, union
 from consan.instrument.isa import MemoryAccess, adds, hands_on, is_of_reals, lookup, polls, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
-from consan.instrument.record.uses import destinations, union
 
 _OUTER, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide

@@ -10,9 +10,9 @@ from __future__ import annotations
 import re
 from typing import TYPE_CHECKING
 
+from consan.instrument.control_flow import CONTROL
 from consan.instrument.isa import flow_of, in_space, row_of
 from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
-from consan.instrument.passes.flow import CONTROL
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
 from consan.instrument.record import text
 from consan.instrument.record.computed import LEADER, PLACE, Certainty, LaunchConstant, elects_one

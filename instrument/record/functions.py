@@ -10,10 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.control_flow import graph_of
 from consan.instrument.isa import row_of
 from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.flow import graph_of
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import mbarriers

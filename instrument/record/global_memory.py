@@ -34,9 +34,9 @@ from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
 from consan.instrument.record.sides import global_address
+from consan.instrument.record.stored_values import stores_of_values
 from consan.instrument.record.surfaces import SURFACE, accesses_surface
 from consan.instrument.record.templates import WORD_BYTES
-from consan.instrument.record.uses import stores_of_values
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -10,15 +10,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from consan.instrument.control_flow import Graph, Key, key_of, read, written
+from consan.instrument.control_flow.dataflow import Marks, spread_marks
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import Row, lookup, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
-from consan.instrument.passes.flow import Graph, Key, key_of, read, written
 from consan.instrument.ptx import Instruction, Register
-from consan.instrument.record.marks import State, spread
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -69,13 +69,13 @@ def uses(kernel: KernelRewrite) -> dict[int, list[int]]:
 def shown(graph: Graph, queries: set[int]) -> dict[int, list[int]]:
     """The result of `uses`."""
 
-    def through(instruction: Instruction, state: State) -> Iterator[int]:
+    def through(instruction: Instruction, marks: Marks) -> Iterator[int]:
         if instruction.start in queries:
-            state[instruction.start] = frozenset(written(instruction))
-        elif state:
-            yield from _passed_on(instruction, state)
+            marks[instruction.start] = frozenset(written(instruction))
+        elif marks:
+            yield from _passed_on(instruction, marks)
 
-    return spread(graph, through)
+    return spread_marks(graph, through)
 
 
 def selects(instruction: Instruction, row: Row | None) -> bool:
@@ -85,8 +85,8 @@ def selects(instruction: Instruction, row: Row | None) -> bool:
     return row.modifiers(instruction.parts)["type"] == "pred"
 
 
-def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
-    """Change a state by an instruction that is no query; yields the queries whose id it shows."""
+def _passed_on(instruction: Instruction, marks: Marks) -> Iterator[int]:
+    """Change a marks by an instruction that is no query; yields the queries whose id it shows."""
     row, writes, guard = lookup(instruction.parts), frozenset(written(instruction)), instruction.predicate
     family = row.family if row is not None else ""
     names = set(read(instruction))
@@ -95,11 +95,11 @@ def _passed_on(instruction: Instruction, state: State) -> Iterator[int]:
         row is not None and row.is_arithmetic and not selects(instruction, row),
         family in _SHOWS or bool(row_of(instruction).flow),
     )
-    for query, registers in list(state.items()):
+    for query, registers in list(marks.items()):
         if shows and registers & _keys(instruction, names):
             yield query
         kept = registers if guard is not None else registers - writes
-        state[query] = kept | writes if passes and registers & _keys(instruction, operands) else kept
+        marks[query] = kept | writes if passes and registers & _keys(instruction, operands) else kept
 
 
 def _keys(instruction: Instruction, names: set[str]) -> set[Key]:

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
+from consan.instrument.control_flow import ENDS, graph_of, key_of, read, written
+from consan.instrument.control_flow.paths import inverse
 from consan.instrument.effects import Fence, MbarrierInit, WarpSync
 from consan.instrument.isa import does, flow_of, lookup
-from consan.instrument.passes.flow import ENDS, graph_of, key_of, read, written
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic", "surface")
@@ -54,11 +55,7 @@ def _text_of(function: Function) -> _Text:
             after[place] = [place + 1]
         if node.steps:
             after[places[-1]] = [each for successor in node.successors for each in entry(successor)]
-    before: list[list[int]] = [[] for _ in instructions]
-    for place, following in enumerate(after):
-        for each in following:
-            before[each].append(place)
-    return _Text(instructions, after, before)
+    return _Text(instructions, after, inverse(after))
 
 
 def is_full(instruction: Instruction) -> bool:

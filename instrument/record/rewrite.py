@@ -9,6 +9,7 @@ from __future__ import annotations
 import functools
 from dataclasses import dataclass, field
 
+from consan.instrument.control_flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.effects import WordValue, kinds
 from consan.instrument.effects.model import When
 from consan.instrument.isa import UNKNOWN, family_of, flow_of, has_action, row_of
@@ -16,9 +17,7 @@ from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
 from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.passes.points import Join, Point
-from consan.instrument.passes.ways import check_ends
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import (
     accesses,
@@ -38,7 +37,7 @@ from consan.instrument.record import (
     text,
 )
 from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
-from consan.instrument.record.cuts import can_idle, cut_nodes, longest_path
+from consan.instrument.record.cuts import check_ends, cut_nodes, idling, longest_path
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Template
@@ -227,9 +226,9 @@ class KernelRewrite:
 
     def cut(self, words: int) -> None:
         """Insert the checks for room, and what comes first and last. `words`: the most between two cuts, and one."""
+        idling_heads = idling(self.graph, self.cuts, self._acts)
         for number in sorted(self.cuts):
-            first = self.graph.nodes[number].steps[0].instruction
-            idles = can_idle(self.graph, number, self._acts)
+            first, idles = self.graph.nodes[number].steps[0].instruction, number in idling_heads
             if self.leaving is None:
                 code = text.cut(words) + text.stop() * idles
             else:

@@ -11,10 +11,12 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterator
 
+from consan.instrument.control_flow import ENDS, Graph
+from consan.instrument.control_flow.dataflow import forward
+from consan.instrument.control_flow.paths import reached
 from consan.instrument.effects import CopyCommit, CopyIssue, CopyWait
 from consan.instrument.isa import flow_of
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
-from consan.instrument.passes.flow import ENDS, Graph
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.reach import is_full
 from consan.instrument.record.sides import writes_global
@@ -47,18 +49,18 @@ def _allows(instruction: Instruction, state: CopyState, works: dict[int, Work]) 
 
 def _states(graph: Graph, works: dict[int, Work]) -> list[tuple[Instruction, CopyState]]:
     """The worst state in which a thread can reach each instruction."""
-    entry = dict.fromkeys(graph.entries, CopyState.COMMITTED)
-    pending = list(graph.entries)
-    while pending:
-        number = pending.pop()
-        state = entry[number]
-        for instruction, _ in _walk(graph, number, state, works):
-            state = _after(instruction, state, works.get(instruction.start))
-        for following in graph.nodes[number].successors:
-            if following not in entry or entry[following] < state:
-                entry[following] = state
-                pending.append(following)
-    return [pair for number, state in entry.items() for pair in _walk(graph, number, state, works)]
+
+    def through(number: int, state: CopyState) -> CopyState:
+        for step in graph.nodes[number].steps:
+            state = _after(step.instruction, state, works.get(step.instruction.start))
+        return state
+
+    states = forward(graph.successors, dict.fromkeys(graph.entries, CopyState.COMMITTED), through, _worse)
+    return [pair for number, state in states.items() for pair in _walk(graph, number, state, works)]
+
+
+def _worse(known: CopyState, other: CopyState) -> CopyState | None:
+    return other if other > known else None
 
 
 def _walk(graph: Graph, number: int, state: CopyState, works: dict[int, Work]) -> Iterator[tuple[Instruction, CopyState]]:
@@ -100,11 +102,6 @@ def _are_last(graph: Graph, seals: frozenset[int], works: dict[int, Work]) -> bo
         if places:
             behind += instructions[places[0] :]
             pending += node.successors
-    seen = set[int]()
-    while pending:
-        number = pending.pop()
-        if number not in seen:
-            seen.add(number)
-            pending += graph.nodes[number].successors
-    behind += [step.instruction for number in seen for step in graph.nodes[number].steps]
+    after = reached(graph.successors, pending)
+    behind += [step.instruction for number in after for step in graph.nodes[number].steps]
     return not any(each.start in works and works[each.start].row.does(CopyIssue) for each in behind)

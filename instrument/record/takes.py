@@ -15,11 +15,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
 from consan.instrument.isa import MemoryAccess, destinations, does, has_action, lookup, polls, row_of, spares_shared
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.flow import Graph, graph_of
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import global_memory, sides
 from consan.instrument.record.crossing import may_cross

@@ -10,9 +10,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from consan.instrument.control_flow import guard_of
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, Unsupported, word
-from consan.instrument.passes.flow import guard_of
 from consan.instrument.passes.tensor_operands import in_parameter, map_address
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
 from consan.instrument.record import text

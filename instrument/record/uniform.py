@@ -12,8 +12,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from consan.instrument.control_flow import Key, key_of
 from consan.instrument.isa import is_exact, is_move, lowest_bit, takes_from_lane
-from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
 
 LANE_BITS = 5

@@ -11,10 +11,10 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
 from typing import TypedDict
 
+from consan.instrument.control_flow import Key, key_of
 from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.isa.roles import names
 from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
-from consan.instrument.passes.flow import Key, key_of
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
 from consan.instrument.record import text
 from consan.instrument.record.computed import PLACE, Certainty, Computed, LaunchConstant, WordNeed

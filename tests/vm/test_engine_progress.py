@@ -102,7 +102,7 @@ def test_kernels_that_end_are_left_alone(name: str, seed: int) -> None:
 def test_faults_planted_in_the_proof(monkeypatch: pytest.MonkeyPatch) -> None:
     """Each condition of a loop that only memory ends keeps a kernel that ends from being taken for one that hangs."""
     faults: dict[str, tuple[object, str, Any]] = {
-        "a way out that one round in many passes": (patience.PatientLoops, "has_round", lambda self, body: False),
+        "a way out that one round in many passes": (patience, "has_cycle", lambda edges, within: False),
         "a bounded spin": (patience, "steady_registers", lambda inside: lambda key: True),
     }
     for name, (owner, attribute, broken) in faults.items():

@@ -20,7 +20,7 @@ from consan.checker.questions import Questions
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.recorder import Checked
 from consan.instrument.ptx import parse
-from consan.instrument.record.depends import depends
+from consan.instrument.record.value_dependence import value_depends
 from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.decode import decode
@@ -63,7 +63,7 @@ class Fixes:
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
-            return depends(prepared.instrumented.module, lines, outer=recorded.outer)
+            return value_depends(prepared.instrumented.module, lines, outer=recorded.outer)
 
         texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
         if not texts:  # none of the findings is reported

@@ -12,7 +12,8 @@ from types import FrameType
 import corpus
 import pytest
 
-from consan.instrument.passes.flow import graph_of, repeated_guards
+from consan.instrument.control_flow import graph_of
+from consan.instrument.control_flow.splitting import repeated_guards
 from consan.instrument.passes.registers import find_register_hazards
 from consan.instrument.ptx import parse
 from consan.instrument.sites import StaticFinding

@@ -11,9 +11,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from consan.instrument.control_flow import Graph, Key, graph_of, key_of, read, written
+from consan.instrument.control_flow.paths import has_cycle, natural_loops, reached
 from consan.instrument.isa import row_of
 from consan.instrument.isa.families import FENCES
-from consan.instrument.passes.flow import Graph, Key, graph_of, key_of, reached, read, written
 from consan.instrument.ptx import Function, Instruction
 
 from .operands import is_clock, is_of_hooks
@@ -28,7 +29,7 @@ class PatientLoops:
 
     def __init__(self, function: Function) -> None:
         self._graph: Graph = graph_of(function)
-        self._after, self._before = self._graph.successors(), self._graph.predecessors()
+        self._after, self._before = self._graph.successors, self._graph.predecessors
         self._nodes = {step.instruction.start: number for number, node in enumerate(self._graph.nodes) for step in node.steps}
         self._known: dict[int, bool] = {}
 
@@ -48,33 +49,31 @@ class PatientLoops:
         """
         top = self._nodes[head.start]
         first = self._graph.nodes[top].steps[0].instruction is head
-        return first and any(self._holds(top, body, read) for body in self._bodies_of(top))
+        return first and any(self._holds(top, body, read) for body in natural_loops(self._before, top))
 
     def _holds(self, top: int, body: frozenset[int], read: Instruction) -> bool:
         """The same for one of the loops with this head."""
         inner = self._nodes[read.start]
         if inner not in body or not self._is_entered_at(top, body) or not self._waits(body, read):
             return False
-        leaving = {node for node in body if not body.issuperset(self._graph.nodes[node].successors)}
+        leaving = self._leaving(body)
         if top != inner and leaving & reached(self._after, (top,), body - {inner}):
             return False
-        outside = {each for node in leaving for each in self._graph.nodes[node].successors} - body
-        silent = {number for number in range(len(self._graph.nodes)) if number == top or (number not in body and self._is_silent(number))}
-        return top not in reached(self._after, outside, silent)
+        outside = {each for node in leaving for each in self._after[node]} - body
+        passed = {number for number in range(len(self._after)) if number == top or (number not in body and self._is_unrecorded(number))}
+        return top not in reached(self._after, outside, passed)
 
-    def _is_silent(self, node: int) -> bool:
+    def _leaving(self, body: frozenset[int]) -> set[int]:
+        """The nodes of a loop from which a thread may go on outside."""
+        return {node for node in body if not body.issuperset(self._after[node])}
+
+    def _is_unrecorded(self, node: int) -> bool:
         """Whether a node leaves nothing in a log of all accesses to shared and global memory."""
         return all(_is_quiet(step.instruction) and not _is_logged(step.instruction) for step in self._graph.nodes[node].steps)
 
     def _body_of(self, head: int) -> frozenset[int]:
         """What leads back to a node from below: each way to its begin that does not come from above it. Empty: it is no head."""
-        return self._bodies_of(head)[-1]
-
-    def _bodies_of(self, head: int) -> list[frozenset[int]]:
-        """The loops with one head, from the shortest: of the first way back, of the first two, and so on to all of them."""
-        tails = sorted(tail for tail in self._before[head] if tail >= head)
-        others = set(range(len(self._before))) - {head}
-        return [frozenset({head} | reached(self._before, tails[:count], others)) for count in range(1, len(tails) + 1)] or [frozenset()]
+        return next(reversed(natural_loops(self._before, head)), frozenset())
 
     def _is_entered_at(self, head: int, body: frozenset[int]) -> bool:
         return all(before in body for node in body - {head} for before in self._before[node])
@@ -84,20 +83,13 @@ class PatientLoops:
         if not all(each is read or _is_quiet(each) for each in inside):
             return False
         steady = steady_registers(inside)
-        leaving = [node for node in body if not body.issuperset(self._graph.nodes[node].successors)]
+        leaving = self._leaving(body)
         return bool(leaving) and all(self._is_sure(body, node, steady) for node in leaving)
 
     def _is_sure(self, body: frozenset[int], node: int, steady: Callable[[Key], bool]) -> bool:
         """Whether each round passes a way out, which depends on memory only."""
         guard = self._graph.nodes[node].guard
-        return guard is not None and steady(guard.register) and not self.has_round(body - {node})
-
-    def has_round(self, body: frozenset[int]) -> bool:
-        """Whether a path leads from a node of these back to it."""
-        left = set(body)
-        while ends := {node for node in left if left.isdisjoint(self._graph.nodes[node].successors)}:
-            left -= ends
-        return bool(left)
+        return guard is not None and steady(guard.register) and not has_cycle(self._after, body - {node})
 
 
 def _is_quiet(instruction: Instruction) -> bool:

@@ -16,6 +16,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from consan.instrument.control_flow.labels import visible
 from consan.instrument.isa import lookup, row_of
 from consan.instrument.ptx import Block, Directive, Function, Instruction, Label, Param, Variable
 from consan.instrument.ptx.operands import Register, Symbol, Tuple
@@ -175,13 +176,13 @@ class FunctionCode:
             if isinstance(statement, Instruction):
                 self.instructions.append(statement)
             elif isinstance(statement, Label):
-                self._labels[id(block), statement.name] = len(self.instructions)
+                self._labels[block.start, statement.name] = len(self.instructions)
             elif isinstance(statement, Variable):
                 self._declare(block, statement)
             elif isinstance(statement, Block):
                 self._flatten(statement)
             elif statement.label is not None:
-                self._tables[id(block), statement.label] = statement
+                self._tables[block.start, statement.label] = statement
 
     def _declare(self, block: Block, variable: Variable) -> None:
         if variable.space in ("reg", "param"):
@@ -210,13 +211,10 @@ class FunctionCode:
 
     def block_at(self, scope: Block, label: str) -> int | None:
         """Number of the block that a label in scope starts; None where it stands at the very end of the body."""
-        where: Block | None = scope
-        while where is not None:
-            index = self._labels.get((id(where), label))
-            if index is not None:
-                return self._starts.get(index)
-            where = where.parent
-        raise KeyError(label)
+        index = visible(scope, label, self._labels)
+        if index is None:
+            raise KeyError(label)
+        return self._starts.get(index)
 
     def repeats(self, block: CodeBlock) -> bool:
         """Whether a block lies in a loop."""
@@ -230,12 +228,10 @@ class FunctionCode:
 
     def table(self, scope: Block, label: str) -> Directive:
         """The `.branchtargets` or `.callprototype` that a label names."""
-        where: Block | None = scope
-        while where is not None:
-            if (id(where), label) in self._tables:
-                return self._tables[id(where), label]
-            where = where.parent
-        raise KeyError(label)
+        found = visible(scope, label, self._tables)
+        if found is None:
+            raise KeyError(label)
+        return found
 
     def resolve(self, scope: Block, name: str) -> Named | None:
         """The object that a name denotes in a scope of this function; None for special registers and unknown names."""

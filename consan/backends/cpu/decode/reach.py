@@ -9,6 +9,7 @@ import re
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
+from consan.instrument.control_flow.paths import repeats
 from consan.instrument.ptx import Function, parse
 from consan.instrument.ptx.operands import Symbol
 
@@ -125,7 +126,7 @@ class FlattenedModule:
                 edges[name] = self.callees(code)
                 pending += sorted(edges[name])
         functions = [code for name in sorted(edges, key=lambda n: n != entry) if (code := self.code(name)) is not None]
-        cyclic = _on_cycles(edges)
+        cyclic = {name for name in edges if repeats(edges, name)}
         for code in functions:
             code.recursive = code.recursive or code.name in cyclic
         reach = Reach(functions[0], functions, takes_clusters=any(code.takes_clusters for code in functions))
@@ -154,19 +155,3 @@ def _lay_out_local(reach: Reach, stack: int) -> None:
     reach.static_local = offset
     if any(code.recursive or code.uses_alloca for code in reach.functions):
         reach.dynamic_local = stack
-
-
-def _on_cycles(edges: dict[str, set[str]]) -> set[str]:
-    """Names that can reach themselves."""
-    found = set()
-    for start in edges:
-        seen: set[str] = set()
-        pending = list(edges[start])
-        while pending:
-            name = pending.pop()
-            if name not in seen:
-                seen.add(name)
-                pending += edges[name]
-        if start in seen:
-            found.add(start)
-    return found

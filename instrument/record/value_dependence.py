@@ -12,10 +12,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
+from consan.instrument.control_flow import CONTROL, Key, guard_of, key_of, written
 from consan.instrument.effects import MbarrierWait
 from consan.instrument.isa import Row, does, flow_of, is_memory_or_sync, lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import CONTROL, Key, guard_of, key_of, written
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Function, Instruction, Module
 
@@ -25,7 +25,7 @@ _DEPARTS = CONTROL | {"call"}
 _WAITS = frozenset({"mbarrier"})  # their results end loops; the log holds those that were true
 
 
-def depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
+def value_depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
     """Whether words of the log may depend on what the accesses at PTX lines load, or on memory that they write in another order.
 
     `outer`: the log has all accesses to global memory.

@@ -8,14 +8,13 @@ All writes to one register count as one value, so an unused load may count as us
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
-from collections.abc import Callable, Iterator, Mapping
-from types import MappingProxyType
+from collections import Counter
+from collections.abc import Iterator
 
+from consan.instrument.control_flow import Graph, Key, graph_of, guard_of, key_of, written
+from consan.instrument.control_flow.dataflow import destinations, union
 from consan.instrument.isa import computes, lookup, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.flow import Graph, Key, graph_of, guard_of, key_of, written
-from consan.instrument.passes.ways import post_dominators
 from consan.instrument.ptx import Function, Instruction
 
 _OUTER = ("global", "generic")
@@ -29,7 +28,7 @@ def stores_of_values(function: Function) -> dict[int, int]:
     found = {instruction.start: 1 << number for number, instruction in enumerate(_weak(function, "store")) if number < _MOST}
     loads = list(_weak(function, "load")) if found else []
     if loads:
-        goes = _ways(function, found, _skips(graph_of(function)))
+        goes = _destinations(function, found, _skips(graph_of(function)))
         for load in loads:
             mask = union(goes, written(load))
             found[load.start] = 0 if mask & _ELSEWHERE else mask
@@ -38,7 +37,7 @@ def stores_of_values(function: Function) -> dict[int, int]:
 
 def _skips(graph: Graph) -> dict[int, tuple[Key, ...]]:
     """By the start of a branch that only chooses between computations: the registers that they write."""
-    found, after = dict[int, tuple[Key, ...]](), post_dominators(graph)
+    found, after = dict[int, tuple[Key, ...]](), graph.post_dominators.immediate
     for number, node in enumerate(graph.nodes):
         between = _between(graph, number, after[number]) if node.guard is not None else {number}
         inside = [step.instruction for each in between for step in graph.nodes[each].steps]
@@ -60,7 +59,7 @@ def _between(graph: Graph, number: int, join: int | None) -> set[int]:
     return found
 
 
-def _ways(function: Function, stores: dict[int, int], skips: dict[int, tuple[Key, ...]]) -> dict[Key, int]:
+def _destinations(function: Function, stores: dict[int, int], skips: dict[int, tuple[Key, ...]]) -> dict[Key, int]:
     """The stores that the value of each register goes into, or elsewhere."""
 
     def used(instruction: Instruction, goes: dict[Key, int]) -> Iterator[tuple[Key, int]]:
@@ -68,29 +67,6 @@ def _ways(function: Function, stores: dict[int, int], skips: dict[int, tuple[Key
         return _used(instruction, goes, stores, _ELSEWHERE if skipped is None else union(goes, skipped))
 
     return destinations(function, used, skips)
-
-
-def destinations(
-    function: Function,
-    used: Callable[[Instruction, dict[Key, int]], Iterator[tuple[Key, int]]],
-    depends: Mapping[int, tuple[Key, ...]] = MappingProxyType({}),
-) -> dict[Key, int]:
-    """Where the value of each register goes, as bits: backward dataflow.
-
-    `used`: the registers that an instruction reads with their bits, given those found so far. `depends`: by the start of an instruction,
-    registers besides its results whose bits its own depend on.
-    """
-    goes, makers, pending = defaultdict[Key, int](int), defaultdict[Key, list[Instruction]](list), list(function.instructions())
-    for instruction in pending:
-        for key in (*written(instruction), *depends.get(instruction.start, ())):
-            makers[key].append(instruction)
-    while pending:
-        instruction = pending.pop()
-        for key, bits in used(instruction, goes):
-            if bits & ~goes[key]:
-                goes[key] |= bits
-                pending += makers[key]
-    return goes
 
 
 def _used(instruction: Instruction, goes: dict[Key, int], stores: dict[int, int], guarded: int) -> Iterator[tuple[Key, int]]:
@@ -118,11 +94,3 @@ def _weak(function: Function, family: str) -> Iterator[Instruction]:
             access = row.event(instruction).first
             if access.space in _OUTER and not access.is_strong:
                 yield instruction
-
-
-def union(goes: dict[Key, int], keys: tuple[Key, ...]) -> int:
-    """The bits of several registers."""
-    mask = 0
-    for key in keys:
-        mask |= goes[key]
-    return mask
