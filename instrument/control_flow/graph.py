@@ -27,6 +27,7 @@ ENDS = frozenset({"return", "exit", "trap"})
 CONTROL = frozenset({"branch", "table", *ENDS})
 """Flows that end a node."""
 
+
 @dataclass(frozen=True)
 class PathStep:
     """One instruction of a path. With a guard it may be skipped."""

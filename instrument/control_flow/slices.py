@@ -23,9 +23,7 @@ def backward_slice(
     return found
 
 
-def forward_slice(
-    instructions: Sequence[Instruction], keys: Iterable[Key], carries: Callable[[Instruction, set[Key]], bool]
-) -> set[Key]:
+def forward_slice(instructions: Sequence[Instruction], keys: Iterable[Key], carries: Callable[[Instruction, set[Key]], bool]) -> set[Key]:
     """Some registers, and those that follow from them. `carries`: whether an instruction's results do, given the registers found so far."""
     found, before = set(keys), -1
     while before < len(found):
