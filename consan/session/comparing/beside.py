@@ -252,7 +252,7 @@ class Beside:
         self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
-        """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind that follow directly."""
+        """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
         last = self.timeline.last()
         done = None if last is None else self._done[last]
         return isinstance(done, _Operated) and done.rows is None and done.stream is stream
