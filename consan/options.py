@@ -243,7 +243,7 @@ SESSION: Final = (
     Option(
         "--sample",
         "replay at most N CTAs of a recorded launch, spread over the grid; CTAs that did the same count as checked; if others are left,"
-        " the verdict is incomplete",
+        " the verdict is incomplete; in global memory these CTAs are compared with each other (two at least), and the report says so",
         read_positive,
         metavar="N",
     ),

@@ -23,6 +23,7 @@ NO_GRID_WAIT: Final = "no-grid-wait"
 NO_CHAINED_WAIT: Final = "no-chained-wait"
 NO_STREAM_EDGE: Final = "no-stream-edge"
 GIVEN_AGAIN: Final = "memory-given-again"
+BETWEEN_LAUNCHES: Final = frozenset((NO_GRID_WAIT, NO_CHAINED_WAIT, NO_STREAM_EDGE, GIVEN_AGAIN))
 _HAZARDS: Final = {(True, False): "RAW", (False, True): "WAR", (True, True): "WAW"}
 
 

@@ -250,6 +250,7 @@ class KernelSummary:
     global_compared: int = 0  # those of bytes that several threads touch, and one writes
     global_proven: int = 0  # those that were proven apart before their launch, by arithmetic on its parameters
     global_checked: int = 0  # launches whose accesses to global memory were compared in full, or proven apart
+    global_ctas: int = 0  # recorded CTAs of which that holds
     global_gaps: tuple[str, ...] = ()  # why races in its global memory were not looked for, or not in full
     global_shapes: tuple[str, ...] = ()  # `4x1x1 x 256x1x1` (CTAs, threads), of which a launch was checked there in full, or proven
     global_missed: tuple[str, ...] = ()  # shapes of which none was

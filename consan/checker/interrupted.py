@@ -9,7 +9,8 @@ from typing import Final
 from consan.checker.collected import Collected, LaunchedKernel
 from consan.checker.launch import Launch
 from consan.checker.patience import Patience
-from consan.checker.recorder import INTERRUPTED, LONGEST_INTERRUPTED, Checked, Tally, check
+from consan.checker.recorder import INTERRUPTED, LONGEST_INTERRUPTED, Checked, check
+from consan.checker.tally import Tally
 from consan.instrument.record import Recorded
 from consan.instrument.record.global_memory import Mode
 

@@ -25,7 +25,7 @@ from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Tables
 from consan.instrument.effects import LANES
 
-SCHEMA: Final = "consan.histories/3"
+SCHEMA: Final = "consan.histories/4"
 MOST_BYTES: Final = 1 << 30  # of one file, compressed
 _INDEX: Final = "histories.json"
 _SEAL: Final = b"consan.sha256:"  # before the digest of the archive, which ends the file
@@ -57,6 +57,10 @@ class Watched:
         self.read |= dict(zip(units, found, strict=True))
         return found
 
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read."""
+        return self._launch.has(unit)
+
     def free(self) -> None:
         """Free the launch's memory."""
         self._launch.free()
@@ -84,6 +88,10 @@ class KeptLaunch:
         if missing := [unit for unit in units if unit not in self.read]:
             raise UsageError(f"the log of CTA {missing[0]} is not in the file")
         return [self.read[unit] for unit in units]
+
+    def has(self, unit: int) -> bool:
+        """Whether the unit's log is in the file."""
+        return unit in self.read
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""

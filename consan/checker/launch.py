@@ -238,6 +238,10 @@ class Launch:
         kept = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
         return b"".join(kept) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
 
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read: always."""
+        return True
+
     def grouped(self, limit: int = 0) -> Grouped:
         """The units by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
         (data, sums), shared = self._evidence(), self.shared_part()

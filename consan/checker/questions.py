@@ -52,6 +52,10 @@ class Remembered:
         self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
         return [self._histories[unit] for unit in units]
 
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read."""
+        return self._launch.has(unit)
+
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""
 

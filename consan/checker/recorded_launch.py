@@ -21,5 +21,8 @@ class RecordedLaunch(Protocol):
     def histories(self, units: Sequence[int]) -> list[History]:
         """The histories of some units, without the lines that nothing was written to."""
 
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read."""
+
     def free(self) -> None:
         """Free the memory."""

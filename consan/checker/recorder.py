@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, field, fields, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -27,9 +27,10 @@ from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Replayed, Tables, replay
-from consan.checker.shares import AT_ONCE, read_units, spread
+from consan.checker.shares import AT_ONCE, LEAST, read_units, spread
 from consan.checker.spins import Polling, Standing, standing
 from consan.checker.stops import Stop
+from consan.checker.tally import Tally
 from consan.instrument.effects import LANES
 from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
@@ -57,26 +58,6 @@ _WHY = {
     Status.HALTED: "were replayed in part: the time was over",
     Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
-
-
-@dataclass
-class Tally:
-    """How much of a kernel was checked; `events`: lane events that were replayed. `accesses`, `compared`: of global memory (grid.py)."""
-
-    launches: int = 0
-    ctas: int = 0
-    histories: int = 0
-    recalled: int = 0  # of these, how many an earlier process has replayed (earlier.py)
-    events: int = 0
-    accesses: int = 0
-    compared: int = 0
-    apart: int = 0  # launches whose accesses to global memory were all proven apart before they ran
-    proven: int = 0  # these accesses
-
-    def add(self, new: Tally) -> None:
-        """Count another launch."""
-        for each in fields(self):
-            setattr(self, each.name, getattr(self, each.name) + getattr(new, each.name))
 
 
 @dataclass
@@ -211,7 +192,7 @@ class _Checker:
     recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
-    accesses: tuple[int, int] = (0, 0)  # to global memory, and of those that were compared
+    accesses: tuple[int, int, int] = (0, 0, 0)  # to global memory, of those that were compared, and CTAs whose accesses these are
     sample: frozenset[int] | None = None  # the units that may be replayed; None: all
     skipped: int = 0  # units that were not, and did what no other did
     overtaken: bool = False
@@ -349,23 +330,25 @@ class _Checker:
     def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool, stopped: bool) -> tuple[str, ...]:
         """Check global memory, and if `whole` shared memory too; returns what was not checked. `stopped`: by the host.
 
-        Where no CTA waits for another one, a share of them is compared if the logs of all are too long.
+        Where no CTA waits for another one, a share of them is compared: those of a sample, and fewer if the logs of all are too long.
         """
         if not grouped.units:
             return ()
-        known = read_units(self.launch.histories, grouped.units, self._most_bytes, shares=mode is not Mode.SYNCED)
+        wanted = self._compared(grouped.units, whole=whole)
+        known = read_units(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
         if known is None:
             return self._too_large(grouped.units, whole=whole)
+        ctas = len(known) * self.collected.unit_ctas
         if len(known) < grouped.units:
-            each = self.collected.unit_ctas
-            compared = f"{len(known) * each:,} of the {grouped.units * each:,} CTAs of a launch were compared"
-            self.share += f"{'; ' * bool(self.share)}{compared}, because the logs of all take more than {self._most_bytes >> 20:,} MiB"
+            compared = f"{ctas:,} of the {grouped.units * self.collected.unit_ctas:,} CTAs of a launch were compared"
+            memory = f", because the logs of all take more than {self._most_bytes >> 20:,} MiB"
+            self.share += f"{'; ' * bool(self.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)
         self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
         self.events += sum(each.events for each in done)
-        self.accesses = done[0].accesses, done[0].compared
+        self.accesses = done[0].accesses, done[0].compared, ctas
         found = selected(forward(united_records([each.records for each in done if not each.unseen])))
         self.collected.add_outer(found, histories[0])
         stood = standing(done, self.collected, histories[0]) if stopped else Standing()
@@ -378,6 +361,16 @@ class _Checker:
         if whole:
             self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
         return (*access_gaps(done), *incomplete)
+
+    def _compared(self, units: int, *, whole: bool) -> Sequence[int]:
+        """The units whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
+        if whole:
+            return range(units)
+        chosen = range(units) if self.sample is None else sorted(spread(units, max(LEAST, len(self.sample))))
+        return [unit for unit in chosen if self.launch.has(unit)]
+
+    def _why_some(self) -> str:
+        return ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
 
     @property
     def _most_bytes(self) -> int:

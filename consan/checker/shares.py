@@ -9,7 +9,7 @@ from consan.checker.replay import MOST_SHARED, History
 
 AT_ONCE, _MANY_AT_ONCE = 16, 64  # histories that are read at once, and those whose logs are short
 _SHORT_LOG: Final = 1 << 20  # bytes
-_LEAST: Final = 2  # units of a share: one alone meets no other
+LEAST: Final = 2  # units of a share: one alone meets no other
 
 
 def spread(units: int, count: int) -> frozenset[int]:
@@ -23,18 +23,19 @@ def share(units: int, count: int) -> frozenset[int]:
 
 
 def read_units(
-    read: Callable[[Sequence[int]], Sequence[History]], units: int, most_bytes: int, *, shares: bool
+    read: Callable[[Sequence[int]], Sequence[History]], units: Sequence[int], most_bytes: int, *, shares: bool
 ) -> dict[int, History] | None:
-    """The histories of all units by their numbers, or, if the caller `shares`, of as many as have logs of `most_bytes`. None: too many."""
-    found, nbytes, wanted = dict[int, History](), 0, tuple(range(units))
+    """The histories of units by their numbers, or, if the caller `shares`, of as many as have logs of `most_bytes`. None: too many."""
+    found, nbytes, wanted = dict[int, History](), 0, tuple(units)
     while len(found) < len(wanted):
         short = 0 < nbytes < len(found) * _SHORT_LOG
         some = wanted[len(found) :][: _MANY_AT_ONCE if short else AT_ONCE]
         found |= zip(some, read(some), strict=True)
         nbytes = sum(history.log.nbytes for history in found.values())
         few = most_bytes * len(found) // max(1, nbytes)  # have logs of that many bytes
-        if any(found[unit].shared_bytes > MOST_SHARED for unit in some) or few < (_LEAST if shares else len(found)):
+        if any(found[unit].shared_bytes > MOST_SHARED for unit in some) or few < (LEAST if shares else len(found)):
             return None
         if shares and few < len(wanted):
-            wanted = (*found, *sorted(share(units, few) - found.keys()))[:few]
+            some_of = {units[place] for place in share(len(units), few)}
+            wanted = (*found, *sorted(some_of - found.keys()))[:few]
     return found

@@ -72,7 +72,7 @@ def replay_histories(args: argparse.Namespace) -> int:
     for option, value in (("--seed", args.chosen), ("--confirm", args.confirm)):
         if value is not None:
             raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
-    found, texts = replay(Session(device="cpu", engine="record", private=True, global_memory="off"), args.file, read_data(args.file))
+    found, texts = replay(Session(device="cpu", engine="record", private=True), args.file, read_data(args.file))
     report = finish(found, args.rules, of_texts(texts))
     report = replace(report, command=("consan", *args.argv), status=exit_status(report))
     if args.output is not None:

@@ -84,7 +84,7 @@ class GlobalLooks:
         """Count a launch of the framework's form."""
         recording, entry = self.judge.recording, launch.entry
         if look.proven:
-            recording.counts_proven(prepared, entry, look.proven)
+            recording.counts_proven(prepared, entry, look.proven, launch.grid)
         elif look.args is not None:
             owed = prepared.number, entry, launch.grid, launch.block, look.args
             times = self._owed.get(owed, 0)
@@ -101,7 +101,7 @@ class GlobalLooks:
                 break
             prepared = self._prepared[number]
             if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
-                self.judge.recording.counts_proven(prepared, entry, proven, times)
+                self.judge.recording.counts_proven(prepared, entry, proven, grid, times)
                 self.judge.recording.shapes.ran(prepared.plain, entry, grid, block, looked=True)
         self._owed.clear()
         self._prepared.clear()

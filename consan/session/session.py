@@ -97,11 +97,10 @@ class Session:
         self.cta_limit = cta_limit
         base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
         required = global_memory == "on"
-        outer = required or (global_memory == "auto" and not keep_histories and sample is None)
-        left_out = engine == INLINE or global_memory == "off"
-        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, outer, required, left_out, base.isa)
+        off = global_memory == "off"
+        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, not off, required, off or engine == INLINE, base.isa)
         check_recording(self.recording, sample, keep_histories, self.backend)
-        self._keeper = Keeper(self.device) if keep_histories else None
+        self._keeper = Keeper(self.device, self.recording) if keep_histories else None
         self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
         self.selection = Selection(kernel_name, launch_skip, launch_count)
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
@@ -149,14 +148,14 @@ class Session:
             self.device.hand_to(self)
             yield self.modules
 
-    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1, recorded: bool = False) -> Prepared:
+    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1, **how: bool) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet. Cached by content.
 
         `ptx`: text, or the module if the caller has parsed it. `cluster`: the CTAs per cluster of the launch, if the module does not
-        fix them. `recorded`: for the recording engine, if that takes the module.
+        fix them. `how`: the form, as `Modules.instrument` has it.
         """
         with self._own() as modules:
-            return modules.instrument(ptx, name, cluster, recorded=recorded)
+            return modules.instrument(ptx, name, cluster, **how)
 
     def prepare(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1) -> Prepared:
         """Instrument and load a module, ready for `launch`."""

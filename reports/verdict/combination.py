@@ -26,6 +26,7 @@ _COUNTS = (
     "global_compared",
     "global_proven",
     "global_checked",
+    "global_ctas",
 )  # of a kernel
 
 

@@ -29,7 +29,7 @@ SHOWN: Final = 3  # shapes in a sentence
 
 @dataclass(frozen=True)
 class Coverage:
-    """How one area of one kernel was checked: in `checked` of `launches` launches. `why`: the reasons why not in all.
+    """How one area of one kernel was checked: in `checked` of `launches` launches, or of their CTAs. `why`: the reasons why not in all.
 
     `kernel` is empty where it is the run's. `missed`: shapes of launches of which none was checked.
     """
@@ -41,6 +41,7 @@ class Coverage:
     launches: int = 0
     why: tuple[str, ...] = ()
     missed: tuple[str, ...] = ()
+    ctas: tuple[int, int] | None = None  # where a share of the CTAs was compared in each launch: how many, of how many
 
 
 def rows(report: Report) -> tuple[Coverage, ...]:
@@ -128,7 +129,8 @@ def by_kernel(report: Report) -> dict[str, dict[str, str]]:
 
 def _in_words(row: Coverage) -> str:
     if row.state == SAMPLED:
-        return f"{SAMPLED} ({row.checked} of {row.launches})"
+        some, whole = row.ctas or (row.checked, row.launches)
+        return f"{SAMPLED} ({some} of {whole})"
     return f"{NOT_CHECKED} ({'; '.join(gaps((row,)))})" if row.state == NOT_CHECKED else row.state
 
 
@@ -163,7 +165,11 @@ def _of_memory(row: Coverage) -> Iterator[str]:
 def coverage_of(kernel: KernelSummary) -> Coverage:
     """Global memory of one summary."""
     counts = kernel.global_checked, kernel.launches
-    return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed)
+    ctas = kernel.global_ctas, kernel.ctas
+    shares = kernel.global_checked == kernel.launches and 0 < ctas[0] < ctas[1]
+    return Coverage(
+        kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed, ctas if shares else None
+    )
 
 
 def _state(kernel: KernelSummary) -> str:
@@ -185,7 +191,7 @@ def _writes(kernel: KernelSummary) -> tuple[int, int, int]:
 
 
 def _sum(one: KernelSummary, other: KernelSummary) -> KernelSummary:
-    counts = ("launches", "global_checked", "global_accesses", "global_proven")
+    counts = ("launches", "ctas", "global_checked", "global_accesses", "global_proven", "global_ctas")
     shapes = tuple(dict.fromkeys((*one.global_shapes, *other.global_shapes)))
     missed = tuple(dict.fromkeys(shape for shape in (*one.global_missed, *other.global_missed) if shape not in shapes))
     return replace(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import json
 from dataclasses import replace
 from typing import Any
 
@@ -122,12 +123,42 @@ def test_a_sample_of_equal_ctas_is_clean() -> None:
     assert (report.verdict, report.kernels[0].ctas, report.kernels[0].histories) == ("clean", CTAS, 1)
 
 
-def test_a_sample_leaves_global_memory_out_and_says_so() -> None:
-    """The source of the copy that CTA 7 overwrites is in global memory, where CTAs are compared with each other, or not at all."""
-    report = _copy("", sample=2)
-    assert (report.verdict, report.findings) == ("incomplete", ())
+@pytest.mark.parametrize(("sample", "found"), [(2, ()), (14, ("missing-wait",))])
+def test_global_memory_is_compared_in_the_sample(sample: int, found: tuple[str, ...]) -> None:
+    """The source of the copy that CTA 7 overwrites is in global memory. A sample of 2 takes CTAs 0 and 10, one of 14 takes CTA 7."""
+    report = _copy("", sample=sample)
+    assert tuple(finding.kind for finding in report.findings) == found
+    assert _coverage(report) == f"sampled ({sample} of 20)"
+    compared = f"{sample} of the 20 CTAs of a launch were compared, as --sample asks"
+    assert report.not_checked == (f"global-memory: races are not looked for in kernel: {compared}",)
     assert "global-memory" not in report.checked
-    assert report.not_checked[0].startswith("global-memory: races are not looked for in kernel: --sample and --keep-histories leave it out")
+
+
+@pytest.mark.parametrize("sample", [1, 3, 8])
+def test_a_race_of_ctas_in_global_memory_is_found_in_a_sample(sample: int) -> None:
+    """A single CTA would meet no other."""
+    code = 'extern "C" __global__ void kernel(int* out) { out[threadIdx.x] = blockIdx.x; }'
+    made = consan.Kernel(code, entry="kernel", arch="sm_80")
+    report = consan.launch(made, 8, 32, [np.zeros(32, np.int32)], device="cpu", engine="record", sample=sample)
+    assert (report.verdict, [finding.kind for finding in report.findings]) == ("violations", ["global-race"])
+    assert _coverage(report) == ("checked" if sample == 8 else f"sampled ({max(sample, 2)} of 8)")
+
+
+def test_a_launch_whose_ctas_wait_for_one_another_is_replayed_whole() -> None:
+    code = """extern "C" __global__ void kernel(unsigned* x) {
+        if (threadIdx.x) return;
+        x[1 + blockIdx.x] = 1;
+        __threadfence();
+        if (atomicAdd(x, 1) == gridDim.x - 1) { __threadfence(); for (int i = 0; i < gridDim.x; ++i) x[1 + i] += 1; }
+    }"""
+    made = consan.Kernel(code, entry="kernel", arch="sm_80")
+    report = consan.launch(made, 8, 32, [np.zeros(9, np.uint32)], device="cpu", engine="record", sample=2)
+    assert (report.verdict, _coverage(report)) == ("clean", "checked")
+
+
+def _coverage(report: Any) -> str:
+    (kernel,) = json.loads(report.to_json())["kernels"]
+    return str(kernel["coverage"]["global-memory"])
 
 
 @pytest.mark.parametrize("given", [{"sample": 0}, {"sample": 2, "exhaustive": True}, {"sample": 2, "global_memory": "on"}], ids=str)

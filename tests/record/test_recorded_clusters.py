@@ -83,7 +83,7 @@ def test_a_kept_history_has_all_ctas_of_its_cluster(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     report = _launch(BODIES["order"], 13, keep_histories=True)
     (file,) = tmp_path.glob(".consan/*.histories")
-    again, _ = replay(Session(device="cpu", engine="record", private=True, global_memory="off"), file.name, file.read_bytes())
+    again, _ = replay(Session(device="cpu", engine="record", private=True), file.name, file.read_bytes())
     assert [str(finding.message) for finding in again.findings] == [str(finding.message) for finding in report.findings]
     assert again.kernels[0].ctas == 2 * CLUSTERS
 

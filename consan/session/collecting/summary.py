@@ -23,7 +23,10 @@ CHECKED = (
     *("mbarriers", "bulk-copies", "matrix-operands", _REGISTERS, "proxies", "clusters"),
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
-_COUNTED: Final = ("launches", "ctas", "histories", "recalled", "global_accesses", "global_compared", "global_proven", "global_checked")
+_COUNTED: Final = (
+    *("launches", "ctas", "histories", "recalled"),
+    *("global_accesses", "global_compared", "global_proven", "global_checked", "global_ctas"),
+)
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
 
@@ -134,9 +137,10 @@ class Summary:
             global_accesses=tally.accesses,
             global_compared=tally.compared,
             global_proven=tally.proven,
+            global_ctas=tally.compared_ctas,
             global_checked=self.recording.outer_launches(prepared, name),
             **self.recording.shapes.of(prepared.plain, name),
-            global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else self.recording.gaps_of_options,
+            global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
             excluded=(GLOBAL_MEMORY,) if self.recording.left_out else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

@@ -19,11 +19,14 @@ from consan.backends.base import Dim3
 from consan.checker.collected import LaunchedKernel
 from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
+from consan.checker.tally import ProvenLaunches
 from consan.files import stored_name, write_file
 from consan.options import INLINE, ISA
+from consan.reports.beside import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
+from consan.session.executing.recording import Recording
 from consan.session.executing.started import Started
 from consan.session.modules.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
 
@@ -41,6 +44,7 @@ class _Module:
     """A module of the file: its place there, and its description as JSON."""
 
     place: int
+    prepared: Prepared
     about: dict[str, Any]
 
 
@@ -49,6 +53,7 @@ class Keeper:
     """Collects a session's launches, and writes them with each report. Each report after a `forget` has a file of its own."""
 
     device: Device
+    recording: Recording
     _archive: Archive = field(default_factory=Archive)
     _modules: dict[int, _Module] = field(default_factory=dict)  # by number
     _number: int = 0  # of the file, once it is written
@@ -63,7 +68,7 @@ class Keeper:
         if entry not in module.about["offsets"]:
             module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
         about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
-        about |= {"exhaustive": started.exhaustive, "sample": started.sample}
+        about |= {"exhaustive": started.exhaustive, "sample": started.sample, "together": started.together}
         about |= {"stop": [started.stop.unit, *started.stop.opened] if started.stop else None}
         self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
@@ -93,14 +98,27 @@ class Keeper:
             self.forget()
 
     def _new_module(self, prepared: Prepared) -> _Module:
-        module = self._modules[prepared.number] = _Module(len(self._modules), _described(prepared))
+        module = self._modules[prepared.number] = _Module(len(self._modules), prepared, _described(prepared))
         return module
 
     def _about(self, report: Report) -> dict[str, Any]:
         run: dict[str, Any] = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
         run["wanted"] = sorted({area for area in AREAS for each in report.kernels if area not in each.excluded})
-        modules = [module.about for module in self._modules.values()]
+        run["required"] = self.recording.required
+        modules = [{**module.about, "kernels": self._kernels(module)} for module in self._modules.values()]
         return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
+
+    def _kernels(self, module: _Module) -> dict[str, Any]:
+        """What was found out about global memory without a log, by kernel: launches with proofs, and shapes."""
+        prepared, recording = module.prepared, self.recording
+        entries = module.about["offsets"]
+        return {
+            entry: {
+                "proofs": recording.proofs.get((prepared.number, entry), ProvenLaunches()),
+                "shapes": recording.shapes.known(prepared.plain, entry),
+            }
+            for entry in entries
+        }
 
 
 def _shape(launched: LaunchedKernel) -> dict[str, Dim3]:
@@ -113,6 +131,7 @@ def _described(prepared: Prepared) -> dict[str, Any]:
         "name": prepared.name,
         "ptx": prepared.plain,
         "framework": prepared.framework,
+        "global": prepared.recorded.outer,
         "templates": fingerprint(prepared.recorded.tables),
         "sources": sources_of(prepared),
         "offsets": {},
@@ -128,7 +147,11 @@ def _buffers(prepared: Prepared) -> list[dict[str, Any]]:
 def _elsewhere(report: Report) -> list[str]:
     """Kernels of the run whose launches left no histories."""
     inline = [kernel for kernel in report.kernels if kernel.launches and kernel.engine == INLINE]
-    return [f"{plural(each.launches, 'launch', 'launches')} of {each.name} took called hooks and left no histories" for each in inline]
+    between = sum(finding.situation in BETWEEN_LAUNCHES for finding in report.findings)
+    return [
+        *(f"{plural(each.launches, 'launch', 'launches')} of {each.name} took called hooks and left no histories" for each in inline),
+        *([f"{plural(between, 'race')} between launches: a replay looks at each launch alone"] if between else []),
+    ]
 
 
 def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, str]]:
@@ -139,7 +162,10 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
     contents = read(name, data)
     about = contents.about
     try:
-        session.recording.isa, session.recording.left_out = about["policy"] == ISA, GLOBAL_MEMORY not in about.get("wanted", ())
+        recording = session.recording
+        recording.isa, recording.required = about["policy"] == ISA, bool(about["required"])
+        recording.outer = GLOBAL_MEMORY in about["wanted"]
+        recording.left_out = not recording.outer
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
         launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]
@@ -149,9 +175,19 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
         raise UsageError(f"{name} is not a valid file of recorded histories: {type(error).__name__}: {error}") from None
     for launch in launches:
         session.replayed(*launch)
+    for prepared, module in zip(modules, about["modules"], strict=True):
+        _tell_kernels(recording, prepared, module["kernels"])
     session.watch.reasons |= dict.fromkeys(reasons)
     session.note(f"checked again from {name}, recorded by consan {about['consan']} on {about['device']}")
     return replace(session.report(), **told), texts
+
+
+def _tell_kernels(recording: Recording, prepared: Prepared, kernels: dict[str, Any]) -> None:
+    """What the run has found out about global memory without a log."""
+    for entry, known in kernels.items():
+        recording.adds_proofs(prepared, entry, ProvenLaunches(*known["proofs"]))
+        for grid, block, looked in known["shapes"]:
+            recording.shapes.ran(prepared.plain, entry, _dim3(grid), _dim3(block), looked=bool(looked))
 
 
 def _left_out(launches: int) -> list[str]:
@@ -160,7 +196,7 @@ def _left_out(launches: int) -> list[str]:
 
 def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
     """A module of the file, rewritten as in the run."""
-    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True)
+    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True, outer=bool(module["global"]))
     if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
         raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
     prepared.framework = module["framework"]
@@ -177,6 +213,7 @@ def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[P
     assert prepared.recorded is not None
     how = bool(about["exhaustive"]), int(about.get("sample", 0))
     started = Started(launch, launched, prepared.recorded, session.recording.histories, *how)
+    started.together = int(about["together"])
     started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))
 

@@ -25,8 +25,9 @@ from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
 from consan.checker.memory import LogMemory
 from consan.checker.patience import Patience
-from consan.checker.recorder import Checked, Histories, Tally
+from consan.checker.recorder import Checked, Histories
 from consan.checker.starting import start
+from consan.checker.tally import ProvenLaunches, Tally
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded, Refusal
 from consan.instrument.runtime import Variant
@@ -54,7 +55,6 @@ _MOST_DECODED: Final = 256  # launches
 LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
 LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
-BESIDE_GLOBAL: Final = "--sample and --keep-histories leave it out (--global off says that it is not wanted)"
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
@@ -88,7 +88,7 @@ class Recording:
     sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
     outer: bool = False  # global memory is checked too, where kernels are recorded
     required: bool = False  # what of it was not checked makes a report incomplete
-    left_out: bool = False  # by the user, who does not want global memory checked; else an option leaves it out, unless `outer`
+    left_out: bool = False  # by the user, who does not want global memory checked
     isa: bool = False  # by the strict reading of the ISA
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
@@ -103,6 +103,7 @@ class Recording:
     _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
+    proofs: dict[tuple[int, str], ProvenLaunches] = field(default_factory=dict)  # by kernel
     _partial: dict[tuple[int, str], int] = field(default_factory=dict)  # launches whose global memory was not compared in full
     _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
@@ -209,7 +210,8 @@ class Recording:
         self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
         tally.add(checked.tally)
-        tally.add(Tally(accesses=started.proven, apart=int(started.proven > 0), proven=started.proven))
+        if started.proven:
+            self.counts_proven(prepared, entry, started.proven, grid)
         if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
@@ -255,10 +257,15 @@ class Recording:
         if not isinstance(error, Unasked) and (self.trace_memory is not None or error.__cause__):
             self._beyond[prepared.number, entry] = str(error)
 
-    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, times: int = 1) -> None:
-        """Count launches whose accesses to global memory are proven apart, and are not recorded."""
+    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
+        """Count launches whose accesses to global memory, of which there are so many in each, are proven apart."""
+        self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
+
+    def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
+        """Count proofs."""
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
-        tally.add(Tally(accesses=times * accesses, apart=times, proven=times * accesses))
+        tally.add(Tally(accesses=proofs.accesses, apart=proofs.launches, proven=proofs.accesses, compared_ctas=proofs.ctas))
+        self.proofs[prepared.number, entry] = self.proofs.get((prepared.number, entry), ProvenLaunches()).plus(proofs)
 
     def counts_looked(self, prepared: Prepared, entry: str) -> None:
         """Count a launch that took the form with global memory instead of this one."""
@@ -270,11 +277,6 @@ class Recording:
         tally = self.tally(prepared, entry)
         whole = prepared.recorded is not None and prepared.recorded.outer
         return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
-
-    @property
-    def gaps_of_options(self) -> tuple[str, ...]:
-        """Why an option leaves global memory out, where the user has not said that it is not wanted."""
-        return () if self.outer or self.left_out else (BESIDE_GLOBAL,)
 
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
@@ -332,6 +334,7 @@ class Recording:
     def forget(self) -> None:
         """Start anew, for the next report."""
         self._tallies.clear()
+        self.proofs.clear()
         self.shapes.clear()
         self._looked.clear()
         self._partial.clear()
@@ -355,8 +358,6 @@ def check_recording(recording: Recording, sample: int | None, keep_histories: bo
         raise UsageError("--sample and --exhaustive exclude each other")
     if sample is not None and recording.required:
         raise UsageError("--sample: not with --global on, which compares all CTAs")
-    if keep_histories and recording.required:
-        raise UsageError("--keep-histories: not yet with --global on")
     if keep_histories and not recording.wanted(backend):
         raise UsageError("--keep-histories: only --engine record has histories to keep")
 

@@ -26,6 +26,10 @@ class LaunchShapes:
         known = self._known.setdefault((text, entry), {})
         known[grid, block] = looked or known.get((grid, block), False)
 
+    def known(self, text: str, entry: str) -> list[tuple[Dim3, Dim3, bool]]:
+        """The grids and blocks of a kernel, and whether a launch of each was checked: for a file of histories."""
+        return [(*shape, looked) for shape, looked in self._known.get((text, entry), {}).items()]
+
     def of(self, text: str, entry: str) -> OfKernel:
         """For the summary of a kernel."""
         known = self._known.get((text, entry), {})

@@ -102,6 +102,8 @@ GAP = Unmodelled("wmma.load", 7, 2)
     [
         (LOOKED, 0, {}, "clean"),
         (replace(LOOKED, launches=5, global_gaps=WHY), 0, {"global-memory": "sampled (2 of 5)"}, "clean"),
+        (replace(LOOKED, ctas=64, global_ctas=3, global_gaps=WHY), 0, {"global-memory": "sampled (3 of 64)"}, "clean"),
+        (replace(LOOKED, launches=5, ctas=64, global_ctas=3, global_gaps=WHY), 0, {"global-memory": "sampled (2 of 5)"}, "clean"),
         (replace(LOOKED, excluded=("shared-memory",)), 0, {"shared-memory": "excluded by the user"}, "clean"),
         (replace(LOOKED, launches=3), 1, {"shared-memory": "sampled (2 of 3)", "global-memory": "sampled (2 of 3)"}, "clean"),
         (replace(LOOKED, unchecked=1), 0, {"shared-memory": "not checked (1 launch of k ran unchecked)"}, "incomplete"),
