@@ -158,10 +158,6 @@ class Backend(Protocol):
         """Streams whose later work comes behind what `write` and `fill` do, without a wait."""
 
     @property
-    def records(self) -> bool:
-        """Whether `--engine auto` records here: all parts of the recorder have run on such a device."""
-
-    @property
     def work(self) -> StreamWork | None:
         """Work in the program's streams. None: the host waits for each recorded launch."""
 

@@ -79,7 +79,6 @@ class CudaBackend:
     assembles = True
     modules_kept: int | None = None
     allocates_zeros = False
-    records = True
     ordered_streams: tuple[int, ...] = DEFAULT_STREAMS
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:

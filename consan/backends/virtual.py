@@ -34,7 +34,6 @@ class VirtualBackend:
     memory_bytes = _MEMORY
     allocates_zeros = True
     ordered_streams = ()  # nobody waits long here
-    records = True
     work: StreamWork | None = None  # launches have ended when they return
     calls: CallSource | None = None
 

@@ -23,7 +23,8 @@ from consan.checker.grouping import Dim3
 from consan.checker.launch import Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
 from consan.instrument.collection import no_collection
-from consan.instrument.record import Recorded, Refusal, expansion
+from consan.instrument.passes.emit import Unsupported
+from consan.instrument.record import Recorded, expansion
 from consan.instrument.record.computed import PLACE
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import LINE_BYTES
@@ -57,7 +58,7 @@ class VirtualExpander:
         settle(self.recorded.ahead)
         try:
             text = self.recorded.expand()
-        except Refusal:
+        except Unsupported:
             raise NotExpanded from None
         with _LOCK, self._run(text, launch, given, full=full) as (whole, _):
             return whole.logs(range(len(ctas)))

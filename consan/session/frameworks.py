@@ -2,9 +2,9 @@
 
 The framework launches inside a block. Before it, the launch gets a log. The record is judged beside the program (beside_program.py), or
 else behind the block, where the host waits for the kernel.
-A launch that cannot be recorded (into a graph, without room for its log, of a kernel whose record could not be judged) takes called
-hooks: the framework is given that form of the module, to launch in place of its own. Likewise it is given the form that records global
-memory, for a launch that is looked at (global_looks.py).
+For a launch that cannot be recorded (without room for its log) the framework is given the plain form of the module, to launch in place of
+its own, and for a launch into a graph the form with called hooks. Likewise it is given the form that records global memory, for a launch
+that is looked at (global_looks.py).
 
 Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """
@@ -113,7 +113,7 @@ class Frameworks:
             touched = self._touched(prepared, launch) if launch.placed and (captured or compares) else None
             look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
             form, began = look.whole or prepared, time.monotonic()
-            with self.judge.recording.keeping(compares and not captured and _records_outer(form)), self.streams.making():
+            with self.judge.recording.keeping(compares and not captured and _records_outer(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             self.judge.recording.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
@@ -124,6 +124,13 @@ class Frameworks:
             if launch.placed:
                 shape = LaunchShape(launch.entry, launch.grid, launch.block, _BY_ADDRESS, touched)
                 self.streams.framework_launched(chosen, shape, launch.stream, launch.edge)
+
+    def _unrecorded(self, prepared: Prepared, launch: FrameworkLaunch) -> Handle | None:
+        """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
+        if prepared.recorded is not None and launch.entry in prepared.recorded.refused:
+            return None
+        with self.device.backend.apart_from_captures():
+            return self.modules.plain(prepared, launch.module)
 
     def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> LaunchBytes | None:
         """The bytes that a launch touches, if its text and its parameters tell."""
@@ -136,7 +143,7 @@ class Frameworks:
         judge = self.judge
         if prepared.recorded is None or launch.entry not in prepared.recorded.silent:
             return False
-        if prepared.doubtful or judge.keeper is not None or self.device.backend.capturing(launch.stream):
+        if judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False
         return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
@@ -150,16 +157,16 @@ class Frameworks:
             return prepared
         shape: Shape = (launch.module, prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
         form = look.whole or prepared
-        beside = not form.doubtful and self.beside.takes(form, entry) and not backend.capturing(launch.stream)
+        beside = not form.slow and self.beside.takes(form, entry) and not backend.capturing(launch.stream)
         chosen, started = form, self.beside.idle(shape) if beside else None
         if started is None:
             chosen, started = judge.start(form, entry, *shape[3:6], None, launch.stream, _args(form, launch, look), beside=beside)
-        if chosen.recorded is not None and chosen.recorded.outer:
+        if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen
         chosen.launched = True
         if started is None:
-            yield chosen.loaded
+            yield self._unrecorded(chosen, launch) if chosen.recorded is not None else chosen.loaded
             return chosen
         if beside:
             ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
@@ -177,13 +184,13 @@ class Frameworks:
         return chosen
 
 
-def _records_outer(form: Prepared) -> bool:
-    return form.recorded is not None and form.recorded.outer
+def _records_outer(form: Prepared, launch: FrameworkLaunch) -> bool:
+    return form.recorded is not None and form.recorded.has_global(launch.entry)
 
 
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:
     """The parameters for a proof that the launch may be recorded without global memory; none where there is nothing to prove."""
-    return () if look.whole is not None or not _records_outer(form) else launch.args() or ()
+    return () if look.whole is not None or not _records_outer(form, launch) else launch.args() or ()
 
 
 @contextlib.contextmanager

@@ -67,7 +67,7 @@ class GlobalLooks:
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
         recording = self.judge.recording
-        if not recording.outer or prepared.recorded is None or prepared.recorded.outer or prepared.doubtful:
+        if not recording.outer or prepared.recorded is None or prepared.recorded.has_global(launch.entry) or prepared.slow:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster
@@ -153,8 +153,7 @@ class GlobalLooks:
 
     def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:
         """Why a launch does not take the form; empty if it does."""
-        if whole.recorded is None:
-            return f"called hooks do not look for them ({whole.refusal})"
+        assert whole.recorded is not None
         if why := whole.recorded.refused.get(launch.entry):
             return why
         if launch.entry in whole.recorded.polls:  # no CTA may wait for one that has no place
@@ -162,4 +161,4 @@ class GlobalLooks:
             room = self.judge.device.backend.resident_ctas(whole.loaded, launch.entry, threads, launch.shared)
             if room is not None and ctas > room:
                 return f"{ctas:,} CTAs that may wait for each other have no place beside each other when it is recorded ({room:,} have)"
-        return whole.recorded.outer_refusal or whole.doubtful
+        return "its replays take long" if whole.slow else ""

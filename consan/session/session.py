@@ -254,11 +254,13 @@ class Session:
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         given, self.recording.kept = args if taken else (), None
-        prepared, recording = self._judge.start(prepared, entry, grid, block, how["cluster"], restore, how["stream"], given)
+        start = functools.partial(self._judge.start, prepared, entry, grid, block, how["cluster"], restore, how["stream"], given)
+        prepared, recording = start() if taken else (prepared, None)
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)
-        handle = prepared.loaded if taken else self.modules.plain(prepared)
+        checked = recording is not None or (taken and prepared.recorded is None)
+        handle = prepared.loaded if checked else self.modules.plain(prepared)
         self._ever_launched, prepared.launched = True, prepared.launched or handle is prepared.loaded
         if how["cooperative"]:
             check_residency(self.backend, handle, entry, grid, block, how["shared"])

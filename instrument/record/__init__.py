@@ -8,10 +8,10 @@ stored values, so the host knows which CTAs did the same.
 On a GPU most words are not stored, because the host can compute them (computed.py): addresses, parities, descriptors and guards mostly
 follow from the thread's number, the parameters and the loops' counters. expansion.py is the text that does so.
 
-Public: `record(text)` gives a `Recorded`, or a `Refusal` that says what the pass does not take yet. consan/checker reads the log.
+Public: `record(text)` gives a `Recorded`, which names the kernels that the pass does not take yet. consan/checker reads the log.
 """
 
 from consan.instrument.record.module import record, waiting_together
-from consan.instrument.record.recorded import Compact, Recorded, Refusal
+from consan.instrument.record.recorded import Compact, Recorded
 
-__all__ = ["Compact", "Recorded", "Refusal", "record", "waiting_together"]
+__all__ = ["Compact", "Recorded", "record", "waiting_together"]

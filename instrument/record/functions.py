@@ -8,7 +8,7 @@ a function that it calls has anything to record.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from consan.instrument.control_flow import graph_of
 from consan.instrument.isa import row_of
@@ -24,9 +24,12 @@ Plans = dict[str, FunctionPlan]
 BY_ADDRESS = ""  # among the names of called functions
 
 
-def recorded_functions(plans: Plans, reads: bool, writes: bool, *, outer: bool) -> frozenset[str]:
-    """The device functions that have events, end threads, or call such functions. `reads`, `writes`: sides.py; `outer`: global memory."""
-    found = {name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, outer=outer)}
+def recorded_functions(plans: Plans, reads: bool, writes: bool, *, outer: Collection[str]) -> frozenset[str]:
+    """The device functions that have events, end threads, or call such functions. `reads`, `writes`: sides.py.
+
+    `outer`: the functions whose accesses to global memory are recorded.
+    """
+    found = {name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, outer=name in outer)}
     while more := {name for name, plan in plans.items() if not plan.is_entry and name not in found and _reaches(plan, found)}:
         found |= more
     return frozenset(found)

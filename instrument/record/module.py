@@ -7,7 +7,7 @@ that the host cannot compute (computed.py). A third text then computes the full 
 from __future__ import annotations
 
 import functools
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from consan.instrument.collection import no_collection
@@ -25,7 +25,7 @@ from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
-from consan.instrument.record.recorded import NOT_RECORDED, Recorded, Refusal
+from consan.instrument.record.recorded import NOT_RECORDED, Recorded
 from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.takes import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
@@ -38,24 +38,40 @@ COMPACT = True  # modules whose threads leave have compact logs where that can b
 
 @no_collection()
 def record(
-    source: str | Module, name: str = "<ptx>", *, outer: bool = False, isa: bool = False, leaves: bool = False, compact: bool | None = None
+    source: str | Module,
+    name: str = "<ptx>",
+    *,
+    outer: bool = False,
+    isa: bool = False,
+    leaves: bool = False,
+    compact: bool | None = None,
+    refusal: str = "",
 ) -> Recorded:
-    """Rewrite a module. Kernels with something that is not recorded yet stay as they are (`Recorded.refused`). Raises `Refusal` if all do.
+    """Rewrite a module. Kernels with something that is not recorded yet stay as they are (`Recorded.refused`).
 
-    `outer`: global memory is checked too. `isa`: by the strict reading of the ISA.
+    `outer`: global memory is checked too. Else it is in the logs of those kernels only whose threads may synchronise through memory.
+    `isa`: by the strict reading of the ISA.
     `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
     logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
     `compact`: the log has only what the host cannot compute, if that is possible; None: as `COMPACT` says.
+    `refusal`: why no kernel may be recorded; empty if they may.
     """
     module = parse(source, name) if isinstance(source, str) else source
-    pass_ = Pass(module, outer, isa, leaves)
-    full, kernels = pass_.write(Manner.FULL, {})
+    pass_ = Pass(module, outer and not refusal, isa, leaves)
+    if refusal:
+        pass_ = replace(pass_, unsupported={each.name: refusal for each in module.functions if each.kind == "entry"})
+    while True:
+        try:
+            full, kernels = pass_.write(Manner.FULL, {})
+            break
+        except _Unrecordable as kernel:
+            pass_ = replace(pass_, unsupported={**pass_.unsupported, **kernel.reasons})
     if not (leaves and (COMPACT if compact is None else compact)) or full.calls:
         return full
     try:
         known = {kernel.number: kernel.computed_words() for kernel in kernels}
         done = pass_.write(Manner.COMPACT, known)[0]
-    except (Unsupported, Refusal):
+    except Unsupported:
         return full
     expand = functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0])
     return replace(done, expand=expand)
@@ -68,6 +84,26 @@ def waiting_together(module: Module) -> frozenset[str]:
     return frozenset(name for name in synced if not is_unordered(reached(plans, name)))
 
 
+class _Unrecordable(Exception):  # noqa: N818 - not an error: the other kernels are recorded
+    """Kernels have a part that is not recorded yet. `reasons`: why, by their names."""
+
+    def __init__(self, reasons: dict[str, str]) -> None:
+        super().__init__(reasons)
+        self.reasons = reasons
+
+
+def _rewritten(kernel: KernelRewrite, plans: Plans, manner: Manner) -> int:
+    """Rewrite a kernel or a device function. Returns the most words that a thread stores between two cuts."""
+    try:
+        return kernel.rewrite()
+    except Unsupported as error:
+        if manner is not Manner.FULL:
+            raise
+        name = kernel.plan.function.name
+        reaching = (each for each, plan in plans.items() if plan.is_entry and name in reached(plans, each))
+        raise _Unrecordable(dict.fromkeys(reaching, str(error))) from None
+
+
 @dataclass(frozen=True)
 class Pass:
     """Writes the texts of a module."""
@@ -76,15 +112,16 @@ class Pass:
     outer: bool
     isa: bool
     leaves: bool
+    unsupported: dict[str, str] = field(default_factory=dict)  # kernels of which a part was found that is not recorded yet, and why
 
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
         plans = plan_functions(self.module, recorded=True)
         refused = refusals(plans, outer=self.outer, isa=self.isa)
+        ordered = frozenset[str]() if self.outer or not refused else refused.keys() - refusals(plans, outer=True, isa=self.isa).keys()
+        refused = {name: why for name, why in refused.items() if name not in ordered} | self.unsupported
         taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
-        if refused and not taken:
-            raise Refusal(next(iter(refused.values())))
-        memories = modes_of(taken, outer=self.outer)
+        memories = modes_of(taken, outer=self.outer, ordered=ordered)
         modes = {name: mode for name, (mode, _) in memories.items()}
         restricted.settle(taken, modes)
         for plan in plans.values():
@@ -92,13 +129,10 @@ class Pass:
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
         kernels = self._kernels(context, taken, modes, manner, known)
-        for kernel in kernels if self.outer else ():
+        for kernel in kernels:
             mode, shared = memories[kernel.plan.function.name]
-            kernel.outer = global_memory.OuterRecorder(kernel, mode, shared=shared)
-        try:
-            words = max((kernel.rewrite() for kernel in kernels), default=1)
-        except Unsupported as error:
-            raise Refusal(str(error)) from None
+            kernel.outer = None if mode is Mode.OFF else global_memory.OuterRecorder(kernel, mode, shared=shared)
+        words = max((_rewritten(kernel, plans, manner) for kernel in kernels), default=1)
         for kernel in kernels:
             kernel.cut(words)
         return self._recorded(context, kernels, refused, modes, words), kernels
@@ -109,7 +143,8 @@ class Pass:
         """The kernels and the device functions that are recorded. `plans`, `modes`: of the kernels that are, and of what they call."""
         templates = list[Template]()
         reads, writes = recorded_sides(plans)
-        called = functions.recorded_functions(plans, reads, writes, outer=self.outer)
+        outer = {name for name, mode in modes.items() if mode is not Mode.OFF}
+        called = functions.recorded_functions(plans, reads, writes, outer=outer)
         how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
         relaxes = clusters.relaxes(plans.values())
         how["numbers"] = numbers_of(plans)
@@ -148,7 +183,8 @@ class Pass:
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
         polling = {kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes}
-        polling |= {name for name, plan in plans.items() if self.outer and awaits_store(plan.function, weak=True)}
+        outer = (plan for name, plan in plans.items() if self.outer or modes.get(name, Mode.OFF) is not Mode.OFF)
+        polling |= {plan.function.name for plan in outer if awaits_store(plan.function, weak=True)}
         return Recorded(
             target=target,
             ptx=expansion.without_clusters(text) if manner.on_host else text,

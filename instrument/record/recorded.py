@@ -16,10 +16,6 @@ from consan.instrument.record.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 
-class Refusal(Exception):  # noqa: N818 - not an error: the kernels then call hooks
-    """All kernels of the module have something that is not recorded yet."""
-
-
 @dataclass(frozen=True)
 class Compact:
     """The compact log of a kernel."""
@@ -68,13 +64,21 @@ class Recorded:
     loaded: list[Any] = field(default_factory=list, compare=False, repr=False)  # that text on a virtual machine, once it was needed
     ahead: list[Any] = field(default_factory=list, compare=False, repr=False)  # tasks that write and load these texts (checker/ahead.py)
     prunes: bool = False  # the engine also takes the module without global memory: for launches whose accesses to it are proven apart
-    refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged, and they need another form
-    outer_refusal: str = ""  # why that is not, though it was asked for
+    refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged
 
     @property
     def outer(self) -> bool:
-        """Whether global memory is recorded."""
-        return any(mode is not Mode.OFF for mode in self.modes)
+        """Whether the global memory of a kernel is recorded."""
+        return any(map(self.has_global, self.entries))
+
+    def has_global(self, entry: str) -> bool:
+        """Whether the global memory of this kernel is recorded."""
+        return self.modes[self.entries.index(entry)] is not Mode.OFF
+
+    @property
+    def refusal(self) -> str:
+        """Why no kernel of the module is recorded; empty if one is."""
+        return next(iter(self.refused.values()), "") if len(self.refused) == len(self.entries) else ""
 
     def waits_together(self, kernel: int) -> bool:
         """Whether the CTAs of a kernel can be checked together only."""

@@ -13,7 +13,7 @@ between CTAs: threads of one CTA have barriers. A kernel without findings is cle
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator
 
 from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
@@ -63,15 +63,19 @@ def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
     return global_memory.mode_of(plans, shared=shared), shared
 
 
-def modes_of(plans: Plans, *, outer: bool) -> dict[str, tuple[Mode, bool]]:
-    """The `mode_of` each function, by the kernels that reach it. Kernels that share a device function are recorded alike."""
+def modes_of(plans: Plans, *, outer: bool, ordered: Collection[str] = ()) -> dict[str, tuple[Mode, bool]]:
+    """The `mode_of` each function, by the kernels that reach it. Kernels that share a device function are recorded alike.
+
+    `ordered`: kernels whose threads synchronise through memory: with these, global memory is recorded though it is not checked.
+    """
     groups: list[Plans] = []
     for kernel in (name for name, plan in plans.items() if plan.is_entry):
         own = reached(plans, kernel)
         joined = [group for group in groups if any(name in group for name in own)]
         groups = [group for group in groups if group not in joined]
         groups.append({name: plan for group in (*joined, own) for name, plan in group.items()})
-    return {name: mode for group in groups for mode in [mode_of(group, outer=outer)] for name in group}
+    modes = ((group, mode_of(group, outer=outer or not group.keys().isdisjoint(ordered))) for group in groups)
+    return {name: mode for group, mode in modes for name in group}
 
 
 def is_unordered(plans: Plans) -> bool:

@@ -20,6 +20,7 @@ from consan.backends.cuda import CudaModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.runtime import Variant
+from consan.session.executing.recording import Recording
 from consan.session.modules import device as devices
 from consan.session.session import Session
 
@@ -38,7 +39,7 @@ class FakeGpu(VirtualBackend):
     modules_kept = None
     arch = "sm_90a"
     allocates_zeros = True
-    records = False
+    records = False  # called hooks, for tests that say nothing else
 
     def __init__(self) -> None:
         super().__init__()
@@ -97,6 +98,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     fake = FakeGpu()
     monkeypatch.setattr(devices, "open_backend", lambda device: fake)
     monkeypatch.setattr(devices, "DEVICES", {})
+    monkeypatch.setattr(Recording, "wanted", lambda self, backend: backend.records)
     monkeypatch.setitem(adapters.ADAPTERS, "gpu", (TritonAdapter(),))
     return fake
 

@@ -193,7 +193,7 @@ def speed(sessions: dict[str, Session], work: Work, repeats: int) -> Iterator[st
         started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
         try:
             ms = timed(backend, prepared.loaded, work, repeats)
-            yield f"{ms / plain:.2f}x" + (f" ({prepared.recorded.outer_refusal})" if prepared.recorded.outer_refusal else "")
+            yield f"{ms / plain:.2f}x" + (f" ({prepared.recorded.refusal})" if prepared.recorded.refusal else "")
             if name != "off":
                 log = f"{stored(started, math.prod(work.grid)) / work.written:.2f}"
         finally:

@@ -1,4 +1,4 @@
-"""Lists the kernels of the tests and of the corpus that take called hooks, and why: what the recording engine does not take yet.
+"""Lists the kernels of the tests and of the corpus that are not recorded, and why: they are `incomplete`.
 
     PYTHONPATH=tests:tests/kernels python tests/quality/refusals.py [PATTERN ...] [--global]
 
@@ -19,7 +19,7 @@ import corpus
 import twin_file
 
 from consan._errors import ConsanError
-from consan.instrument.record import Refusal, record
+from consan.instrument.record import record
 
 KERNELS = Path(__file__).parents[1] / "kernels"
 Source = tuple[str, Callable[[], str], bool]  # a name, what makes its PTX, and whether the strict reading of the ISA is asked for
@@ -38,17 +38,14 @@ def reason(source: Source, outer: bool) -> str:
     """Why a module is not recorded; empty if it is."""
     name, make, isa = source
     try:
-        record(make(), name, outer=outer, isa=isa)
-    except Refusal as refusal:
-        return str(refusal)
+        return record(make(), name, outer=outer, isa=isa).refusal
     except ConsanError as error:
         return f"not made: {str(error).splitlines()[0]}"
-    return ""
 
 
 def main() -> None:
     """Print the kernels by reason."""
-    parser = argparse.ArgumentParser(description="Kernels that take called hooks, by reason.")
+    parser = argparse.ArgumentParser(description="Kernels that are not recorded, by reason.")
     parser.add_argument("patterns", nargs="*", default=["*"])
     parser.add_argument("--global", action="store_true", dest="outer")
     arguments = parser.parse_args()

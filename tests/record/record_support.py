@@ -9,7 +9,7 @@ from typing import Any
 import twin_file
 
 import consan
-from consan.instrument.record import Recorded, Refusal, record
+from consan.instrument.record import Recorded, record
 
 __all__ = ["KERNELS", "file_of", "found", "kernel", "launch", "recorded", "twin_file"]
 
@@ -29,11 +29,9 @@ def file_of(name: str) -> Path:
 
 
 def recorded(name: str, racy: bool = False) -> Recorded | None:
-    """The recorded module; None where the engine does not take it."""
-    try:
-        return record(kernel(name, racy).ptx, name, isa=twin_file.read(file_of(name)).policy == "isa")
-    except Refusal:
-        return None
+    """The module recorded without global memory; None where its threads synchronise through memory."""
+    done = record(kernel(name, racy).ptx, name, isa=twin_file.read(file_of(name)).policy == "isa")
+    return None if done.refusal or done.outer else done
 
 
 def launch(

@@ -260,7 +260,7 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
     framework = Framework(backend, SOURCE)
     framework.launch(entry="waits")
     assert framework.counts()[:2] == ("clean", 1)  # the virtual machine has taken its time for the first launch
-    monkeypatch.setattr(watch, "LONGEST_ONCE", 0.2)
+    monkeypatch.setattr(watch, "LONGEST", 0.2)
     backend.hung = 1
     framework.launch(1, entry="waits")
     report = framework.session.report()
@@ -271,7 +271,7 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
 def test_a_kernel_that_does_not_leave_is_read_while_it_hangs(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(watch, "LEAVING", 0.1)
-    monkeypatch.setattr(watch, "LONGEST_ONCE", 0.1)
+    monkeypatch.setattr(watch, "LONGEST", 0.1)
     monkeypatch.setattr(backend, "poke", lambda address, data: None)
     framework = Framework(backend)
     backend.hung = 0

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from leaving_support import SHADOW, SOURCE, Background, slow_clock
 
-from consan.session.executing import recording
+from consan.session.executing import judging, recording
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.session import Session
@@ -179,27 +179,28 @@ def test_a_deadlock_is_proven_from_the_record(backend: Background) -> None:
     assert [finding.kind for finding in report.findings] == ["deadlock"]
 
 
-def test_without_a_proof_the_report_is_incomplete_and_the_next_launch_takes_hooks(backend: Background) -> None:
+def test_without_a_proof_the_report_is_incomplete_and_the_next_launch_is_recorded(backend: Background) -> None:
     framework = Framework(backend, SOURCE)
     backend.hangs = True
     framework.launch("counts", 300)
     backend.hangs = False
     framework.launch("waits")
-    assert framework.exchanged == [False, True]
+    assert framework.exchanged == [False, False]
     report = framework.session.report()
     assert (report.verdict, report.findings) == ("incomplete", ())
 
 
-def test_a_kernel_whose_replays_take_long_takes_hooks_from_the_next_launch_on(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "LONGEST_CHECK", 0.0)
+def test_of_a_kernel_whose_replays_take_long_later_launches_are_sampled(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recording, "SLOW", -1.0)
+    monkeypatch.setattr(judging, "SLOW", -1.0)
     framework = Framework(backend, RACE)
     framework.launch()
     framework.launch()
-    assert framework.exchanged == [False, True]
-    assert framework.engines() == {"record": 1, "inline": 1}
+    assert framework.exchanged == [False, False]
+    assert framework.engines() == {"record": 2}
     report = framework.session.report()
     assert (report.verdict, report.incomplete) == ("violations", ())
-    assert "its replays take long" in report.notes[0]
+    assert "its replays take long, so of later launches 8 CTAs are replayed" in report.notes[0]
 
 
 def test_outside_of_the_session_the_plain_form_runs(backend: Background) -> None:

@@ -10,7 +10,7 @@ import pytest
 from record_support import found
 
 import consan
-from consan.instrument.record import Refusal, record, text
+from consan.instrument.record import record, text
 from consan.instrument.record.templates import LINE_BYTES
 
 HEAD = """.version 8.0
@@ -146,8 +146,11 @@ def test_a_fault_in_what_follows_a_call(loses: str, monkeypatch: pytest.MonkeyPa
 def test_tensor_memory_in_a_function_is_refused() -> None:
     body = "\n{\n  .reg .b32 %r;\n  tcgen05.ld.sync.aligned.32x32b.x1.b32 {%r}, [0];\n  ret;\n}\n"
     kernel = ".visible .entry k()\n{\n  call load;\n  ret;\n}\n"
-    with pytest.raises(Refusal, match="in a device function"):
-        record(".version 8.7\n.target sm_100a\n.address_size 64\n.func load()" + body + kernel)
+    text = ".version 8.7\n.target sm_100a\n.address_size 64\n.func load()" + body + kernel
+    done = record(text + ".visible .entry alone()\n{\n  bar.sync 0;\n  ret;\n}\n")
+    assert list(done.refused) == ["k"]
+    assert "in a device function" in done.refused["k"]
+    assert "in a device function" in record(text).refusal
 
 
 def test_what_calls_nothing_recorded_stays_as_it_is() -> None:

@@ -11,7 +11,7 @@ from consan.options import INLINE, RECORD
 from consan.reports import model
 from consan.reports.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
-from consan.session.executing.recording import Recording
+from consan.session.executing.recording import WITH_HOOKS, Recording
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.shadow import Counters, Drained
 from consan.session.planning.selection import Selection
@@ -24,7 +24,7 @@ CHECKED = (
 )
 _SPECIAL = {"tcgen05": "tensor-memory", "launch-control": "launch-control"}
 _COUNTED: Final = (
-    *("launches", "ctas", "histories", "recalled"),
+    *("launches", "unchecked", "ctas", "histories", "recalled"),
     *("global_accesses", "global_compared", "global_proven", "global_checked", "global_ctas"),
 )
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
@@ -47,7 +47,8 @@ class Summary:
 
     def _launches(self, prepared: Prepared, index: int) -> int:
         if prepared.recorded is not None:
-            return self.recording.tally(prepared, prepared.entries[index]).launches
+            name = prepared.entries[index]
+            return self.recording.tally(prepared, name).launches + sum(self.recording.unrecorded(prepared, name).values())
         return int(self.drained.launches[prepared.counter + index]) if self.drained else 0
 
     def why_nothing(self, ever_launched: bool) -> str:
@@ -82,8 +83,14 @@ class Summary:
         return [(name, why) for prepared, name in ran for why in of(prepared, name)]
 
     def gaps(self) -> list[Coverage]:
-        """CTAs without shadow memory."""
-        return of_reasons(_dropped(self.drained.counters) if self.drained else [])
+        """CTAs without shadow memory, and launches that were not recorded."""
+        unrecorded = [
+            f"{model.plural(launches, 'launch', 'launches')} of {name} could not be recorded: {why}; {WITH_HOOKS}"
+            for prepared in self.used
+            for name in prepared.entries
+            for why, launches in self.recording.unrecorded(prepared, name).items()
+        ]
+        return of_reasons([*(_dropped(self.drained.counters) if self.drained else []), *unrecorded])
 
     def _missing(self, kernels: list[model.KernelSummary]) -> dict[str, tuple[str, ...]]:
         """By kernel: register hazards in debug builds with matrix products, and global memory that was to be checked."""
@@ -123,6 +130,7 @@ class Summary:
             launches=self._launches(prepared, index) + self.selection.left_out[prepared.number, name],
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
+            unchecked=sum(self.recording.unrecorded(prepared, name).values()),
             global_stores=sum(f.global_stores for f in reached),
             global_atomics=sum(f.global_atomics for f in reached),
             generic_writes=sum(f.generic_writes for f in reached),

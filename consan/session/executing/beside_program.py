@@ -73,7 +73,7 @@ class BesideProgram:
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
             return False
         beyond = entry in recorded.silent or entry in recorded.refused
-        if recorded.outer or not recorded.leaves or recording.asks_all or beyond:
+        if recorded.has_global(entry) or not recorded.leaves or recording.asks_all or beyond:
             return False
         return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
 

@@ -1,8 +1,7 @@
-"""Recorded launches of a session: started, judged once they have ended, and repeated where their record does not tell all.
+"""Recorded launches of a session: started, judged once they have ended, and repeated with longer logs where only room was missing.
 
-A record that cannot be judged (a fault, a hang without a proof, a full log, replays that take too long) is not the user's concern where the
-launch can be repeated: with longer logs, where only room was missing, else with called hooks. The report says so. Later launches
-of the kernel go the same way at once. If the launch cannot be repeated, because consan does not own its memory, the report is incomplete.
+What a record does not tell (after a fault, a hang without a proof, a full log, replays that take too long) makes the report incomplete, and
+so does a launch that cannot be recorded: it runs as it is.
 """
 
 from __future__ import annotations
@@ -13,7 +12,6 @@ import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Final
 
 from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
@@ -28,7 +26,7 @@ from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.loading import Modules
 from consan.session.executing.news import News
-from consan.session.executing.recording import Recording, gaps_of
+from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, Unasked, gaps_of
 from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
@@ -36,7 +34,6 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.proofs import Proofs
 
 Restore = Callable[[], None]
-_WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 
 
 @dataclass(frozen=True)
@@ -78,7 +75,7 @@ class Judge:
         if not accesses:
             return prepared, 0
         light = self.modules.without_outer(prepared)
-        if light.recorded is None or entry in light.recorded.refused:
+        if light.recorded is None or entry in light.recorded.refused or light.recorded.has_global(entry):
             return prepared, 0
         self._unlist(prepared)
         return light, accesses
@@ -106,67 +103,64 @@ class Judge:
         *,
         beside: bool = False,
     ) -> tuple[Prepared, Started | None]:
-        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or takes hooks.
+        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or not at all:
+        then it has the recorded form of its module, and no memory.
 
-        So do nodes of a graph: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters, if
-        they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
+        Nodes of a graph take hooks: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters,
+        if they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
         for itself.
         """
         if prepared.recorded is None:
             return prepared, None
-        refused = prepared.recorded.refused.get(entry, "")
+        if refused := prepared.recorded.refused.get(entry, ""):
+            return self._start_refused(prepared, entry, (grid, block, cluster), restore, stream, refused)
         if self.device.backend.capturing(stream):
             self.recording.takes_hooks(prepared.name, "a launch into a graph")
             return self._with_hooks(prepared, cluster), None
-        if refused:
-            return self._start_refused(prepared, entry, (grid, block, cluster), restore, stream, refused)
         prepared, proven = self.pruned(prepared, entry, grid, block, args)
         assert prepared.recorded is not None
-        if prepared.doubtful:
-            self.recording.doubts(entry, prepared.doubtful)
-            if proven:
-                self._unlist(prepared)
-            return self._with_hooks(prepared, cluster), None
         if not (beside or entry in prepared.recorded.silent):
             self.settle()
         try:
-            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, once=restore is None, beside=beside)
+            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, beside=beside)
         except NoRoom as error:
             return self._start_without_room(prepared, entry, (grid, block, cluster), restore, stream, error)
         started.restore, started.proven = restore, proven
         if not beside:
             started.timeout = self.watch.timeout
-        if self.keeper is not None:
+        if self.keeper is not None and not prepared.recorded.has_global(entry):
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return prepared, started
 
     def _start_without_room(
         self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, error: NoRoom
     ) -> tuple[Prepared, Started | None]:
-        """Start a launch whose log has no room: with the form without global memory, or with hooks."""
-        assert prepared.recorded is not None
-        if prepared.recorded.outer:
-            prepared = self.modules.without_outer(prepared)
-            if prepared.recorded is None:  # it is as it is for want of room
-                prepared.refusal = str(error)
-                self.recording.has_no_room(prepared.name, str(error))
-            self.recording.lacks_room(prepared, entry, error)
+        """Start a launch whose log has no room: with more memory, without global memory, or unrecorded."""
+        recorded = prepared.recorded
+        assert recorded is not None
+        if not (isinstance(error, Unasked) or error.__cause__ or prepared.roomy):
+            prepared.roomy = True
             return self.start(prepared, entry, *shape, restore, stream)
-        self.recording.has_no_room(prepared.name, str(error))
-        hooked = self._with_hooks(prepared, shape[2])
-        self.recording.lacks_room(hooked, entry, error)
-        return hooked, None
+        if recorded.has_global(entry):
+            light = self.modules.without_outer(prepared)
+            if light.recorded is not None and not light.recorded.has_global(entry):
+                self.recording.lacks_room(light, entry, error)
+                return self.start(light, entry, *shape, restore, stream)
+        self.recording.lacks_room(prepared, entry, error)
+        self.recording.lacks_record(prepared, entry, str(error))
+        return prepared, None
 
     def _start_refused(
         self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, why: str
     ) -> tuple[Prepared, Started | None]:
-        """Start a kernel that this form does not record: with the form without global memory, or with hooks."""
+        """Start a kernel that this form does not record: with the form without global memory, or unrecorded."""
         assert prepared.recorded is not None
-        if not prepared.recorded.outer:
-            self.recording.takes_hooks(prepared.name, why)
-            return self.recording.refuses(self._with_hooks(prepared, shape[2]), entry, why), None
-        chosen, started = self.start(self.modules.without_outer(prepared), entry, *shape, restore, stream)
-        return (chosen if started is None else self.recording.refuses(chosen, entry, why)), started
+        light = self.modules.without_outer(prepared) if prepared.recorded.has_global(entry) else prepared
+        if light.recorded is None or entry in light.recorded.refused:
+            self.recording.lacks_record(light, entry, why)
+            return light, None
+        self.recording.lacks_outer(light, entry, why)
+        return self.start(light, entry, *shape, restore, stream)
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
         with self.device.backend.apart_from_captures():
@@ -222,8 +216,8 @@ class Judge:
                 return Examined(checked, {}, None)
             if started.earlier is not None:
                 started.earlier.store()
-            if started.restore is None and started.recorded.leaves and self.recording.takes_long(time.monotonic() - began):
-                prepared.doubtful = "its replays take long"  # this launch is judged; later ones take hooks
+            if started.recorded.leaves and time.monotonic() - began > SLOW:
+                prepared.slow = True
             if not checked.unended:  # it has ended after all
                 started.stopped = ""
             deadlock = hang(started, checked, prepared, entry, self.device.backend) if started.stopped and not self.device.lost else None
@@ -257,22 +251,15 @@ class Judge:
         if not checked.deadlocked:
             where = started.stands(checked, prepared, entry)
             threads = math.prod(started.launched.grid) * math.prod(started.launched.block)
-            self.watch.reasons[unfinished(entry, f"{started.stopped}; {_WITH_HOOKS}", where, 0, threads)] = None
+            self.watch.reasons[unfinished(entry, f"{started.stopped}; {WITH_HOOKS}", where, 0, threads)] = None
 
     def _repeats(self, prepared: Prepared, started: Started, checked: Checked) -> bool:
-        """Whether the launch is repeated, because its record does not tell all. Chooses how, for this launch and for later ones."""
-        why = started.doubt(checked)
-        if not why:
+        """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""
+        if prepared.roomy or not started.needs_room(checked):
             return False
-        needs_room, roomy = started.needs_room(checked), prepared.roomy
-        if needs_room and not roomy:
-            prepared.roomy = True
-            self.recording.histories.clear()  # those of full logs have the names of the whole ones
-        else:
-            prepared.doubtful = why
-        found = needs_room and roomy and bool(checked.found)  # by a record that could not be longer
-        timed = bool(started.stopped) and self.watch.timeout < math.inf  # another launch would take the user's time once more
-        if started.restore is None or self.device.lost or found or timed:
+        prepared.roomy = True
+        self.recording.histories.clear()  # those of full logs have the names of the whole ones
+        if started.restore is None or self.device.lost:
             return False
         self._unlist(prepared)
         started.restore()

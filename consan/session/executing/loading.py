@@ -45,29 +45,29 @@ class Modules:
         self.progress: Progress = SILENT
         self._device, self._base, self._fast, self._recording = device, base, fast, recording
 
-    def instrument(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, outer: bool = True) -> Prepared:
+    def instrument(
+        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, outer: bool = True, refusal: str = ""
+    ) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet.
 
-        `recorded`: with the recording engine, if it takes the module. `outer`: and with global memory, if the session looks there.
+        `recorded`: with the recording engine. `outer`: and with global memory, if the session looks there. `refusal`: why no kernel may be
+        recorded.
         """
-        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, outer=outer))
+        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, outer=outer, refusal=refusal))
 
-    def _instrumented(self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, outer: bool = True) -> Prepared:
+    def _instrumented(
+        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, outer: bool = True, refusal: str = ""
+    ) -> Prepared:
         """The same, but a recorded module may not be assembled yet."""
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
         outer = outer and recorded and self._recording.outer
-        wanted = (plain, base, self._fast, recorded, outer)
+        wanted = (plain, base, self._fast, recorded, outer, refusal)
         found = self._device.recall(wanted)
         if found is None:
             read = functools.cache(lambda: with_reserved(lowered(parse(ptx, name) if isinstance(ptx, str) else ptx)))
-            made = self._recorded(plain, name, read, outer) if recorded else ""
-            if isinstance(made, str):
-                refusal, made = made, self._instrument(plain, name, base, read)
-                made.refusal = refusal
+            made = self._recorded(plain, name, read, outer, refusal) if recorded else self._instrument(plain, name, base, read)
             found = self._device.keep(wanted, made)
-        if recorded and found.recorded is None:
-            self._recording.takes_hooks(name, found.refusal)
         self.used[found.number] = found
         return found
 
@@ -89,18 +89,16 @@ class Modules:
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
-    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool) -> Prepared | str:
-        """The module for the recording engine, or why the engine does not take it. The plain module is assembled meanwhile."""
+    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool, refusal: str) -> Prepared:
+        """The module for the recording engine. The plain module is assembled meanwhile."""
         backend = self._device.backend
         with self.progress.module(name):
             plain = [later(functools.partial(assemble_cached, ptx, backend.arch))] if backend.assembles else []
             try:
                 leaves = not backend.simulates  # the virtual machine ends launches by itself
-                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves)
+                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves, refusal=refusal)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
-            if isinstance(done, str):
-                return done
             prepared = self._prepared(ptx, name, done[0])
             prepared.recorded = done[1]
             if backend.assembles:
@@ -129,7 +127,7 @@ class Modules:
 
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
-        prepared = self._instrumented(ptx, name, cluster, recorded=self.records(name))
+        prepared = self._instrumented(ptx, name, cluster, recorded=self.records)
         if prepared.assembly is None or prepared.recorded is None or not prepared.recorded.outer:
             return self.load(prepared)
         prepared.loads = functools.partial(_load, self._device)
@@ -140,23 +138,17 @@ class Modules:
 
         The form records global memory only if all of it is asked for: frameworks make many launches, of much memory (global_looks.py).
         """
-        wanted = self.records(name)
+        wanted = self.records
         refusal = unbindable(ptx) if wanted else ""
         text = exported(ptx) if wanted and not refusal else ptx
-        prepared = self.instrument(text, name, 1, recorded=wanted and not refusal, outer=self._recording.required)
-        if refusal:
-            prepared.refusal = refusal
-            self._recording.takes_hooks(name, refusal)
+        prepared = self.instrument(text, name, 1, recorded=wanted, outer=self._recording.required, refusal=refusal)
         prepared.outside = True
         return prepared
 
-    def records(self, name: str) -> bool:
-        """Whether a module is recorded, if the engine takes it."""
-        delayed = self._device.delay_seed is not None
-        wanted = self._recording.wanted(self._device.backend)
-        if wanted and delayed:
-            self._recording.takes_hooks(name, "its warps are delayed")
-        return wanted and not delayed
+    @property
+    def records(self) -> bool:
+        """Whether modules are recorded."""
+        return self._recording.wanted(self._device.backend) and self._device.delay_seed is None
 
     def _other(self, prepared: Prepared) -> str | Module:
         """The text of another form of a module. Where a framework has loaded it, that form uses the variables there (variables.py)."""
@@ -172,7 +164,7 @@ class Modules:
         return whole
 
     def without_outer(self, prepared: Prepared) -> Prepared:
-        """A recorded module for shared memory only, loaded. It has hooks if the engine does not take it so."""
+        """A recorded module for shared memory only, loaded. Kernels that need global memory in their logs have it there."""
         self._leave(prepared)
         light = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True, outer=False))
         light.framework = prepared.framework
@@ -196,7 +188,7 @@ class Modules:
         """Write the control block of a module that another library has loaded. A recorded one has none."""
         if prepared.recorded is not None:
             return
-        if not prepared.refusal:
+        if self._recording.wanted(self._device.backend):
             self._recording.takes_hooks(prepared.name, "its framework launches it")
         with own_calls():
             set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
@@ -219,6 +211,8 @@ class Modules:
     def plain(self, prepared: Prepared, module: Handle | None = None) -> Handle:
         """The module without hooks, loaded. `module`: as a framework has loaded it."""
         text = prepared.plain
+        if module is not None and prepared.recorded is not None and prepared.recorded.refusal:
+            return module  # its text is unchanged
         if module is not None:
             text = bound(text, lambda name: self._device.backend.symbol(module, name)[0])
         if text not in prepared.plain_loaded:

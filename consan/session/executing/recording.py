@@ -1,7 +1,6 @@
-"""The recording engine in a session: which modules it takes, its memory, and what it has checked.
+"""The recording engine in a session: its memory, what it has checked, and which launches could not be recorded.
 
-`--engine auto` means it where the backend `records`. A module that the engine does not take, and a launch that the trace memory cannot
-hold, use called hooks. The report names each kernel's engine; with `--engine record` a note says why a module has hooks.
+`--engine auto` and `record` mean it. A launch that cannot be recorded runs as it is: the report is `incomplete`, and says why.
 
 Not handled: the record of a launch on a GPU that ends with a fault.
 """
@@ -10,11 +9,12 @@ from __future__ import annotations
 
 import contextlib
 import math
+from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan._errors import EnvironmentFailure, UsageError
+from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
 from consan.checker.beside import Kept
@@ -29,9 +29,9 @@ from consan.checker.recorder import Checked, Histories
 from consan.checker.starting import start
 from consan.checker.tally import ProvenLaunches, Tally
 from consan.instrument import Instrumented, Places
-from consan.instrument.record import Recorded, Refusal
+from consan.instrument.record import Recorded
 from consan.instrument.runtime import Variant
-from consan.options import AUTO, GLOBALS, INLINE, RECORD
+from consan.options import GLOBALS, INLINE, RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
@@ -50,10 +50,12 @@ _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 32  # of a GPU's memory
 _NO_CLUSTER: Final = (1, 1, 1)
-_UNSEEN: Final = "called hooks do not look for them"
+WITH_HOOKS: Final = "--engine inline checks it with called hooks"
+_GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
-LONGEST_CHECK: Final = 10.0  # seconds that the replays of a launch on a GPU may take: longer than hooks and their assembly mostly take
-LONGEST_ONCE: Final = 180.0  # the same, of a launch that cannot be repeated with hooks
+LONGEST_CHECK: Final = 180.0  # seconds that the replays of a launch on a GPU may take
+SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
+SLOW_SAMPLE: Final = 8  # CTAs
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
@@ -107,7 +109,7 @@ class Recording:
     _partial: dict[tuple[int, str], int] = field(default_factory=dict)  # launches whose global memory was not compared in full
     _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
-    _hooked: set[str] = field(default_factory=set)  # modules of which that is noted
+    _unrecorded: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)  # launches that ran as they are, by why
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
     _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
@@ -117,26 +119,23 @@ class Recording:
         return self.exhaustive or self.asker is not None or bool(ASKERS)
 
     def wanted(self, backend: Backend) -> bool:
-        """Whether modules are recorded, if the engine takes them."""
-        return self.engine == RECORD or (self.engine == AUTO and backend.records)
+        """Whether modules are recorded."""
+        return self.engine != INLINE
 
     def looks_outside(self, backend: Backend) -> bool:
         """Whether races in global memory are looked for."""
         return self.outer and self.wanted(backend)
 
-    def rewritten(self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool) -> tuple[Instrumented, Recorded] | str:
-        """The recorded module, or why it is not recorded. Raises `PtxSyntaxError`. `leaves`: threads leave when the host says so."""
-        try:
-            rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS)
-            done, waits = rewriting.done()
-        except Refusal as reason:
-            return str(reason)
-        try:
-            library()
-        except EnvironmentFailure as error:
-            if self.engine == RECORD:
-                raise
-            return str(error)
+    def rewritten(
+        self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool, refusal: str = ""
+    ) -> tuple[Instrumented, Recorded]:
+        """The recorded module. `leaves`: threads leave when the host says so. `refusal`: why no kernel may be recorded.
+
+        Raises `PtxSyntaxError`, and `EnvironmentFailure` where there is no checker.
+        """
+        rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS, refusal)
+        done, waits = rewriting.done()
+        library()
         if rewriting.made:  # else its histories are mostly known
             begin(done, VirtualBackend)
         return _as_instrumented(read, done, waits), done
@@ -150,10 +149,9 @@ class Recording:
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
     def start(
-        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3,
-        *, once: bool = False, beside: bool = False,
-    ) -> Started:  # fmt: skip
-        """Make the memory for a launch. `once`: it cannot be repeated. `beside`: the program goes on beside it. Raises `NoRoom`."""
+        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, beside: bool = False
+    ) -> Started:
+        """Make the memory for a launch. `beside`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
         number = prepared.number_of(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
@@ -168,9 +166,12 @@ class Recording:
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         # A user who names how much is to be checked waits for the replay.
         hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
-        seconds = (LONGEST_ONCE if once else LONGEST_CHECK) if hurried else math.inf
-        patience = Patience(seconds, hurried)
-        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, self.sample, patience, memory=launch)
+        patience = Patience(LONGEST_CHECK if hurried else math.inf, hurried)
+        sampled = prepared.slow and hurried and not prepared.recorded.has_global(entry)
+        sample = self.sample or (SLOW_SAMPLE if sampled else 0)
+        if sampled:
+            self.notes[f"{entry}: its replays take long, so of later launches {SLOW_SAMPLE} CTAs are replayed (--exhaustive: all)"] = None
+        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, sample, patience, memory=launch)
         started.earlier, started.keep = self._earlier_of(prepared), self.keeps
         started.together = 0 if self.required else most_together(math.prod(block))
         return started
@@ -201,11 +202,12 @@ class Recording:
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
-            self.findings.add(self._decode(checked, prepared, sites))
+            found = self._decode(checked, prepared, sites)
+            self.findings.add(each for each in found if not (self.left_out and each.kind == _GLOBAL_RACE))
         for why in filter(None, (*checked.outer, checked.share)):
             self.lacks_outer(prepared, entry, why)
         self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
-        compared = started.recorded.outer and not checked.outer
+        compared = started.recorded.has_global(entry) and not checked.outer
         grid, block = started.launched.grid, started.launched.block
         self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
@@ -246,10 +248,14 @@ class Recording:
         """Keep why a kernel's global memory was not checked in full."""
         self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
 
-    def refuses(self, prepared: Prepared, entry: str, why: str) -> Prepared:
-        """Keep why a kernel of a module is not recorded as its others are. Returns the form that it takes."""
-        self.lacks_outer(prepared, entry, why if prepared.recorded is not None else f"{_UNSEEN} ({why})")
-        return prepared
+    def lacks_record(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Count a launch that is not recorded, and keep why."""
+        self._unrecorded.setdefault((prepared.number, entry), Counter())[why] += 1
+        self.lacks_outer(prepared, entry, why)
+
+    def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
+        """The launches of a kernel that were not recorded, by why."""
+        return self._unrecorded.get((prepared.number, entry), {})
 
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
         """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
@@ -275,7 +281,7 @@ class Recording:
     def outer_launches(self, prepared: Prepared, entry: str) -> int:
         """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
         tally = self.tally(prepared, entry)
-        whole = prepared.recorded is not None and prepared.recorded.outer
+        whole = prepared.recorded is not None and prepared.recorded.has_global(entry)
         return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
 
     def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
@@ -292,15 +298,10 @@ class Recording:
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
-            why = prepared.refusal and f" ({prepared.refusal})"
-            known = prepared.refusal in of_launches or any(each.startswith(_UNSEEN) for each in of_launches)
-            told = known or (prepared.number, entry) in self._beyond
-            return of_launches if told else (f"{_UNSEEN}{why}", *of_launches)
-        if prepared.recorded.outer_refusal:
-            return (prepared.recorded.outer_refusal, *of_launches)
+            return ("called hooks do not look for them", *of_launches)
         tally = self.tally(prepared, entry)
         missed = tally.launches - tally.apart
-        if not prepared.recorded.outer and missed:
+        if not prepared.recorded.has_global(entry) and missed:
             whole = tally.launches + self._looked.get((prepared.number, entry), 0)
             return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
         return of_launches
@@ -313,22 +314,9 @@ class Recording:
         """Whether all launches of a kernel were compared with those that may run beside them."""
         return self.keeps and (prepared.number, entry) not in self._uncompared
 
-    def takes_long(self, seconds: float) -> bool:
-        """Whether replays have taken longer than hooks and their assembly mostly take."""
-        return seconds > LONGEST_CHECK
-
-    def doubts(self, entry: str, why: str) -> None:
-        """Note that a kernel is checked with called hooks because its record could not be judged."""
-        self.notes[f"{entry} was checked with called hooks (--engine inline), because its record could not be judged: {why}"] = None
-
-    def has_no_room(self, name: str, why: str) -> None:
-        """Note the same of a launch whose logs have no room, where it was said how much there is."""
-        self.takes_hooks(name, why, asked=self.trace_memory is not None)
-
-    def takes_hooks(self, name: str, why: str, *, asked: bool = False) -> None:
-        """Note that a module is checked with called hooks, where it was asked to be recorded."""
-        if (asked or self.engine == RECORD) and name not in self._hooked:  # the first reason is that of the module
-            self._hooked.add(name)
+    def takes_hooks(self, name: str, why: str) -> None:
+        """Note that a module is checked with called hooks, where it was asked to be recorded: no launch of it can be followed."""
+        if self.engine == RECORD:
             self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
@@ -339,13 +327,13 @@ class Recording:
         self._looked.clear()
         self._partial.clear()
         self._uncompared.clear()
+        self._unrecorded.clear()
         self.of_streams = ()
         self._alike.clear()
         self._outer_gaps.clear()
         self._beyond.clear()
         self.histories.clear()
         self.notes.clear()
-        self._hooked.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
 

@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
     from consan.session.executing.started import Started
 
-LONGEST, LONGEST_ONCE = 3.0, 30.0  # seconds that a recorded launch may take that can be repeated, or cannot, unless the user names a time
+LONGEST = 30.0  # seconds that a recorded launch may take, unless the user names a time
 _CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (one cause: more arrivals at an mbarrier than its count)"}
 LEAVING = 2.0  # seconds that a kernel has to exit, once the host stops it
 
@@ -52,7 +52,7 @@ class SessionWatch:
         """The time limit of a launch. A launch whose threads leave only at a signal always has one."""
         if self._timeout is not None or recorded is None or not recorded.recorded.leaves:
             return self._timeout
-        return LONGEST_ONCE if recorded.restore is None else LONGEST
+        return LONGEST
 
     def patience_of(self, limit: float) -> float:
         """The seconds that a kernel has to exit, once its time is over: as many again, unless the user has named the limit."""

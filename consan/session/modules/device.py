@@ -35,7 +35,7 @@ def open_backend(device: str) -> Backend:
         return VirtualBackend()
 
 
-_Wanted = tuple[str, Variant, bool, bool, bool]  # text and variant; whether it is assembled fast, recorded, with global memory
+_Wanted = tuple[str, Variant, bool, bool, bool, str]  # text and variant; if it is assembled fast, recorded, with global memory; why not
 
 
 class Owner(Protocol):

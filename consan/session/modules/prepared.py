@@ -40,8 +40,7 @@ class Prepared:
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     roomy: bool = False  # recorded, and a log of the usual length was full
     unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
-    doubtful: str = ""  # why its launches take hooks: a record could not be judged
-    refusal: str = ""  # why that engine does not take it, where it was asked to
+    slow: bool = False  # recorded, and the replays of a launch have taken long: of later ones a few CTAs are replayed
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
     address_name: Callable[[int, int], str] = lambda begin, end: ""  # names bytes of global memory

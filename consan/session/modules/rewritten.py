@@ -14,7 +14,7 @@ from typing import TypeVar
 
 from consan.instrument import communicates
 from consan.instrument.ptx import Module
-from consan.instrument.record import Recorded, Refusal, module, record
+from consan.instrument.record import Recorded, module, record
 from consan.instrument.stored import fingerprint
 from consan.toolchain import codec
 from consan.toolchain.cache import CACHE, key
@@ -24,7 +24,7 @@ Made = TypeVar("Made")
 
 @dataclass
 class Rewriting:
-    """How a text is recorded. `read`: gives the module. `keeps`: on disk. `made`: the recorded module, if it was not there."""
+    """How a text is recorded. `read`: gives the module. `keeps`: on disk. `refusal`: why no kernel may be. `made`: what was not there."""
 
     ptx: str
     read: Callable[[], Module]
@@ -32,22 +32,18 @@ class Rewriting:
     isa: bool
     leaves: bool
     keeps: bool
+    refusal: str = ""
     made: list[Recorded] = field(default_factory=list)
 
     def done(self) -> tuple[Recorded, bool]:
-        """The recorded module, and whether CTAs may wait for each other through global memory. Raises `Refusal` and `PtxSyntaxError`."""
+        """The recorded module, and whether CTAs may wait for each other through global memory. Raises `PtxSyntaxError`."""
         made = self.made
 
-        def make() -> tuple[Recorded | str, bool]:
-            try:
-                made.append(self._recorded())
-            except Refusal as reason:
-                return str(reason), False
+        def make() -> tuple[Recorded, bool]:
+            made.append(self._recorded())
             return _alone(made[0]), communicates(self.read())
 
         found, waits = self._kept("recorded", make)
-        if isinstance(found, str):
-            raise Refusal(found)
         again = functools.cache(lambda: made[0] if made else self._recorded())
         if found.compact:
             expand = functools.cache(lambda: self._kept("expansion", lambda: _expansion(again())))
@@ -55,13 +51,7 @@ class Rewriting:
         return found, waits
 
     def _recorded(self) -> Recorded:
-        """With global memory if it is wanted and can be."""
-        if not self.outer:
-            return record(self.read(), isa=self.isa, leaves=self.leaves)
-        try:
-            return record(self.read(), outer=True, isa=self.isa, leaves=self.leaves)
-        except Refusal as reason:
-            return replace(record(self.read(), isa=self.isa, leaves=self.leaves), outer_refusal=str(reason))
+        return record(self.read(), outer=self.outer, isa=self.isa, leaves=self.leaves, refusal=self.refusal)
 
     def _kept(self, part: str, make: Callable[[], Made]) -> Made:
         """One of the values, from disk or made."""
@@ -73,7 +63,7 @@ class Rewriting:
             made.append(make())
             return codec.dumps(made[0])
 
-        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT}"
+        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT} {self.refusal}"
         stored = CACHE.fetch(key("rewritten", codec.FORM, part, self.ptx, how, fingerprint()), data)
         found: Made = made[0] if made else codec.loads(stored)
         return found
