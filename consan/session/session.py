@@ -253,14 +253,12 @@ class Session:
         taken: bool,
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
-        given, self.recording.kept = args if taken else (), None
-        start = functools.partial(self._judge.start, prepared, entry, grid, block, how["cluster"], restore, how["stream"], given)
-        prepared, recording = start() if taken else (prepared, None)
+        self.recording.kept, where = None, (how["cluster"], restore, how["stream"], args)
+        prepared, recording = self._judge.start(prepared, entry, grid, block, *where) if taken else (prepared, None)
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)
-        checked = recording is not None or (taken and prepared.recorded is None)
-        handle = prepared.loaded if checked else self.modules.plain(prepared)
+        handle = prepared.loaded if recording or (taken and prepared.recorded is None) else self.modules.plain(prepared)
         self._ever_launched, prepared.launched = True, prepared.launched or handle is prepared.loaded
         if how["cooperative"]:
             check_residency(self.backend, handle, entry, grid, block, how["shared"])
