@@ -28,9 +28,9 @@ from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding
 from consan.reports.numbering import block_of, in_cta, inside, rank_of
 from consan.reports.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
-from consan.reports.places import apart, shown_at
+from consan.reports.places import distinct, shown_at
 from consan.reports.races import EXCHANGED
-from consan.reports.sides import accesses_of, buffer_of, pair_of
+from consan.reports.roles import accesses_of, buffer_of, pair_of
 from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.unended import with_late_arrivals
@@ -77,7 +77,7 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
         count=found.count,
         ctas=found.ctas,
         buffer=buffer_of(found, low, high, module) if has_bytes else None,
-        accesses=apart(accesses_of(found, module)),
+        accesses=distinct(accesses_of(found, module)),
         barrier=barrier_state(found, module),
         verified=module.fixes.get(found.index),
     )

@@ -27,7 +27,7 @@ from consan.reports.kinds import KINDS, place
 from consan.reports.model import SEVERITIES, Access, Finding, Report, plural
 from consan.reports.names import kernel_name
 from consan.reports.pages import page
-from consan.reports.places import stands
+from consan.reports.places import waiting_places
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build, svg
 from consan.reports.timeline.picture import MEMORY_WORDS, Timeline, TimelineRow, steps
@@ -153,7 +153,7 @@ def _index(report: Report) -> str:
 
 
 def _index_row(finding: Finding, number: int) -> str:
-    places = ", ".join(dict.fromkeys(place(access) for access in finding.pair or stands(finding)))
+    places = ", ".join(dict.fromkeys(place(access) for access in finding.pair or waiting_places(finding)))
     at = f"at {_text(places)}" if places else ""
     details = " ".join(filter(None, (_text(finding.hazard or ""), f"in <code>{_text(kernel_name(finding.kernel))}</code>", at)))
     state = " (suppressed)" if finding.suppressed else ""

@@ -329,8 +329,8 @@ def callers(finding: Finding) -> dict[str, str]:
 def caller_places(*accesses: Access) -> list[str]:
     """The outermost place of each access at which the chains of calls differ; its own place, if they do not differ."""
     chains = [[*map(_short, access.inlined[::-1]), place(access)] for access in accesses]
-    apart = next((level for level, places in enumerate(zip(*chains, strict=False)) if len(set(places)) > 1), -1)
-    return [chain[apart] for chain in chains]
+    level_of_difference = next((level for level, places in enumerate(zip(*chains, strict=False)) if len(set(places)) > 1), -1)
+    return [chain[level_of_difference] for chain in chains]
 
 
 def _both(*accesses: Access) -> str:

@@ -349,8 +349,8 @@ def _outer(report: Report) -> str:
         if compared
         else "none touches bytes that another thread of the launch writes"
     )
-    apart = f"; {proven:,} were proven free of races before their launch" if proven else ""
-    return f"{number}; {met}{apart}"
+    proven_words = f"; {proven:,} were proven free of races before their launch" if proven else ""
+    return f"{number}; {met}{proven_words}"
 
 
 def _ran(report: Report) -> str:

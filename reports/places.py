@@ -10,7 +10,7 @@ One rule for text, HTML, SARIF, JSON and suppressions (`located`): of the frames
 same file as the outermost one. That file is the kernel's, or the one nearest to it. If all frames have rank 0, the
 innermost frame is shown.
 If two accesses of a finding would then be at one place, but are in different statements of a helper, both are shown one call further
-inward, until they differ (`apart`).
+inward, until they differ (`distinct`).
 
 A file below the working directory is ranked by its path from there, and a library's folder name alone does not make it a library's:
 developers of CUTLASS see CUTLASS's lines.
@@ -102,7 +102,7 @@ def _users_frames(chain: tuple[Frame, ...]) -> list[Frame]:
     return users[home::-1]
 
 
-def apart(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
+def distinct(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
     """The accesses, with those that share their place but not their statement shown further inward, as far as the user's frames go."""
     inner = [_users_frames(_chain(access))[1:] for access in accesses]
     while meeting := [n for n, access in enumerate(accesses) if inner[n] and any(_meet(access, other) for other in accesses)]:
@@ -150,7 +150,7 @@ def steps(access: Access) -> Iterator[tuple[str, int]]:
     yield from dict.fromkeys((frame.file, frame.line) for frame in frames if frame.file and frame.line)
 
 
-def stands(finding: Finding) -> list[Access]:
+def waiting_places(finding: Finding) -> list[Access]:
     """The places at which threads wait, of a finding without accesses: each once, at most MAX_PLACES."""
     if finding.pair:
         return []

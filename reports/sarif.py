@@ -25,7 +25,7 @@ from urllib.parse import quote
 from consan.reports.catalogue import KINDS
 from consan.reports.model import Access, Finding, Frame, Report, Suppressed, seen
 from consan.reports.pages import markdown, page
-from consan.reports.places import stands
+from consan.reports.places import waiting_places
 from consan.reports.situations import CatalogueEntry
 from consan.reports.sources import Sources
 
@@ -121,7 +121,7 @@ class _Writer:
 
     def _waits(self, finding: Finding) -> list[Json]:
         """The places at which threads wait: a viewer that knows lines only shows a deadlock there."""
-        return [self._location(finding, access) for access in stands(finding) if access.file and access.line]
+        return [self._location(finding, access) for access in waiting_places(finding) if access.file and access.line]
 
     def _location(self, finding: Finding, access: Access, number: int | None = None) -> Json:
         text = ("" if number is None else f"({number + 1}) ") + ": ".join(filter(None, (access.role, access.op)))

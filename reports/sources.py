@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Final
 
 from consan.reports.model import Access, Finding, Report
-from consan.reports.places import stands, steps
+from consan.reports.places import steps, waiting_places
 
 CONTEXT: Final = 2  # lines shown before and after the line of an access
 TAB: Final = 4
@@ -38,7 +38,7 @@ class Excerpt:
 def embed(report: Report, read: Reader | None = None) -> Report:
     """The report with the source lines around its accesses and waits. `read` gives their files' lines; default: from disk."""
     wanted: dict[str, set[int]] = {}
-    for access in (access for finding in report.findings for access in (*finding.accesses, *stands(finding))):
+    for access in (access for finding in report.findings for access in (*finding.accesses, *waiting_places(finding))):
         for file, line in steps(access):
             wanted.setdefault(file, set()).update(range(max(1, line - CONTEXT), line + CONTEXT + 1))
     found = {file: _pick((read or read_lines)(file), numbers) for file, numbers in wanted.items()}
@@ -113,7 +113,7 @@ class Sources:
 
     def waits(self, finding: Finding) -> list[Access]:
         """The places at which threads wait, of a finding without accesses, if there is something to show."""
-        return [access for access in stands(finding) if self.excerpt(access)]
+        return [access for access in waiting_places(finding) if self.excerpt(access)]
 
 
 def _ptx_excerpt(access: Access) -> Excerpt | None:

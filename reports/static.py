@@ -14,7 +14,7 @@ from consan.instrument.sites import Place, StaticFinding
 from consan.reports import frameworks
 from consan.reports.kinds import describe, place, words_of
 from consan.reports.model import Access, AsyncInfo, Finding
-from consan.reports.places import apart, culprit_at, located
+from consan.reports.places import culprit_at, distinct, located
 
 _SERIALISED: Final = "ptxas will serialise the wgmma pipeline here ({}), which hides the error and costs speed"
 # The end of the message, and the fix, for a wait nearby that does not cover (1).
@@ -43,7 +43,7 @@ def _finding(hazard: StaticFinding, kernel: str, framework: str) -> Finding:
     alone = hazard.first == hazard.second
     sides = [(hazard.first, hazard.first_role), *([] if alone else [(hazard.second, hazard.second_role)])]
     space = "register" if hazard.kind == "register-hazard" else "shared"
-    accesses = apart(tuple(_access(at, role, space) for at, role in sides))
+    accesses = distinct(tuple(_access(at, role, space) for at, role in sides))
     finding = Finding(hazard.kind, kernel, hazard=hazard.hazard or None, accesses=accesses)
     situation = "never-fenced" if alone and hazard.reason == "no-fence" else hazard.reason
     finding, facts = _with_third(finding, hazard)
@@ -61,7 +61,7 @@ def _with_third(finding: Finding, hazard: StaticFinding) -> tuple[Finding, dict[
     if hazard.third is None:
         return finding, facts
     culprit = culprit_at(hazard.third)
-    culprit = apart((*finding.accesses, culprit))[-1]
+    culprit = distinct((*finding.accesses, culprit))[-1]
     facts |= {"third_at": place(culprit), "number": hazard.third.ptx.rstrip(";").split()[-1]}
     return replace(finding, accesses=(*finding.accesses, culprit)), facts | {"fence_at": f" at {place(culprit)}"}
 

@@ -164,9 +164,9 @@ def is_update(finding: Finding) -> bool:
     return shape == UPDATE and name != "no-warp-sync"
 
 
-def is_beside(fix: VerifiedFix, finding: Finding) -> bool:
-    """Whether a fix is none of the finding, though nothing would be found with it: synchronisation between the load and the store of an
-    update, whose updates are lost all the same; groups of copies for which the program has an mbarrier.
+def misses_cause(fix: VerifiedFix, finding: Finding) -> bool:
+    """Whether a fix hides the finding and leaves its cause: synchronisation between the load and the store of an update still loses
+    updates; a wait for a group of copies is wrong where the program has an mbarrier for them.
     """
     lost = is_update(finding) and any(step.action in ("add", "move") for step in fix.steps)
     return lost or (finding.situation == SIGNALLED_COPY and any(step.instruction.startswith(_GROUPS) for step in fix.steps))
@@ -176,7 +176,7 @@ def with_whole_fixes(findings: Iterable[Finding]) -> tuple[Finding, ...]:
     """The findings with the verified fixes of those kernels of which every error and warning has one: else something would be found."""
     found = tuple(findings)
     counting = [each for each in found if each.severity != "note" and each.suppressed is None]
-    open_ = {each.kernel for each in counting if each.verified is None or is_beside(each.verified, each)}
+    open_ = {each.kernel for each in counting if each.verified is None or misses_cause(each.verified, each)}
     return tuple(with_fix(each, None if each.kernel in open_ or each.severity == "note" else each.verified) for each in found)
 
 

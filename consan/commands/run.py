@@ -27,8 +27,8 @@ from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep, settled
 from consan.files import check_writable, stored_name
 from consan.process import children
-from consan.process.apart import send_output_to_errors
 from consan.process.program import PythonProgram, add_words, drop_idle_words, find_native, find_program, run_program
+from consan.process.standard_output import send_output_to_errors
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
 from consan.reports import render

@@ -45,7 +45,7 @@ class FatbinEntry:
 
 
 @dataclass(frozen=True)
-class FoundPtx:
+class ChosenPtx:
     """The PTX of an image: several modules where they are to be linked. `gaps`: machine code without PTX may be among them."""
 
     name: str
@@ -167,7 +167,7 @@ def _whole(target: ctypes.Array[ctypes.c_char], size: int) -> bytes:
     return target.raw
 
 
-def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
+def choose_ptx(data: bytes, architecture: str) -> ChosenPtx | None:
     """The newest PTX that fits an architecture such as "sm_90a", of each fat binary. None if there is none.
 
     Machine code for a newer architecture than the PTX's is what the GPU runs: such a fat binary is a library's, and is left alone.
@@ -183,7 +183,7 @@ def choose_ptx(data: bytes, architecture: str) -> FoundPtx | None:
     code = max((entry.architecture for binary in binaries for entry in binary if not entry.ptx and runs_on(entry, architecture)), default=0)
     if not newest or newest < code:
         return None
-    return FoundPtx(found[0][0], tuple(text for _, text in found), gaps=gaps)
+    return ChosenPtx(found[0][0], tuple(text for _, text in found), gaps=gaps)
 
 
 def runs_on(code: FatbinEntry, architecture: str) -> bool:

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
-from consan.native.fatbin import MAGIC, FoundPtx, choose_ptx, embedded, fat_binaries, runs_on
+from consan.native.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 from consan.native.united import unite
 
 _DEPTH: Final = 8  # machine code that was linked from machine code that was linked, and so on
@@ -59,15 +59,15 @@ class Links:
             raise NotSupported(f"it is linked with machine code that has no PTX, for {', '.join(sorted(missing)[:3])}")
         return found.name, text
 
-    def _found(self, image: bytes, architecture: str, depth: int = 0) -> FoundPtx | None:
+    def _found(self, image: bytes, architecture: str, depth: int = 0) -> ChosenPtx | None:
         if image.startswith(MAGIC):
             return choose_ptx(image, architecture) or self._assembled(image, architecture, depth)
         if not image.startswith(_ELF):
-            return FoundPtx("", (text_of(image),))
+            return ChosenPtx("", (text_of(image),))
         inputs = self._made.get(_digest(image)) if depth < _DEPTH else None
         return None if inputs is None else self._joined(inputs, architecture, depth)
 
-    def _assembled(self, image: bytes, architecture: str, depth: int) -> FoundPtx | None:
+    def _assembled(self, image: bytes, architecture: str, depth: int) -> ChosenPtx | None:
         """What the newest machine code of a fat binary was made from."""
         (binary, *others) = fat_binaries(image)
         code = [entry for entry in binary if not entry.ptx and not others and entry.size in self._sizes and runs_on(entry, architecture)]
@@ -77,15 +77,15 @@ class Links:
                 return self._joined(inputs, architecture, depth)
         return None
 
-    def _joined(self, inputs: Sequence[bytes], architecture: str, depth: int) -> FoundPtx:
+    def _joined(self, inputs: Sequence[bytes], architecture: str, depth: int) -> ChosenPtx:
         parts = [self._part(each, architecture, depth + 1) for image in inputs for each in _within(image)]
         found = [part for part in parts if part is not None]
         if not found:
             raise NotSupported("it is linked from code that is no PTX")
         gaps = len(found) < len(parts) or any(part.gaps for part in found)
-        return FoundPtx(found[0].name, tuple(text for part in found for text in part.texts), gaps=gaps)
+        return ChosenPtx(found[0].name, tuple(text for part in found for text in part.texts), gaps=gaps)
 
-    def _part(self, image: bytes, architecture: str, depth: int) -> FoundPtx | None:
+    def _part(self, image: bytes, architecture: str, depth: int) -> ChosenPtx | None:
         try:
             return self._found(image, architecture, depth)
         except ConsanError:  # damaged, or no PTX: the program's linker has taken it

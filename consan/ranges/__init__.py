@@ -2,7 +2,7 @@
 
 The proof is arithmetic on the text, the parameters, the grid and the block: values.py has the numbers of all threads at once, slices.py
 reads the kernel (deciding.py: which of its branches matter), walk.py goes through it with them, accesses.py has the bytes of an instruction
-(boxes.py: of a tensor copy), meetings.py compares them. footprint.py has the ranges of one launch, for a comparison with another one. A
+(boxes.py: of a tensor copy), overlaps.py compares them. footprint.py has the ranges of one launch, for a comparison with another one. A
 launch with a proof needs no record of its global memory: no address, and no stored value, which would only tell how severe a race is. All
 other launches are recorded in full.
 

@@ -31,7 +31,7 @@ _COPIES: Final = -(1 << 11)  # and below: copies
 class SpreadAccess:
     """An access of some threads of each CTA of a path: the sum of both parts is the address, or what is added to the pointer `base`.
 
-    `own`: a thread may meet its own writes. `rounds`: of a loop; the CTAs have as many numbers each, if they have more than one for all.
+    `own`: a thread may meet its own writes. `iterations`: of a loop; each CTA has as many numbers, if not one for all.
     `form`: the access in the text; `certain`: the threads make it. `number`: of single threads, in each CTA. `element`: the bytes of what a
     reduction adds up; 0: it is none.
     """
@@ -43,7 +43,7 @@ class SpreadAccess:
     writes: bool
     own: bool
     base: int | None = None
-    rounds: int = 1
+    iterations: int = 1
     form: AccessForm | None = None
     certain: bool = True
     number: int = 0
@@ -55,12 +55,12 @@ class SpreadAccess:
         return self.form is not None and self.form.repeats
 
     def of_ctas(self, places: npt.NDArray[np.intp]) -> Iterator[SpreadAccess]:
-        """The access in some of the CTAs, for each round; where all rounds are alike, for as many as matter."""
+        """The access in some of the CTAs, for each iteration; where all iterations are alike, for as many as matter."""
         if self.of_cta.size == 1:
-            yield from (replace(self, rounds=1) for _ in range(min(self.rounds, 2) if self.repeats else 1))
+            yield from (replace(self, iterations=1) for _ in range(min(self.iterations, 2) if self.repeats else 1))
             return
-        for numbers in self.of_cta.reshape(-1, self.rounds)[places].T:
-            yield replace(self, of_cta=numbers, rounds=1)
+        for numbers in self.of_cta.reshape(-1, self.iterations)[places].T:
+            yield replace(self, of_cta=numbers, iterations=1)
 
 
 @dataclass(frozen=True)

@@ -68,7 +68,7 @@ def box_of(info: TensorMapInfo, coordinates: Sequence[Part]) -> TensorBox | None
     for (_, count, _), step, stride in itertools.islice(zip(form, steps, strides, strict=True), 1, None):
         rows = (rows[:, None] + np.arange(count) * step * stride).ravel()
     of_cta, of_thread = (sum((each[part] * stride for each, stride in zip(coordinates, strides, strict=True)), start=0) for part in (0, 1))
-    first = sum(apart * stride for (_, _, apart), stride in zip(form, strides, strict=True))
+    first = sum(distance * stride for (_, _, distance), stride in zip(form, strides, strict=True))
     rows, nbytes = _joined(np.sort(rows), form[0][1] * info.element_bytes)
     return TensorBox(np.atleast_1d(of_cta + first), np.atleast_1d(of_thread), rows, nbytes, info.element_bytes)
 

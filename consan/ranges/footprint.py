@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from consan.ranges.accesses import SpreadAccess
 from consan.ranges.forms import AccessForm, NotProven
-from consan.ranges.meetings import united
+from consan.ranges.overlaps import united
 from consan.ranges.proof import paths_of
 from consan.ranges.slices import Slice
 from consan.ranges.walk import LaunchExtents

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from consan.ranges.forms import NotProven
-from consan.ranges.meetings import PointerExtent, extents, meet
+from consan.ranges.overlaps import PointerExtent, extents, meet
 from consan.ranges.slices import Slice
 from consan.ranges.values import Valued, forget_readings
 from consan.ranges.walk import LaunchExtents, Path, Places, accesses_of

@@ -19,18 +19,18 @@ import numpy.typing as npt
 from consan.instrument.control_flow import BasicBlock, Key
 from consan.ranges.accesses import Operands, SpreadAccess, TakingThreads, accesses, of_all_lanes
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of
+from consan.ranges.iterations import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
 from consan.ranges.operations import divide
-from consan.ranges.rounds import FEWEST, Growth, KnownRegisters, LoopHead, Lost, Registers
 from consan.ranges.slices import Slice
 from consan.ranges.values import Fork, SpreadValue, Unknown, of_part
 
 Numbers = npt.NDArray[np.int64]
 Dim3 = tuple[int, int, int]
 MOST_STEPS: Final = 20_000  # of all paths of a launch
-MOST_PLACES: Final = 1 << 16  # CTAs, times the rounds of a loop
+MOST_PLACES: Final = 1 << 16  # CTAs, times the iterations of a loop
 _PLACES_OF_A_STEP: Final = 256  # that many at a time count as a step more
 _MOST_STATES: Final = 8  # that are kept of paths at a branch that loaded values decide
-ROUNDS = True  # tests go round by round
+ITERATIONS_AT_ONCE = True  # tests go iteration by iteration
 
 
 @dataclass(frozen=True)
@@ -75,7 +75,7 @@ class Path:
     @property
     def count(self) -> int:
         """Accesses of single threads."""
-        return len(self.ctas) * sum(access.number * access.rounds for each in self.stretches for access in each.accesses)
+        return len(self.ctas) * sum(access.number * access.iterations for each in self.stretches for access in each.accesses)
 
     @property
     def stretches(self) -> tuple[Stretch, ...]:
@@ -174,16 +174,16 @@ class _Walk:
             raise NotProven("its threads take too many steps", never=True)
 
     def _repeat(self, path: Path) -> None:
-        """Go through many rounds of a loop at whose begin a path is, if they are all alike (rounds.py)."""
+        """Go through many iterations of a loop at whose begin a path is, if they are all alike (iterations.py)."""
         head = path.heads.setdefault(path.node, LoopHead())
         before = head.visited(path.registers)
-        if before is None or not ROUNDS:
+        if before is None or not ITERATIONS_AT_ONCE:
             return
         growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
-        while (count := min(head.rounds, MOST_PLACES // len(path.ctas))) >= FEWEST:
+        while (count := min(head.iterations, MOST_PLACES // len(path.ctas))) >= FEWEST:
             accesses = list[SpreadAccess]()
             self._count_steps(count * len(path.ctas) // _PLACES_OF_A_STEP)  # the loop may have no end
-            left = growth.rounds(count, functools.partial(self._through, path, count, accesses))
+            left = growth.iterations(count, functools.partial(self._through, path, count, accesses))
             if left is not None:
                 path.registers = dict(left)
                 path.accesses += accesses
@@ -194,18 +194,18 @@ class _Walk:
         head.registers = dict(path.registers)
 
     def _through(self, path: Path, count: int, accesses: list[SpreadAccess], registers: dict[Key, SpreadValue]) -> Registers | None:
-        """Go through rounds of a loop, all at once. None: they do not all go one way, back to its begin."""
+        """Go through iterations of a loop, all at once. None: they do not all go one way, back to its begin."""
         given = KnownRegisters(registers, path.registers.keys() - registers.keys())
-        rounds = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain, leads=path.leads)
+        iterations = Path(np.repeat(path.ctas, count), path.threads, path.node, registers=given, certain=path.certain, leads=path.leads)
         try:
-            while len(ways := self._pass(rounds)) == 1 and ways[0] != path.node:
-                rounds.node, rounds.step = ways[0], 0
+            while len(ways := self._pass(iterations)) == 1 and ways[0] != path.node:
+                iterations.node, iterations.step = ways[0], 0
         except (Fork, Lost, NotProven, _Election):
             return None
         if len(ways) != 1:
             return None
-        accesses[:] = [replace(each, rounds=count) for each in rounds.accesses]
-        return rounds.registers
+        accesses[:] = [replace(each, iterations=count) for each in iterations.accesses]
+        return iterations.registers
 
     def _ways(self, path: Path, node: BasicBlock) -> tuple[int, ...]:
         """The nodes to go to. Empty: the kernel ends, or it goes on as it did on another path."""

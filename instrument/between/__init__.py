@@ -49,7 +49,7 @@ class TextRelations:
         # Values flow from writes to reads. If the graph allows both orders, the write is intended to come first.
         reads = one.only_reads, other.only_reads
         wanted = reads[0] if reads[0] != reads[1] else None
-        if flow.are_apart(first, second):
+        if flow.are_unordered(first, second):
             return None if wanted is None or flow.repeats(first | second) else Order(wanted)
         return flow.order(first, second, barriers, wanted)
 

@@ -51,19 +51,19 @@ class Exchanges:
         return ((node, step) for node, steps in enumerate(self._steps) for step, each in enumerate(steps) if each.line == line)
 
     def _ordered(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
-        return not self._meet_apart(load, store) and self._follows_exchange(load, store)
+        return not self._converge_between(load, store) and self._follows_exchange(load, store)
 
     # -- where both may run ----------------------------------------------------------------------------------------------
 
-    def _meet_apart(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
-        """Whether lanes may execute the two between the same two meetings, or the store first, with no barrier behind it."""
+    def _converge_between(self, load: tuple[int, int], store: tuple[int, int]) -> bool:
+        """Whether lanes may execute the two between the same two points of convergence, or the store first, with no barrier behind it."""
         if load in self._reached((store[0], store[1] + 1), _is_barrier):
             return True
         starts = [(entry, 0) for entry in self._graph.entries]
-        starts += [(node, at + 1) for node, steps in enumerate(self._steps) for at, each in enumerate(steps) if self._is_meeting(each)]
-        return any({load, store} <= self._reached(start, self._is_meeting) for start in starts)
+        starts += [(node, at + 1) for node, steps in enumerate(self._steps) for at, each in enumerate(steps) if self._is_convergence(each)]
+        return any({load, store} <= self._reached(start, self._is_convergence) for start in starts)
 
-    def _is_meeting(self, instruction: Instruction) -> bool:
+    def _is_convergence(self, instruction: Instruction) -> bool:
         return _is_barrier(instruction) or id(instruction) in self._exchanges
 
     def _reached(self, start: tuple[int, int], stops: Callable[[Instruction], bool]) -> set[tuple[int, int]]:

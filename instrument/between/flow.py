@@ -154,7 +154,7 @@ class Flow:
             self.followed[line, later] = self._reaches(one, other, set()) if one and other else None
         return self.followed[line, later]
 
-    def are_apart(self, one: Vertices, other: Vertices) -> bool:
+    def are_unordered(self, one: Vertices, other: Vertices) -> bool:
         """Whether neither can follow the other."""
         return not self._reaches(one, other, set()) and not self._reaches(other, one, set())
 
@@ -163,7 +163,7 @@ class Flow:
         return any(self._reaches({vertex}, {vertex}, set()) for vertex in vertices)
 
     def order(self, one: Vertices, other: Vertices, barriers: str, wanted: bool | None) -> Order:
-        """The order of two accesses that are not apart. `wanted`: whether to swap them if the graph allows both orders."""
+        """The order of two accesses of which one can follow the other. `wanted`: whether to swap them if the graph allows both orders."""
         walls = self.calls | {v for v, i in self.instructions.items() if BARRIERS[barriers](i) and i.predicate is None}
         for blocked in (set[int](), walls):
             forth, back = self._reaches(one, other, blocked), self._reaches(other, one, blocked)

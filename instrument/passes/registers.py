@@ -60,10 +60,10 @@ from consan.instrument.sites import StaticFinding
 
 _SPLITS = 64  # limit of predicates tried to show that a hazard has no path
 _DOUBLINGS = 4  # limit of kept splits: the graph is at most 16 times as large
-Found = dict[tuple[str, int, int], RegisterHazard]
+Hazards = dict[tuple[str, int, int], RegisterHazard]
 
 
-def _solve(graph: Graph, events: dict[int, RegisterEvent], fenced: bool) -> Found:
+def _solve(graph: Graph, events: dict[int, RegisterEvent], fenced: bool) -> Hazards:
     """The hazards of a graph, reported once the states at its nodes no longer grow."""
     relevant = [[(step, events[id(step.instruction)]) for step in node.steps if id(step.instruction) in events] for node in graph.nodes]
     starts = {entry: State(fenced=fenced) for entry in graph.entries}
@@ -100,7 +100,7 @@ def _hazards(function: Function) -> tuple[list[RegisterHazard], dict[int, Instru
     return list(found.values()), {event.order: event.instruction for event in events.values()}
 
 
-def _feasible(graph: Graph, events: dict[int, RegisterEvent], fenced: bool, found: Found) -> Found:
+def _feasible(graph: Graph, events: dict[int, RegisterEvent], fenced: bool, found: Hazards) -> Hazards:
     """The hazards that remain without the paths on which one predicate has two values.
 
     A split that removes no hazard is dropped, so the graph doubles a few times only.

@@ -23,7 +23,7 @@ from consan.reports.kinds import caller_places, callers, place, refined, words_o
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.names import variable_name
 from consan.reports.ordering import NEXT_ITERATION, Pair
-from consan.reports.places import apart
+from consan.reports.places import distinct
 from consan.reports.situations import UPDATE
 
 
@@ -66,7 +66,7 @@ def _with_barrier(access: Access, kernel: str, relations: Relations) -> Access:
 
 def _blamed(case: Case, rule: CulpritRule, found: SyncPoint | tuple[SyncPoint, Mapping[str, str]], framework: str) -> Finding:
     point, more = found if isinstance(found, tuple) else (found, {})
-    finding, access = case.finding, apart((*case.finding.accesses, access_of(point)))[-1]
+    finding, access = case.finding, distinct((*case.finding.accesses, access_of(point)))[-1]
     words = {**case.words, "culprit": named(point, case.words), "culprit_at": place(access), "in_between": _in_between(case), **more}
     to_change = {**words, **callers(finding), "culprit_at": caller_places(case.first, access)[1]}
     return replace(

@@ -10,7 +10,7 @@ from consan.instrument.relations import Signal, Stretches, SyncPoint
 from consan.reports.model import Access, Finding
 from consan.reports.places import culprit_at
 
-Found = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
+Culprit = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
 
 
 @dataclass(frozen=True)
@@ -60,7 +60,7 @@ class CulpritRule:
 
     kind: str
     situations: tuple[str, ...]
-    find: Callable[[Case], Found]
+    find: Callable[[Case], Culprit]
     sentence: str
     fix: str
 
@@ -102,10 +102,10 @@ def first_of(points: Iterable[SyncPoint], holds: Callable[[SyncPoint], bool]) ->
     return next((point for point in points if holds(point)), None)
 
 
-def last_wrong(points: str, chosen: Callable[[SyncPoint], bool], wrong: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def last_wrong(points: str, chosen: Callable[[SyncPoint], bool], wrong: Callable[[SyncPoint], bool]) -> Callable[[Case], Culprit]:
     """Make a finder: the last of the chosen instructions of a stretch, if every path executes it and it is wrong."""
 
-    def find(case: Case) -> Found:
+    def find(case: Case) -> Culprit:
         last = last_of(getattr(case.around, points), chosen)
         return last if last and last.always and wrong(last) else None
 

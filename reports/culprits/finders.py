@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterable
 from consan.instrument.relations import SyncPoint
 from consan.reports.culprits.cases import (
     Case,
-    Found,
+    Culprit,
     commits,
     constant_of,
     first_of,
@@ -32,7 +32,7 @@ from consan.reports.culprits.cases import (
 from consan.reports.kinds import place, place_of
 
 
-def warp_barrier(case: Case) -> Found:
+def warp_barrier(case: Case) -> Culprit:
     """A `__syncwarp` that both threads pass, between accesses of two warps, with nothing that orders the warps."""
     around = case.around
     if case.first.warp == case.second.warp or any(map(is_barrier, around.between)):
@@ -41,7 +41,7 @@ def warp_barrier(case: Case) -> Found:
     return last_of(both, lambda point: point.row.is_warp_barrier)
 
 
-def two_barriers(case: Case) -> Found:
+def two_barriers(case: Case) -> Culprit:
     """The thread of (1) waits at one barrier, the thread of (2) at another."""
     one, other = first_of(case.around.after_first, is_barrier), last_of(case.around.before_second, is_barrier)
     if one is None or other is None or not (one.always and other.always and one.number and other.number):
@@ -61,13 +61,13 @@ def _verb(barrier: SyncPoint) -> str:
     return "waits at" if is_wait(barrier) else "arrives at"
 
 
-def arrives_only(case: Case) -> Found:
+def arrives_only(case: Case) -> Culprit:
     """The last barrier before (2) is one at which its thread arrives without waiting."""
     last = last_of(case.around.before_second, is_barrier)
     return last if last and last.always and not is_wait(last) and case.around.follows else None
 
 
-def too_few(case: Case) -> Found:
+def too_few(case: Case) -> Culprit:
     """A barrier with a thread count that both threads pass once: in different rounds."""
     one, other = first_of(case.around.after_first, is_barrier), last_of(case.around.before_second, is_barrier)
     if case.around.repeats or one != other or one is None or not (one.always and is_wait(one) and one.number and one.count):
@@ -76,7 +76,7 @@ def too_few(case: Case) -> Found:
     return (one, {"threads": str(threads)}) if len(numbers) == 1 and None not in numbers and threads is not None else None
 
 
-def passed_by(case: Case) -> Found:
+def passed_by(case: Case) -> Culprit:
     """A barrier between (1) and (2) that one of the two threads cannot reach in between."""
     point = last_of(case.around.between, is_wait)
     if point is None:
@@ -86,7 +86,7 @@ def passed_by(case: Case) -> Found:
     return (point, {"absent": absent[0]}) if absent else None
 
 
-def in_branch(case: Case) -> Found:
+def in_branch(case: Case) -> Culprit:
     """A barrier of the CTA that some path from (1) to (2) avoids. Had both threads passed it, it would have ordered them."""
     barriers = [point for point in case.around.between if is_barrier(point)]
     if case.around.repeats or any(point.always for point in barriers):
@@ -94,7 +94,7 @@ def in_branch(case: Case) -> Found:
     return last_of(barriers, lambda point: is_wait(point) and point.count is None)
 
 
-def other_arrival(case: Case) -> Found:
+def other_arrival(case: Case) -> Culprit:
     """The arrival after (1) and the wait before (2), once each: they belong to different phases, or they would order the two."""
     arrival, wait = first_of(case.around.after_first, is_arrival), last_of(case.around.before_second, is_phase_wait)
     if case.around.repeats or arrival is None or wait is None or not (arrival.always and wait.always):
@@ -104,10 +104,10 @@ def other_arrival(case: Case) -> Found:
     return wait, {"arrival_at": place_of(arrival.place), "the_arrival": named(arrival, case.words)}
 
 
-def orders_nothing(chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def orders_nothing(chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Culprit]:
     """Make a finder: the last chosen instruction between (1) and (2), if nothing else there could have been meant to order them."""
 
-    def find(case: Case) -> Found:
+    def find(case: Case) -> Culprit:
         between = case.around.between
         if any(point.row.is_barrier or point.row.is_mbarrier for point in between):
             return None
@@ -116,12 +116,12 @@ def orders_nothing(chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Foun
     return find
 
 
-def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Found]:
+def relaxed(points: str, chosen: Callable[[SyncPoint], bool]) -> Callable[[Case], Culprit]:
     """Make a finder: the last of some instructions of a stretch, if it is .relaxed."""
     return last_wrong(points, chosen, lambda point: point.is_relaxed)
 
 
-def leaves(case: Case) -> Found:
+def leaves(case: Case) -> Culprit:
     """The last wait after (1), if it leaves too many groups in flight to cover (1). If there are several, all must.
 
     Where the last one is in a branch, such as a case of a switch, it is the one that leaves the fewest: they drain a pipeline.
@@ -136,7 +136,7 @@ def leaves(case: Case) -> Found:
     return last, {"number": str(number), "newest": newest[0], "one_of_these": newest[1]}
 
 
-def late_wait(case: Case) -> Found:
+def late_wait(case: Case) -> Culprit:
     """The wait for (1), if it comes only after (2) in the thread that issued (1)."""
     around = case.around
     own = case.operation == "wgmma" or (case.first.thread, case.first.block) == (case.second.thread, case.second.block)
@@ -161,7 +161,7 @@ def _orders_all(point: SyncPoint) -> bool:
     return point.always and is_wait(point) and point.count is None
 
 
-def barrier_without_wait(case: Case) -> Found:
+def barrier_without_wait(case: Case) -> Culprit:
     """A barrier between (1) and (2) where no path waits for (1)."""
     points = case.around.between
     barrier = first_of(points, _orders_all)
@@ -176,7 +176,7 @@ def _after_commit(case: Case, points: Iterable[SyncPoint]) -> str:
     return f" after the {named(commit, case.words)} at {place_of(commit.place)} and" if commit else ""
 
 
-def leaves_last(case: Case) -> Found:
+def leaves_last(case: Case) -> Culprit:
     """The last wait before the exit, if it leaves groups in flight and (1) was committed before it."""
     points = [point for point in case.around.after_first if point.always]
     waits = group_waits(case, points)
@@ -187,49 +187,49 @@ def leaves_last(case: Case) -> Found:
     return waits[-1], {"number": str(number), "groups": "the last group" if number == 1 else f"the last {number} groups"}
 
 
-def committed_only(case: Case) -> Found:
+def committed_only(case: Case) -> Culprit:
     """The commit of (1), if no wait comes before the exit."""
     points = case.around.after_first
     return None if group_waits(case, points) else first_of(points, lambda point: point.always and commits(case, point))
 
 
-def commit_after_wait(case: Case) -> Found:
+def commit_after_wait(case: Case) -> Culprit:
     """The commit of (1), if it comes after the wait that was to cover it."""
     points = [point for point in case.around.after_first if point.always]
     wait = next(iter(group_waits(case, points)[::-1]), None)
     commit = first_of(points, functools.partial(commits, case))
     if wait is None or commit is None or points.index(commit) < points.index(wait):
         return None
-    return commit, _beside(case, "wait", wait)
+    return commit, _with_place(case, "wait", wait)
 
 
-def _beside(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
+def _with_place(case: Case, name: str, point: SyncPoint) -> dict[str, str]:
     """The words for a second instruction in a sentence."""
     return {f"{name}_at": place_of(point.place), f"the_{name}": named(point, case.words)}
 
 
-def never_committed(case: Case) -> Found:
+def never_committed(case: Case) -> Culprit:
     """A wait after (1), if no path has a commit."""
     waits = group_waits(case, case.around.after_first)
     return waits[-1] if waits and not any(commits(case, point) for point in case.around.after_first) else None
 
 
-def not_by_issuer(case: Case) -> Found:
+def not_by_issuer(case: Case) -> Culprit:
     """A wait between (1) and (2) that the thread of (1) cannot reach."""
     waits = group_waits(case, case.around.between)
     return (waits[-1], {"issuer": thread_of(case.first)}) if waits and not group_waits(case, case.around.after_first) else None
 
 
-def barrier_before_wait(case: Case) -> Found:
+def barrier_before_wait(case: Case) -> Culprit:
     """A barrier between (1) and (2) that comes before the wait it should publish, with none after the wait."""
     points = case.around.between
     waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
     if not waits or barrier is None or not (barrier.always and is_wait(barrier) and barrier.count is None):
         return None
-    return (barrier, _beside(case, "wait", waits[-1])) if points.index(barrier) < points.index(waits[-1]) else None
+    return (barrier, _with_place(case, "wait", waits[-1])) if points.index(barrier) < points.index(waits[-1]) else None
 
 
-def wait_of_another(case: Case) -> Found:
+def wait_of_another(case: Case) -> Culprit:
     """A wait between (1) and (2) that the thread of (2) cannot reach, with no barrier after it."""
     points = case.around.between
     waits, barrier = waits_for_operation(case, points), last_of(points, is_barrier)
@@ -240,19 +240,19 @@ def wait_of_another(case: Case) -> Found:
     return waits[-1], {"absent": thread_of(case.second)}
 
 
-def source_only(case: Case) -> Found:
+def source_only(case: Case) -> Culprit:
     """A wait until the source has been read, which says nothing of the result."""
     points = (*case.around.after_first, *case.around.before_second)
     return last_of(points, lambda point: point.row.flags(point.parts).get("read_only", False))
 
 
-def foreign_wait(case: Case) -> Found:
+def foreign_wait(case: Case) -> Culprit:
     """A group wait by the thread of (2), whose groups are its own."""
     waits = group_waits(case, case.around.before_second)
     return waits[-1] if waits else None
 
 
-def other_phase(case: Case) -> Found:
+def other_phase(case: Case) -> Culprit:
     """The thread of (2) always waits before (2), so it waited for a phase other than that of (1)."""
     wait = last_of(case.around.before_second, is_phase_wait)
     if wait is None or not wait.always or case.operation not in ("bulk load", "st.async"):
@@ -268,7 +268,7 @@ def _other_parity(case: Case, wait: SyncPoint) -> str:
     return f"it asks for parity {waited & 1}, and in phase {phase} (parity {int(phase) & 1}) such a wait returns at once"
 
 
-def of_other_space(case: Case) -> Found:
+def of_other_space(case: Case) -> Culprit:
     """A proxy fence for another state space."""
     other = "global" if case.first.in_shared else "shared"
     fences = [point for point in case.around.before_second if point.fenced]
@@ -277,7 +277,7 @@ def of_other_space(case: Case) -> Found:
     return fences[-1], {"space": other, "own": case.first.space}
 
 
-def fence_of_some(case: Case) -> Found:
+def fence_of_some(case: Case) -> Culprit:
     """A proxy fence in a branch that neither thread has taken where the fence would help."""
     around = case.around
     points = (*around.after_first, *around.before_second, *around.between)
@@ -298,7 +298,7 @@ def _orders(point: SyncPoint) -> bool:
     return is_release(point) or (is_wait(point) and point.count is None)
 
 
-def unfenced(case: Case) -> Found:
+def unfenced(case: Case) -> Culprit:
     """The barrier or arrival after (1), with no proxy fence before it. A copy must have been waited for before the fence."""
     point = _ordering(case)
     if point is None or any(map(is_proxy_fence, (*case.around.after_first, *case.around.before_second))):
@@ -310,24 +310,24 @@ def unfenced(case: Case) -> Found:
     return (point, {"after": f"the {named(waits[-1], case.words)} at {place_of(waits[-1].place)}"}) if waits else None
 
 
-def fence_before(case: Case) -> Found:
+def fence_before(case: Case) -> Culprit:
     """A proxy fence right before (1), with none after it."""
     if any(map(is_proxy_fence, case.around.after_first)) or any(map(is_proxy_fence, case.around.before_second)):
         return None
     return last_of(case.around.before_first, lambda point: bool(point.fenced) and point.always)
 
 
-def thread_fence(case: Case) -> Found:
+def thread_fence(case: Case) -> Culprit:
     """A fence of the generic proxy where a proxy fence is needed."""
     if any(map(is_proxy_fence, case.around.before_second)):
         return None
     return last_of(case.around.after_first, lambda point: point.row.is_fence and point.always)
 
 
-def fence_after_barrier(case: Case) -> Found:
+def fence_after_barrier(case: Case) -> Culprit:
     """A proxy fence that comes after the barrier."""
     points = case.around.before_second
     fence, barrier = last_of(points, is_proxy_fence), last_of(points, is_wait)
     if fence is None or barrier is None or points.index(fence) < points.index(barrier):
         return None
-    return fence, _beside(case, "barrier", barrier)
+    return fence, _with_place(case, "barrier", barrier)

@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterable
 from consan.instrument.relations import SyncPoint
 from consan.reports.culprits.cases import (
     Case,
-    Found,
+    Culprit,
     first_of,
     is_arrival,
     is_barrier,
@@ -22,7 +22,7 @@ from consan.reports.kinds import place, place_of
 from consan.reports.names import variable_name
 
 
-def released_early(case: Case) -> Found:
+def released_early(case: Case) -> Culprit:
     """A reader arrives after its wait and before its read, and does not arrive between the read and its next wait."""
     around = case.around
     for access, before, after in (
@@ -47,7 +47,7 @@ def _is_bar_arrival(point: SyncPoint) -> bool:
     return is_barrier(point) and not is_wait(point)
 
 
-def heard_by_nobody(case: Case) -> Found:
+def heard_by_nobody(case: Case) -> Culprit:
     """An arrival on an mbarrier that no instruction waits for, in a kernel with a reader that waits for another one: the writer goes on."""
     arrivals = [each for each in case.signals if each.verb == "arrive" and each.barrier is None]
     unheard = {each.symbol: each for each in arrivals if not (each.symbol and case.is_waited_for(each.symbol))}
@@ -60,7 +60,7 @@ def heard_by_nobody(case: Case) -> Found:
     return None
 
 
-def published_early(case: Case) -> Found:
+def published_early(case: Case) -> Culprit:
     """The thread of (1) arrives at an mbarrier before (1), and not after it before its next wait; the thread of (2) waits at one."""
     around, copies = case.around, case.operation == "cp.async"
     arrives = _is_copies_arrival if copies else is_arrival

@@ -114,9 +114,9 @@ class _Drawing:
         whole = "  ".join(filter(None, (first, event.place)))
         texts = [whole] if len(whole) <= max(right, x - 1) else [text for text in (first, event.place) if text]
         for row, text in enumerate(texts):
-            self._put(self._beside(text, x, right, node=row == 0))
+            self._put(self._side_note(text, x, right, node=row == 0))
 
-    def _beside(self, text: str, x: int, right: int, *, node: bool) -> str:
+    def _side_note(self, text: str, x: int, right: int, *, node: bool) -> str:
         """A row with a text to the right of a lane's line, or to the left if the text needs the larger room there."""
         row = list(self._base())
         if node:

@@ -12,7 +12,7 @@ import pytest
 
 import consan
 from consan import ranges
-from consan.ranges import accesses, meetings, operations, proof, slices, values, walk
+from consan.ranges import accesses, operations, overlaps, proof, slices, values, walk
 from consan.session.planning import proofs
 
 GRID, BLOCK, WORDS = 4, 32, 4096
@@ -75,12 +75,12 @@ def test_what_is_proven_has_no_race(seeds: range, monkeypatch: pytest.MonkeyPatc
 OWN = "data[256 + at] = at;"
 # A part of the proof, a fault in it, and a kernel with a race that is missed with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
-    "threads of a CTA": (meetings, "if not items.are_apart():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
-    "CTAs": (meetings, "if (begin[1:] < end[:-1]).any():", "if False:", "data[threadIdx.x] = blockIdx.x;"),
-    "ends of ranges": (meetings, "(self.steps[:, None] + end)", "(self.steps[:, None] + begin)", "data[threadIdx.x] = blockIdx.x;"),
-    "reads": (meetings, "reached = any(", "reached = False and any(", "data[1024 + at] = data[1025 + at];"),
-    "own reads": (meetings, "(writes.thread[at] == self.thread) & ", "", "data[at] += data[at & ~1];"),
-    "reads of a shift": (meetings, "inside &= self.begin", "inside |= self.begin", "data[at] = data[at + 1];"),
+    "threads of a CTA": (overlaps, "if not items.are_apart():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
+    "CTAs": (overlaps, "if (begin[1:] < end[:-1]).any():", "if False:", "data[threadIdx.x] = blockIdx.x;"),
+    "ends of ranges": (overlaps, "(self.steps[:, None] + end)", "(self.steps[:, None] + begin)", "data[threadIdx.x] = blockIdx.x;"),
+    "reads": (overlaps, "reached = any(", "reached = False and any(", "data[1024 + at] = data[1025 + at];"),
+    "own reads": (overlaps, "(writes.thread[at] == self.thread) & ", "", "data[at] += data[at & ~1];"),
+    "reads of a shift": (overlaps, "inside &= self.begin", "inside |= self.begin", "data[at] = data[at + 1];"),
     "constant loads": (slices, "not is_noncoherent(instruction)", "True", "data[at] = __ldg(data + at) + 1;"),
     "comparisons": (values, "ctas + threads.max()", "ctas + threads.min()", f"{OWN} if (at >= 100) data[0] = at;"),
     "where they hold": (values, "where(most <= 0, below,", "where(most <= 0, not below,", f"{OWN} if (at < 64) data[0] = at;"),
@@ -102,7 +102,7 @@ def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: s
     broken = ModuleType(module.__name__)
     exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
     known = dict(vars(module))
-    for user in (ranges, proof, slices, accesses, walk, operations, meetings, proofs):
+    for user in (ranges, proof, slices, accesses, walk, operations, overlaps, proofs):
         for name, value in list(vars(user).items()):
             if value is not None and known.get(name) is value and name in vars(broken):
                 monkeypatch.setattr(user, name, vars(broken)[name])

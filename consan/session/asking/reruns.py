@@ -38,11 +38,11 @@ from consan.reports.frameworks import CUDA
 from consan.reports.global_races import NO_SIDE
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
 from consan.reports.patches import fixed
-from consan.reports.places import stands
+from consan.reports.places import waiting_places
 from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
 from consan.reports.verdict.shared import merge_key
-from consan.reports.verified import NOT_NAMED, is_beside, names, own_words, turn_of, with_fix
+from consan.reports.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.executing.repairs import told
 
 SCHEDULES: Final = 20
@@ -160,9 +160,9 @@ class Reruns:
 
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
-        replayed = (finding.verified,) if finding.verified and finding.verified.edits and not is_beside(finding.verified, finding) else ()
+        replayed = (fix,) if (fix := finding.verified) and fix.edits and not misses_cause(fix, finding) else ()
         others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
-        listed = list(itertools.islice((fix for fix in others if not is_beside(fix, finding)), MOST_LISTED))
+        listed = list(itertools.islice((fix for fix in others if not misses_cause(fix, finding)), MOST_LISTED))
         turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
         named = [fix for turn, fix in sorted(zip(turns, listed, strict=True), key=operator.itemgetter(0)) if turn != NOT_NAMED]
         lines = itertools.chain(self._spelled(text, finding), self._lines(finding, listed)) if self.source and not base.steps else ()
@@ -263,7 +263,7 @@ class Reruns:
         )
         events = iter(self._edited(text, Repairs(asked, _record_of(finding, text))))
         yield from itertools.islice(events, FIRST_OF_RACES if finding.kind in _RACES else 0)
-        lines = frozenset(access.ptx_line for access in (*finding.accesses, *stands(finding)))
+        lines = frozenset(access.ptx_line for access in (*finding.accesses, *waiting_places(finding)))
         for pair in itertools.zip_longest(TextRepairs(text, finding.kind, finding.situation, lines, self.block), events):
             yield from filter(None, pair)
 
@@ -301,7 +301,7 @@ def _record_of(finding: Finding, text: TextPlaces) -> dict[str, Any]:
     numbers = {site.ptx_line: number for number, site in text.places.sites.items()}
     sites = [
         numbers[access.ptx_line]
-        for access in ((*finding.accesses, *stands(finding)) if finding.kind == "deadlock" else finding.pair)
+        for access in ((*finding.accesses, *waiting_places(finding)) if finding.kind == "deadlock" else finding.pair)
         if access.ptx_line in numbers
     ]
     first = text.places.sites[sites[0]] if sites else None

@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.beside import KeptFlag, Rows, certain, may_observe, meetings, orders
-from consan.reports import beside as words
+from consan.reports import launch_race as words
 from consan.reports.found import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
@@ -349,7 +349,7 @@ class Beside:
         for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
             again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
             first, second = both_in(each.first, each.second)
-            yield words.beside(
+            yield words.launch_race(
                 earlier.side(first), later.side(second), words.GIVEN_AGAIN if again else situation, edge,
                 ahead=int(second["address"]) - int(first["address"]),
                 count=each.count, ctas=each.ctas, same_value=each.same_value,

@@ -23,7 +23,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.checker.beside import Rows
-from consan.reports.beside import OperationSide
+from consan.reports.launch_race import OperationSide
 from consan.reports.names import function_name
 from consan.session.comparing.captures import Captures
 from consan.session.comparing.program_streams import PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller

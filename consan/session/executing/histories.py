@@ -22,7 +22,7 @@ from consan.checker.stops import Stop
 from consan.checker.tally import ProvenLaunches
 from consan.files import stored_name, write_file
 from consan.options import INLINE, ISA
-from consan.reports.beside import BETWEEN_LAUNCHES
+from consan.reports.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY

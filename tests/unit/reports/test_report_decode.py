@@ -19,7 +19,7 @@ from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
 from consan.reports.kinds import KINDS
 from consan.reports.model import AsyncInfo, Finding
-from consan.reports.sides import action_of, role_of_site
+from consan.reports.roles import action_of, role_of_site
 from consan.reports.waiters import Waiter, deadlock_of
 
 SITES = [

@@ -16,7 +16,7 @@ from consan.reports.model import Access, Dim3, Finding
 from consan.reports.names import function_name
 from consan.reports.numbering import unflatten
 from consan.reports.places import located
-from consan.reports.sides import action_of, of_surface, role_of_site
+from consan.reports.roles import action_of, of_surface, role_of_site
 from consan.reports.verdict.tolerance import of_same_value
 
 NO_GRID_WAIT: Final = "no-grid-wait"
@@ -152,7 +152,7 @@ class StreamEdge:
     stream_edge: str
 
 
-def beside(
+def launch_race(
     first: Side, second: Side, situation: str, edge: StreamEdge, *, ahead: int, count: int, ctas: int, same_value: bool
 ) -> Finding:  # fmt: skip
     """The finding. `first` is of the earlier launch, `situation` one of those above; `ahead`: how far the second begins behind the first.

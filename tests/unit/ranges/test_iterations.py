@@ -1,4 +1,4 @@
-"""Rounds of a loop that are gone through at once, against the same loop round by round: all accesses of all threads."""
+"""Iterations of a loop that are gone through at once, against the same loop iteration by iteration: all accesses of all threads."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.ranges import LaunchExtents, NotProven, Slice, rounds, walk
-from consan.ranges.rounds import Growth, KnownRegisters
+from consan.ranges import LaunchExtents, NotProven, Slice, iterations, walk
+from consan.ranges.iterations import Growth, KnownRegisters
 from consan.ranges.walk import accesses_of
 
 SHAPE = LaunchExtents((3, 1, 1), (4, 1, 1))
@@ -19,7 +19,7 @@ HEAD = ".version 8.0\n.target sm_80\n.address_size 64\n.visible .entry k(.param 
 HEAD += ".reg .b32 %r<40>; .reg .b64 %d<20>; .reg .pred %p<9>;\n"
 HEAD += "ld.param.u64 %d1, [a]; ld.param.u64 %d2, [b]; ld.param.u32 %r1, [n];\n"
 HEAD += "mov.u32 %r2, %tid.x; mov.u32 %r3, %ctaid.x; mad.lo.s32 %r4, %r3, 4, %r2; mov.u32 %r5, {start}; mov.u32 %r6, 0; mov.u32 %r7, %r4;\n"
-# Parts of a round: %r5 is the counter, %r6 and %r7 go from round to round, %d3 and %d4 are addresses.
+# Parts of an iteration: %r5 is the counter, %r6 and %r7 go from iteration to iteration, %d3 and %d4 are addresses.
 PARTS = (
     *("add.s32 %r6, %r6, {n};", "add.s32 %r7, %r7, %r3;", "add.s32 %r7, %r7, 3;", "mul.lo.s32 %r6, %r6, 3;", "xor.b32 %r6, %r6, 5;"),
     *("add.s32 %r6, %r6, 1073741824;", "add.s32 %r7, %r7, %r2;", "mov.u32 %r6, %r5;", "shl.b32 %r8, %r5, 2;", "sub.s32 %r7, %r7, {n};"),
@@ -71,9 +71,9 @@ def _of_seeds(seeds: range) -> Iterator[tuple[str, int]]:
 
 
 def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
-    """Compare the accesses. Returns how many kernels had some, and how many rounds were gone through at once."""
+    """Compare the accesses. Returns how many kernels had some, and how many iterations were gone through at once."""
     monkeypatch.setattr(walk, "MOST_PLACES", 1 << 9)
-    known, leapt, real = 0, 0, Growth.rounds
+    known, leapt, real = 0, 0, Growth.iterations
 
     def counted(self: Growth, count: int, through: Any) -> Any:
         nonlocal leapt
@@ -82,14 +82,14 @@ def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) 
         return left
 
     for text, bound in kernels:
-        monkeypatch.setattr(walk, "ROUNDS", False)
+        monkeypatch.setattr(walk, "ITERATIONS_AT_ONCE", False)
         monkeypatch.setattr(walk, "MOST_STEPS", 1 << 20)
         wanted = _accesses(text, bound)
-        monkeypatch.setattr(walk, "ROUNDS", True)
+        monkeypatch.setattr(walk, "ITERATIONS_AT_ONCE", True)
         monkeypatch.setattr(walk, "MOST_STEPS", 1 << 16)
-        monkeypatch.setattr(Growth, "rounds", counted)
+        monkeypatch.setattr(Growth, "iterations", counted)
         assert _accesses(text, bound) == wanted, (bound, text)
-        monkeypatch.setattr(Growth, "rounds", real)
+        monkeypatch.setattr(Growth, "iterations", real)
         known += isinstance(wanted, tuple)
     return known, leapt
 
@@ -109,8 +109,8 @@ COUNTER = HEAD.replace("{start}", "0") + "$L:\nld.global.u32 %r9, [%d2];"
 END = "add.s32 %r5, %r5, 1; setp.lt.s32 %p1, %r5, %r1; @%p1 bra $L;\n"
 END += "mul.wide.s32 %d3, %r5, 4; add.s64 %d4, %d1, %d3; st.global.u32 [%d4], %r4; ret; }"
 FAULTS: dict[str, tuple[Any, str, Any, Any]] = {
-    "what a round leaves": (Growth, "_follows", lambda *_: True, [(SUM + END, 30)]),
-    "the last round": (rounds, "_last", lambda value, _: walk.replace(value, of_cta=value.of_cta[:1]), [(COUNTER + END, 30)]),
+    "what an iteration leaves": (Growth, "_follows", lambda *_: True, [(SUM + END, 30)]),
+    "the last iteration": (iterations, "_last", lambda value, _: walk.replace(value, of_cta=value.of_cta[:1]), [(COUNTER + END, 30)]),
     "registers that are lost": (
         KnownRegisters,
         "get",
@@ -131,6 +131,6 @@ def test_a_fault_in_the_rounds(fault: str, monkeypatch: pytest.MonkeyPatch) -> N
 
 
 def test_a_wrong_guess_is_no_round(monkeypatch: pytest.MonkeyPatch) -> None:
-    """With growth that is guessed wrong the accesses stay the same: the comparison refuses the rounds."""
-    monkeypatch.setattr(rounds, "difference", lambda *_: np.zeros(1, np.uint64))
+    """With growth that is guessed wrong the accesses stay the same: the comparison refuses the iterations."""
+    monkeypatch.setattr(iterations, "difference", lambda *_: np.zeros(1, np.uint64))
     assert _check(_of_seeds(range(8)), monkeypatch)[1] == 0

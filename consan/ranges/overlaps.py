@@ -58,7 +58,7 @@ class _Items:
         """The ranges of bytes, apart and in order."""
         return united(self.begin, self.begin + self.nbytes)
 
-    def are_apart(self) -> bool:
+    def are_disjoint(self) -> bool:
         """Whether no two of them overlap. They are in the order of their first bytes."""
         return bool((self.begin[1:] >= self.begin[:-1] + self.nbytes[:-1]).all())
 
@@ -165,7 +165,7 @@ def _meet(groups: list[_Group]) -> str:
         others = [access for access in group.accesses if not access.writes and not access.own]
         if writes:
             items = _Items.of(writes)
-            if not items.are_apart():
+            if not items.are_disjoint():
                 return "threads of a CTA write the same bytes"
             written.append(group.ranges(items))
             reads += [(group, _Items.of(own).outside(items))] if own else []

@@ -1,8 +1,8 @@
-"""Many rounds of a loop at once: each CTA stands for as many CTAs as there are rounds, and all of them go through the loop together.
+"""Many iterations of a loop at once: each CTA is copied once for each iteration, and all copies go through the loop together.
 
-It is guessed what the registers are at the begin of each round: each one grows by what it has grown by in the round before. One walk
-through the loop with all these numbers tells whether the guess is right: what a round leaves must be what the next one begins with. By
-induction the rounds then are those of the loop, with the accesses that the walk notes. Nothing is assumed of the instructions: those whose
+The registers at the begin of each iteration are guessed: each one grows by what it has grown by in the iteration before. One walk
+through the loop with all these numbers checks the guess: an iteration must leave what the next one begins with. By induction
+these are then the iterations of the loop, with the accesses that the walk notes. Nothing is assumed of the instructions: those whose
 results do not grow so, as where a number wraps, fail the comparison. A register that fails it may not be read before it is written.
 """
 
@@ -18,17 +18,17 @@ from consan.instrument.control_flow import Key
 from consan.ranges.values import SpreadValue, Words
 
 Registers = Mapping[Key, SpreadValue]
-FEWEST = 8  # rounds that are worth it
+FEWEST = 8  # iterations that are worth it
 _FIRST, _FASTER, _MOST = 16, 4, 1 << 20
 _MOST_TRIES = 4
 
 
 class Lost(Exception):  # noqa: N818
-    """A round reads a register whose value at its begin is not known, and the loop itself knows it."""
+    """An iteration reads a register whose value at its begin is not known, and the loop itself knows it."""
 
 
 class KnownRegisters(dict[Key, SpreadValue]):
-    """Registers in rounds. `lost`: those that the loop knows, and the rounds do not until they have written them."""
+    """Registers in iterations. `lost`: those that the loop knows, and the iterations do not until they have written them."""
 
     def __init__(self, registers: Registers, lost: Collection[Key]) -> None:
         super().__init__(registers)
@@ -43,35 +43,35 @@ class KnownRegisters(dict[Key, SpreadValue]):
 
 @dataclass
 class LoopHead:
-    """The node at which the rounds of a loop begin. `due`: the visit at which rounds are tried next; `rounds`: how many are."""
+    """The node at which the iterations of a loop begin. `due`: the visit at which iterations are tried next; `iterations`: how many are."""
 
     registers: Registers = field(default_factory=dict)  # at the visit before
     visits: int = 0
     due: int = 6
-    rounds: int = _FIRST
+    iterations: int = _FIRST
 
     def visited(self, registers: Registers) -> Registers | None:
-        """Note a visit. Returns the registers of the one before if rounds are to be tried."""
+        """Note a visit. Returns the registers of the one before if iterations are to be tried."""
         before, self.registers = self.registers, dict(registers)
         self.visits += 1
         return before if self.visits >= self.due else None
 
     def failed(self) -> bool:
-        """Try fewer. Returns whether that is worth it; if not, the next visits go round by round."""
-        self.rounds //= _FASTER
-        if self.rounds >= FEWEST:
+        """Try fewer. Returns whether that is worth it; if not, the next visits go iteration by iteration."""
+        self.iterations //= _FASTER
+        if self.iterations >= FEWEST:
             return True
-        self.due, self.rounds = self.visits + max(FEWEST, self.visits // 2), _FIRST
+        self.due, self.iterations = self.visits + max(FEWEST, self.visits // 2), _FIRST
         return False
 
     def went(self) -> None:
         """Try more."""
-        self.rounds = min(self.rounds * _FASTER, _MOST)
+        self.iterations = min(self.iterations * _FASTER, _MOST)
 
 
 @dataclass
 class Growth:
-    """The growth of registers in a round, for each CTA or for all. `ctas`: how many there are; `widths`: the bits of registers."""
+    """The growth of registers in an iteration, for each CTA or for all. `ctas`: how many there are; `widths`: the bits of registers."""
 
     begin: Registers
     steps: dict[Key, Words]
@@ -80,14 +80,14 @@ class Growth:
 
     @classmethod
     def between(cls, before: Registers, now: Registers, ctas: int, widths: Mapping[Key, int]) -> Growth:
-        """The growth from one round to the next, of those registers that have one."""
+        """The growth from one iteration to the next, of those registers that have one."""
         steps = {key: difference(before[key], value) for key, value in now.items() if key in before}
         return cls(now, {key: step for key, step in steps.items() if step is not None}, ctas, widths)
 
-    def rounds(self, count: int, through: Callable[[dict[Key, SpreadValue]], Registers | None]) -> Registers | None:
-        """What the registers are behind some rounds. `through`: goes through all of them. None: these rounds are not known."""
+    def iterations(self, count: int, through: Callable[[dict[Key, SpreadValue]], Registers | None]) -> Registers | None:
+        """What the registers are behind some iterations. `through`: goes through all of them. None: these iterations are not known."""
         for _ in range(_MOST_TRIES):
-            given = {key: self._in_rounds(key, count) for key in self.steps}
+            given = {key: self._in_iterations(key, count) for key in self.steps}
             left = through(dict(given))
             if left is None:
                 return None
@@ -98,8 +98,8 @@ class Growth:
                 del self.steps[key]
         return None
 
-    def _in_rounds(self, key: Key, count: int) -> SpreadValue:
-        """A register at the begin of each round: the rounds of a CTA one after the other."""
+    def _in_iterations(self, key: Key, count: int) -> SpreadValue:
+        """A register at the begin of each iteration: the iterations of a CTA one after the other."""
         value, step = self.begin[key], self.steps[key]
         if not step.any():
             return value if value.of_cta.size == 1 else SpreadValue(np.repeat(value.of_cta, count), value.of_thread, value.base)
@@ -107,17 +107,17 @@ class Growth:
         return SpreadValue(np.broadcast_to(of_cta, (self.ctas, count)).ravel(), value.of_thread, value.base)
 
     def _follows(self, key: Key, given: SpreadValue, left: SpreadValue | None, count: int) -> bool:
-        """Whether what each round leaves is what the next one begins with."""
+        """Whether what each iteration leaves is what the next one begins with."""
         if left is given and not self.steps[key].any():
             return True
         if left is None or left.base != given.base or left.of_thread.size != given.of_thread.size:
             return False
-        apart = (left.of_thread - given.of_thread) & self._mask(key)
-        if (apart != apart[0]).any():
+        distance = (left.of_thread - given.of_thread) & self._mask(key)
+        if (distance != distance[0]).any():
             return False
         size = max(given.of_cta.size, left.of_cta.size, self.ctas * count)
         found, wanted = (np.broadcast_to(each.of_cta, size).reshape(-1, count) for each in (left, given))
-        return not ((found[:, :-1] + apart[0] - wanted[:, 1:]) & self._mask(key)).any()
+        return not ((found[:, :-1] + distance[0] - wanted[:, 1:]) & self._mask(key)).any()
 
     def _mask(self, key: Key) -> np.uint64:
         mask: np.uint64 = np.uint64((1 << self.widths.get(key, 64)) - 1)
@@ -135,7 +135,7 @@ def difference(before: SpreadValue, now: SpreadValue) -> Words | None:
 
 
 def _last(value: SpreadValue, count: int) -> SpreadValue:
-    """A register behind the last round."""
+    """A register behind the last iteration."""
     if value.of_cta.size == 1:
         return value
     return SpreadValue(value.of_cta.reshape(-1, count)[:, -1].copy(), value.of_thread, value.base).collapsed()
