@@ -87,12 +87,12 @@ def _run(argv: list[str], *, whole_process: bool) -> int:
         arguments.parser.refuse(unknown)
     if arguments.command is None:
         raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
-    from consan import config, suppressions  # late: --help reads no configuration
+    from consan import config  # late: --help reads no configuration
 
     arguments.argv, arguments.whole_process = argv, whole_process
     configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
     options.fill(arguments, os.environ, configuration.texts)
-    arguments.rules = (*configuration.rules, *suppressions.baseline(getattr(arguments, "baseline", None)))
+    arguments.rules = config.rules_of(configuration, arguments)
     look.use(look.Look(getattr(arguments, "color", "auto"), getattr(arguments, "quiet", False)))
     unread = [f"nothing reads the environment variable {name}" for name in options.unknown_variables(os.environ)]
     for warning in (*configuration.warnings, *unread):

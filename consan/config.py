@@ -59,6 +59,23 @@ def load(start: Path | None = None) -> Config:
     return Config({})
 
 
+def rules_of(read: Config, values: Any) -> tuple[Rule, ...]:
+    """The rules of a run: those of the project, and those of the options that it has. Raises UsageError."""
+    from consan.suppressions import baseline, chosen
+
+    skip, checks, file, known = (getattr(values, name, None) for name in ("skip", "checks", "suppress", "baseline"))
+    return (*read.rules, *(_rules_in(file) if file else ()), *chosen(skip, checks), *baseline(known))
+
+
+def _rules_in(file: str) -> tuple[Rule, ...]:
+    """The suppressions of a file of its own."""
+    table = _table(Path(file))
+    rules = _rules(file, (table or {}).get(SUPPRESSIONS, []))[0]
+    if not rules:
+        raise UsageError(f"{file} has no [[tool.consan.{SUPPRESSIONS}]]")
+    return rules
+
+
 def _folders(start: Path) -> Iterator[Path]:
     for folder in (start, *start.parents):
         yield folder

@@ -255,6 +255,9 @@ STATUS: Final = (
     _switch("--strict", "warnings give status 66"),
     _switch("--allow-incomplete", "an incomplete verdict gives status 0, not 67"),
     Option("--baseline", "a stored run: findings that it has are marked and do not count, so that only new ones fail", metavar="FILE"),
+    Option("--suppress", "a file with [[tool.consan.suppressions]], beside those of pyproject.toml", metavar="FILE"),
+    Option("--skip", "do not report findings of these kinds, as data-race,scope; the coverage says so", metavar="KIND[,KIND]"),
+    Option("--checks", "report findings of these kinds only; a deadlock and a fault are always reported", metavar="KIND[,KIND]"),
 )
 NOTES: Final = _switch("--notes", "print findings of severity note in full; by default the text only counts them")
 OUTPUT: Final = (

@@ -14,7 +14,15 @@ from consan.reports.json_format import ReportError, loads
 from consan.reports.model import Report
 from consan.reports.sources import Reader, embed, read_lines
 from consan.reports.verdict.baseline import KnownFinding, known
-from consan.reports.verdict.suppression import Lines, Rule, SuppressionError, comment_rules, suppress
+from consan.reports.verdict.suppression import (
+    Lines,
+    Rule,
+    SuppressionError,
+    comment_rules,
+    exclude,
+    excluded_but,
+    suppress,
+)
 
 Place = tuple[str, int]
 
@@ -41,7 +49,7 @@ def comments_at(places: Iterable[Place]) -> list[Rule]:
 def unused(rules: Iterable[Rule], report: Report) -> list[str]:
     """One line for each rule that matched no finding."""
     used = {(finding.suppressed.by, finding.kind) for finding in report.findings if finding.suppressed}
-    return [rule.unused for rule in rules if (rule.by, rule.kind) not in used]
+    return [line for rule in rules if (rule.by, rule.kind) not in used and (line := rule.unused)]
 
 
 def stored(name: str) -> Report:
@@ -50,6 +58,19 @@ def stored(name: str) -> Report:
         return loads(read_file(name))
     except ReportError as error:
         raise UsageError(f"{name} is {error}") from None
+
+
+def chosen(skip: str | None, checks: str | None) -> tuple[Rule, ...]:
+    """The kinds that `--skip` and `--checks` exclude: both are kinds with commas between them. Raises UsageError for an unknown kind."""
+    try:
+        left_out = [exclude(kind, "--skip") for kind in _names(skip)]
+        return (*left_out, *(excluded_but(_names(checks), "--checks") if checks else ()))
+    except SuppressionError as error:
+        raise UsageError(str(error)) from None
+
+
+def _names(text: str | None) -> list[str]:
+    return [name for name in map(str.strip, (text or "").split(",")) if name]
 
 
 def baseline(name: str | None) -> tuple[KnownFinding, ...]:

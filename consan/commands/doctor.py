@@ -8,17 +8,20 @@ from __future__ import annotations
 
 import argparse
 import ctypes
+import io
 import os
 import platform
+import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from importlib import metadata
-from typing import Final
+from typing import IO, Final
 
 from rich.console import Console
 from rich.text import Text
 
 from consan import config, options
+from consan.files import check_writable, write_file
 from consan.instrument.isa import features
 from consan.reports.model import plural
 from consan.toolchain.extras import install
@@ -46,12 +49,17 @@ class DoctorCommand:
     """Describe the environment."""
 
     def prepare(self, parser: argparse.ArgumentParser) -> None:
-        """Declare the arguments: there are none."""
+        """Declare the arguments."""
+        parser.add_argument("-o", "--output", dest="page_file", metavar="FILE", help="write to this file")
 
     def run(self, args: argparse.Namespace) -> int:
         """Probe everything and print it."""
+        check_writable(args.page_file)
         rows = [row for probe in PROBES for row in _safely(probe)]
-        _print(rows)
+        text = io.StringIO()
+        _print(rows, sys.stdout if args.page_file is None else text)
+        if args.page_file is not None:
+            write_file(args.page_file, text.getvalue())
         return 0 if any(row.section == "backends" and row.state == OK for row in rows) else 2
 
 
@@ -63,10 +71,10 @@ def _safely(probe: Callable[[], Iterator[Line]]) -> list[Line]:
         return [Line(section, section, MISSING, f"{type(error).__name__}: {error}")]
 
 
-def _print(rows: list[Line]) -> None:
+def _print(rows: list[Line], file: IO[str]) -> None:
     """One line per row, never cut or wrapped: users copy the paths."""
     width = max(len(row.name) for row in rows)
-    console = Console(highlight=False, markup=False, emoji=False, soft_wrap=True)
+    console = Console(file=file, highlight=False, markup=False, emoji=False, soft_wrap=True)
     section = ""
     for row in rows:
         if row.section != section:

@@ -9,14 +9,15 @@ A file of `--keep-histories` is not run again: its recorded histories are checke
 from __future__ import annotations
 
 import argparse
+import os
 import sys
 from dataclasses import replace
-from pathlib import Path
 
 from consan import options
 from consan._errors import UsageError
-from consan.commands.deliver import deliver
+from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, is_archive, read_data, write_file
+from consan.reports import render
 from consan.reports.model import EXIT_VIOLATIONS
 from consan.reports.sources import of_texts
 from consan.reports.verdict.conclusion import exit_status
@@ -33,11 +34,12 @@ class ReplayCommand:
         parser.add_argument("file", metavar="FILE", help="file written by consan reduce, by consan stress, or with --keep-histories")
         parser.add_argument("--seed", dest="chosen", metavar="N", help="for a file of stress: the seed [the first that failed]")
         parser.add_argument("--confirm", metavar="N", help="run it N times [3]; not for histories")
-        parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run, as JSON, to this file")
+        parser.add_argument("-o", "--output", metavar="FILE", help="write the report of the run to this file: .json, .sarif, .html or text")
         options.add(parser, options.TERMINAL, "output")
 
     def run(self, args: argparse.Namespace) -> int:
         """Choose by the file's kind."""
+        choose_format(None, args.output)
         check_writable(args.output)
         return replay_histories(args) if is_archive(args.file) else replay_schedule(args)
 
@@ -48,7 +50,7 @@ def replay_schedule(args: argparse.Namespace) -> int:
     from consan.triage.show import show_replay
 
     times = 3 if args.confirm is None else options.read_as("--confirm", args.confirm, options.read_positive)
-    output = None if args.output is None else str(Path(args.output).absolute())  # the run changes to the campaign's folder
+    folder = os.getcwd()  # the run changes to the campaign's folder
     data = again.any_document(args.file)
     stored = again.stored_of(args.file, data, args.chosen)
     job = again.job_again(args.file, data, args.rules)
@@ -57,8 +59,8 @@ def replay_schedule(args: argparse.Namespace) -> int:
     report = outcomes[0].report
     assert report is not None
     report = replace(report, seed=stored.seed, command=("consan", *args.argv))
-    if output is not None:
-        write_file(output, report.to_json())
+    if args.output is not None:
+        write_file(args.output, render(report, choose_format(None, args.output)), folder)
     show_replay(data, outcomes, report, sys.stdout)
     print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
     return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
@@ -76,6 +78,6 @@ def replay_histories(args: argparse.Namespace) -> int:
     report = finish(found, args.rules, of_texts(texts))
     report = replace(report, command=("consan", *args.argv), status=exit_status(report))
     if args.output is not None:
-        write_file(args.output, report.to_json())
+        write_file(args.output, render(report, choose_format(None, args.output)))
     deliver(report, "text", None)
     return report.status or 0

@@ -17,10 +17,9 @@ import pytest
 from consan import config as configuration, options
 from consan._errors import ConsanError
 from consan.plugin.keys import ConsanWarning
-from consan.suppressions import baseline
 
 _KEY: Final = pytest.StashKey["Settings"]()
-_OURS: Final = ("device", "seed", "strict", "allow_incomplete", "baseline", "notes")  # consan's options that are also pytest options
+_OURS: Final = ("device", "seed", "strict", "allow_incomplete", "notes", "baseline", "suppress", "skip", "checks")  # also pytest's
 _OF_LAUNCH: Final = (
     *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
     *("engine", "trace_memory", "exhaustive", "sample", "keep_histories", "global_memory"),
@@ -35,7 +34,7 @@ class Settings:
         below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
         wanted = (*options.SESSION, *options.STATUS, *options.RUN, options.NOTES)
         self.values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
-        self.rules = (*read.rules, *baseline(self.values.baseline))
+        self.rules = configuration.rules_of(read, self.values)
         for warning in read.warnings:
             config.issue_config_time_warning(ConsanWarning(warning), 2)
 

@@ -95,9 +95,16 @@ def _others(report: Report) -> Iterator[Coverage]:
             excluded = area in kernel.excluded or not (looked or why)
             state = EXCLUDED if excluded else NOT_CHECKED if why else SAMPLED if looked < kernel.launches else CHECKED
             yield Coverage(kernel.name, area, state, looked, kernel.launches, why)
+        for kind in _kinds(report, kernel):
+            yield Coverage(kernel.name, kind, EXCLUDED)
         for missing in kernel.missing:
             area, _, reason = missing.partition(": ")
             yield _gap_of(kernel.name, area, reason)
+
+
+def _kinds(report: Report, kernel: KernelSummary) -> tuple[str, ...]:
+    """The kinds of findings that the user has excluded: `excluded` has areas, too."""
+    return tuple(name for name in kernel.excluded if name not in (*report.checked, GLOBAL_MEMORY))
 
 
 def _instructions(report: Report) -> Iterator[Coverage]:
@@ -208,7 +215,8 @@ def not_checked(report: Report) -> tuple[str, ...]:
     """One sentence for each area that is missing from the report's `checked`."""
     kernels = kernels_checked(report)
     areas = (f"{area}: {sentence(kernels)}" for area, sentence in AREAS.items() if area not in report.checked)
-    return (*areas, *_open_points(kernels), *_launches(kernels))
+    kinds = dict.fromkeys(kind for kernel in report.kernels for kind in _kinds(report, kernel))
+    return (*areas, *(f"{kind}: {EXCLUDED}" for kind in kinds), *_open_points(kernels), *_launches(kernels))
 
 
 def _open_points(kernels: tuple[KernelSummary, ...]) -> tuple[str, ...]:

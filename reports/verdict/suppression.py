@@ -26,6 +26,7 @@ from consan.reports.model import Finding, Report, Suppressed
 from consan.reports.places import steps
 from consan.reports.sources import Reader, read_lines
 from consan.reports.verdict.conclusion import with_gaps
+from consan.reports.verdict.coverage import EXCLUDED, not_checked
 
 _COMMENT: Final = re.compile(r"(?://|#|/\*)\s*consan:\s*allow\b(?:\(([^)]*)\))?[ \t]*:?[ \t]*(.*?)\s*(?:\*/)?\s*$")
 _ALONE: Final = re.compile(r"\s*(?://|#|/\*)")  # a line with only a comment (or a preprocessor directive)
@@ -68,6 +69,34 @@ class Rule:
         return ", ".join([f"{self.by}: {self.kind}", *limits])
 
 
+@dataclass(frozen=True)
+class ExcludedKind(Rule):
+    """The user does not want to know of findings of this kind: they are dropped, and each kernel's coverage says so."""
+
+    @property
+    def unused(self) -> str:
+        """Nothing: there is no finding to expect."""
+        return ""
+
+
+# These end a launch: without them a launch that did not reach its end would be clean.
+_ALWAYS: Final = ("deadlock", "fault")
+
+
+def exclude(kind: str, by: str) -> ExcludedKind:
+    """Exclude a kind. Raises SuppressionError if it is unknown, or is always told."""
+    if kind in _ALWAYS:
+        raise SuppressionError(f"{by}: {kind} cannot be excluded: nothing behind it is checked")
+    made = make_rule(kind, EXCLUDED, by)
+    return ExcludedKind(made.kind, made.reason, made.by)
+
+
+def excluded_but(kinds: Iterable[str], by: str) -> tuple[ExcludedKind, ...]:
+    """Exclude all other kinds."""
+    named = {make_rule(kind, EXCLUDED, by).kind for kind in kinds}
+    return tuple(exclude(kind, by) for kind in KINDS if kind not in named and kind not in _ALWAYS)
+
+
 def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str = "*", in_source: bool = False) -> Rule:
     """Make a rule. Raises SuppressionError if the kind is unknown or the reason is missing."""
     if kind not in KINDS:
@@ -82,9 +111,19 @@ def make_rule(kind: str, reason: str, by: str, *, kernel: str = "*", source: str
 def suppress(report: Report, rules: Iterable[Rule], read: Reader = read_lines) -> Report:
     """Mark the findings that a rule or a comment covers (the first rule wins), and compute the verdict again."""
     given, lines = tuple(rules), Lines(read)
+    report = _without(report, tuple(dict.fromkeys(rule.kind for rule in given if isinstance(rule, ExcludedKind))))
     findings = tuple(finding if finding.suppressed else _marked(finding, given, lines) for finding in report.findings)
     ordered = tuple(sorted(findings, key=lambda finding: bool(finding.suppressed)))
     return with_gaps(report, (), findings=ordered)
+
+
+def _without(report: Report, kinds: tuple[str, ...]) -> Report:
+    """The report without the findings of some kinds."""
+    if not kinds:
+        return report
+    kernels = tuple(replace(kernel, excluded=tuple(dict.fromkeys((*kernel.excluded, *kinds)))) for kernel in report.kernels)
+    left = replace(report, kernels=kernels, findings=tuple(finding for finding in report.findings if finding.kind not in kinds))
+    return replace(left, not_checked=not_checked(left))
 
 
 def _marked(finding: Finding, rules: Iterable[Rule], lines: Lines) -> Finding:

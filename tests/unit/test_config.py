@@ -132,6 +132,17 @@ def test_rules_are_read() -> None:
     assert (second.kind, second.kernel, second.source, second.by) == ("deadlock", "*", "*", "pyproject.toml, suppression 2")
 
 
+def test_rules_of_a_file_of_their_own() -> None:
+    write("[tool.consan]\n[[tool.consan.suppressions]]\nkind = 'scope'\nreason = 'r'\n")
+    Path("known.toml").write_text("[[tool.consan.suppressions]]\nkind = 'data-race'\nreason = 'q'\n")
+    Path("empty.toml").write_text("")
+    rules = config.rules_of(config.load(), argparse.Namespace(suppress="known.toml"))
+    assert [f"{rule.by}: {rule.kind}" for rule in rules] == ["pyproject.toml, suppression 1: scope", "known.toml, suppression 1: data-race"]
+    for name, message in (("empty.toml", "empty.toml has no "), ("none.toml", "cannot read none.toml")):
+        with pytest.raises(UsageError, match=message):
+            config.rules_of(config.load(), argparse.Namespace(suppress=name))
+
+
 def test_commands_without_options_do_not_read_it() -> None:
     write("[tool.consan\n")
     assert main(["explain"]) == 0

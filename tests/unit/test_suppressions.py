@@ -11,11 +11,14 @@ import report_samples as samples
 from consan import suppressions
 from consan._errors import UsageError
 from consan.reports import json_format, render
+from consan.reports.catalogue import KINDS
 from consan.reports.model import Frame, Report, Suppressed
 from consan.reports.sources import of_texts
 from consan.reports.verdict.combination import combine
-from consan.reports.verdict.conclusion import exit_status
+from consan.reports.verdict.conclusion import exit_status, with_gaps
+from consan.reports.verdict.coverage import by_kernel
 from consan.reports.verdict.suppression import Lines, Rule, SuppressionError, comment_rules, make_rule, suppress, to_toml
+from consan.suppressions import chosen, unused
 
 ALL = Rule("data-race", "seen to", "here")
 
@@ -209,3 +212,30 @@ def test_a_suppressed_finding_stays_apart_from_one_that_counts() -> None:
     both = combine([racy(), suppress(racy(), [ALL])])
     assert [bool(finding.suppressed) for finding in both.findings] == [False, True]
     assert both.verdict == "violations"
+
+
+def test_kinds_that_the_user_excludes_are_dropped_and_said() -> None:
+    report = suppress(samples.violations(), chosen("data-race", None))
+    left = [finding.kind for finding in samples.violations().findings if finding.kind != "data-race"]
+    assert left
+    assert [finding.kind for finding in report.findings] == left
+    assert "data-race: excluded by the user" in report.not_checked
+    assert {areas["data-race"] for areas in by_kernel(report).values()} == {"excluded by the user"}
+    assert unused(chosen("data-race", None), report) == []
+
+
+def test_a_report_of_which_all_kinds_are_excluded_is_clean() -> None:
+    race = with_gaps(samples.clean(), (), findings=(samples.RACE,))
+    assert race.verdict == "violations"
+    assert suppress(race, chosen(None, "missing-wait")).verdict == "clean"
+    assert suppress(race, chosen(None, "scope, data-race")).verdict == "violations"
+
+
+def test_an_end_of_a_launch_cannot_be_excluded() -> None:
+    kept = {"deadlock", "fault", "data-race"}
+    assert {rule.kind for rule in chosen(None, "data-race")} == KINDS.keys() - kept
+    for text, message in (("deadlock", "--skip: deadlock cannot be excluded"), ("data-rase", "did you mean data-race?")):
+        with pytest.raises(UsageError, match=message):
+            chosen(text, None)
+    with pytest.raises(UsageError, match="--checks: there is no kind 'race'"):
+        chosen(None, "race")

@@ -18,6 +18,7 @@ import report_samples as samples
 from consan.__main__ import main
 from consan.reports.json_format import loads
 from consan.reports.model import Report
+from consan.reports.verdict.conclusion import with_gaps
 
 Run = Callable[..., int]
 
@@ -134,6 +135,17 @@ def test_a_run_with_nothing_to_show_is_stored_only_where_o_asks(
 def test_a_run_with_a_warning_or_a_suppressed_finding_is_stored(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     assert consan(monkeypatch, "-c", "pass", result=lambda: replace(samples.clean(), findings=(samples.WARP,))) == 0
     assert stored(here).status == 0
+
+
+def test_kinds_that_are_left_out_do_not_count(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    def race() -> Report:
+        return with_gaps(samples.clean(), (), findings=(samples.RACE,))
+
+    assert consan(monkeypatch, "-c", "pass", result=race) == 66
+    assert consan(monkeypatch, "--checks", "missing-wait,scope", "-c", "pass", result=race) == 0
+    capsys.readouterr()
+    assert consan(monkeypatch, "--skip", "data-race", "-c", "pass", result=race) == 0
+    assert "data-race: excluded by the user" in capsys.readouterr().out
 
 
 def test_quiet_prints_findings_and_the_verdict(here: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:

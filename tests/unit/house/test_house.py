@@ -29,7 +29,7 @@ ROOMS = {
     "consan.progress": ("consan.reports",),
     "consan.suppressions": (ERRORS, "consan.files", "consan.reports"),
     "consan.options": (ERRORS, "consan.reports"),
-    "consan.config": (ERRORS, "consan.options", "consan.reports"),
+    "consan.config": (ERRORS, "consan.options", "consan.reports", "consan.suppressions"),
     "consan.tensormap": (ERRORS,),
     "consan.toolchain": (ERRORS, "consan.instrument"),
     f"{MACHINE}.state": (ERRORS,),
@@ -106,7 +106,7 @@ ROOMS = {
         *("consan.api", "consan.commands"),
     ),
     "consan.__main__": (
-        *(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.suppressions", "consan.process", "consan.commands"),
+        *(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),
     ),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
