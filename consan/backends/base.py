@@ -89,8 +89,14 @@ class CallSource(Protocol):
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
 
         `layouts`: the parameters of calls, in the characters of `struct`, by name; O: where the call has written a handle, which is
-        the value; C: a `CUlaunchConfig`, whose stream is the value.
+        the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream of a launch.
         """
+
+    def pass_over(self, stream: int, context: int) -> None:
+        """Launches into a stream tell nothing new from now on. It may do nothing; the next other call ends it."""
+
+    def tell_all(self) -> None:
+        """Each call may tell something again."""
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""

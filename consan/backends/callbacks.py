@@ -22,6 +22,7 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from consan.backends import driver as api
+from consan.backends.call_filter import CallFilter, filter_of
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
@@ -29,6 +30,7 @@ _MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
+_STREAMS: Final = {"S": -1, "C": 32}  # of launches: the stream, or bytes to it from a pointer that is there
 _MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
@@ -78,22 +80,21 @@ _Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.
 class CallForm:
     """A function of the driver. `layout`: of its parameters, if they are known.
 
-    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points.
+    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: of a launch into a
+    stream, the place of that, and how far behind a pointer that is there (less than 0: it is there itself).
     """
 
     name: str
     per_thread: bool
     layout: struct.Struct = struct.Struct("")  # noqa: RUF009 - immutable
     pointer: tuple[int, int] | None = None
+    stream: tuple[int, int] | None = None
 
     @classmethod
     def of(cls, name: str, per_thread: bool, text: str) -> CallForm:
         """By the characters of a layout (`CallSource.follow`)."""
-        found = re.search("|".join(_BEHIND), text)
-        layout = struct.Struct(re.sub("|".join(_BEHIND), "P", text))
-        if found is None:
-            return cls(name, per_thread, layout)
-        return cls(name, per_thread, layout, (struct.calcsize(f"{text[: found.start()]}0P"), _BEHIND[found[0]]))
+        layout = struct.Struct(re.sub("[OCS]", "P", text))
+        return cls(name, per_thread, layout, _place_of(_BEHIND, text), None if per_thread else _place_of(_STREAMS, text))
 
     @property
     def nbytes(self) -> int:
@@ -112,6 +113,12 @@ class CallForm:
             pointer = int.from_bytes(data[place : place + 8], "little")
             data[place : place + 8] = ctypes.string_at(pointer + behind, 8) if pointer else bytes(8)
         return self.unpacked(bytes(data))
+
+
+def _place_of(parts: Mapping[str, int], text: str) -> tuple[int, int] | None:
+    """Where a layout has one of these characters, in bytes, and what stands for it."""
+    found = re.search("|".join(parts), text)
+    return None if found is None else (struct.calcsize(re.sub("[OCS]", "P", f"{text[: found.start()]}0P")), parts[found[0]])
 
 
 def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> dict[int, CallForm]:
@@ -156,6 +163,7 @@ class DriverCalls(DriverFacts):
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
         self._forms: dict[int, CallForm] = {}
         self._callback = _Callback(self._called)
+        self._filter: CallFilter | None = None
         self._library: ctypes.CDLL | None = None
         self.why_not: str | None = None  # why nothing is followed; None: nobody has asked yet
 
@@ -175,7 +183,7 @@ class DriverCalls(DriverFacts):
         for path in libraries():
             try:
                 library, subscriber = ctypes.CDLL(path), ctypes.c_void_p()
-                status = library.cuptiSubscribe(ctypes.byref(subscriber), self._callback, None)
+                status = library.cuptiSubscribe(ctypes.byref(subscriber), *self._entry())
             except (OSError, AttributeError):
                 continue
             if status == _TAKEN:
@@ -183,8 +191,15 @@ class DriverCalls(DriverFacts):
             why = refused(status)
             if not status:
                 self._library, self._forms = library, forms_of(library, matters, layouts)
+                if self._filter is not None:
+                    self._filter.launches((number, *form.stream) for number, form in self._forms.items() if form.stream)
                 return self._enable(library, subscriber)
         return why
+
+    def _entry(self) -> tuple[Any, Any]:
+        """The function that CUPTI calls, and its argument."""
+        self._filter = self._filter or filter_of(self._callback)
+        return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
 
     def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
         status = 0
@@ -208,10 +223,21 @@ class DriverCalls(DriverFacts):
     def _tell(self, number: int, data: CallbackData) -> None:
         if data.status and data.status[0]:
             return
+        self.tell_all()
         form = self._forms[number]
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         for each in list(self._listeners):
             each.called(call)
+
+    def pass_over(self, stream: int, context: int) -> None:
+        """See `CallSource`."""
+        if self._filter is not None and len(self._listeners) == 1:
+            self._filter.pass_over(stream, context)
+
+    def tell_all(self) -> None:
+        """See `CallSource`."""
+        if self._filter is not None:
+            self._filter.tell_all()
 
     def status(self, function: str, *arguments: Any) -> int:
         """Ask the driver."""

@@ -5,12 +5,13 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
+from consan.backends.call_filter import FILTER
 from consan.checker.build import CHECKER
 from consan.native.build import INTERPOSER
 from consan.toolchain.host_library import FOLDER
 
-# The interposer is preloaded, and talks to the driver, as Linux has it.
-LIBRARIES = (CHECKER, INTERPOSER) if sys.platform == "linux" else (CHECKER,)
+# The others talk to the driver as Linux has it.
+LIBRARIES = (CHECKER, INTERPOSER, FILTER) if sys.platform == "linux" else (CHECKER,)
 
 
 def has_compilers() -> bool:

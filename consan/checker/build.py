@@ -4,13 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import functools
-import os
 import sys
-import tempfile
 from pathlib import Path
 from typing import Final
 
-from consan._errors import EnvironmentFailure
 from consan.checker.layouts import header
 from consan.instrument.effects import cpp
 from consan.toolchain.host_library import CXX, HostLibrary
@@ -34,24 +31,7 @@ def sources() -> dict[str, str]:
 @functools.cache
 def library() -> ctypes.CDLL:
     """The checker. Raises EnvironmentFailure."""
-    data = CHECKER.data()
-    try:
-        return loaded(data)
-    except OSError as error:
-        raise EnvironmentFailure(f"{CHECKER.need}: cannot load the checker: {error}") from None
-
-
-def loaded(data: bytes) -> ctypes.CDLL:
-    """The library, from memory where the system can do that: no folder for temporary files is needed then."""
-    if hasattr(os, "memfd_create"):
-        with os.fdopen(os.memfd_create("consan_checker"), "wb") as file:
-            file.write(data)
-            file.flush()
-            return ctypes.CDLL(f"/proc/self/fd/{file.fileno()}")
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "consan_checker.so"
-        path.write_bytes(data)
-        return ctypes.CDLL(str(path))
+    return CHECKER.load()
 
 
 if __name__ == "__main__":  # writes the generated headers into a folder, for tools that read the sources there

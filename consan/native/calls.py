@@ -51,6 +51,12 @@ class RemoteCalls(DriverFacts):
         self._listener = listener
         return self._why
 
+    def pass_over(self, stream: int, context: int) -> None:
+        """The interposer tells all."""
+
+    def tell_all(self) -> None:
+        """It does."""
+
     def called(self, message: Message) -> None:
         """The program has made a call."""
         form = self._forms.get(message.a)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import ctypes
 import hashlib
+import itertools
 import os
 import platform
 import shlex
@@ -21,6 +23,7 @@ from consan.toolchain.cache import Cache, key
 
 _TIMEOUT: Final = 600  # seconds: zig builds its C++ library first
 FOLDER: Final = "built"  # of the package: the libraries that were built with it
+_LOADED: Final = itertools.count()  # libraries from memory
 _BUILT: Final = Path(__file__).parent.parent / FOLDER
 
 
@@ -116,6 +119,14 @@ class HostLibrary:
                 raise EnvironmentFailure(f"{self.need}: {command[0]} could not compile consan's library: {first}")
             return target.read_bytes()
 
+    def load(self) -> ctypes.CDLL:
+        """The library in this process. Raises EnvironmentFailure."""
+        data = self.data()
+        try:
+            return loaded(data, self.name)
+        except OSError as error:
+            raise EnvironmentFailure(f"{self.need}: cannot load consan's library: {error}") from None
+
     def build(self, folder: Path) -> None:
         """Put the library into a folder, in place of one of other sources. Raises EnvironmentFailure."""
         sources = self.sources()
@@ -126,3 +137,17 @@ class HostLibrary:
         if not target.exists():
             folder.mkdir(parents=True, exist_ok=True)
             target.write_bytes(self.compiled(sources))
+
+
+def loaded(data: bytes, name: str) -> ctypes.CDLL:
+    """A library, from memory where the system can do that: no folder for temporary files is needed then."""
+    if hasattr(os, "memfd_create"):
+        with os.fdopen(os.memfd_create(f"consan_{name}"), "wb") as file:
+            file.write(data)
+            file.flush()
+            # dlopen takes a path that it has seen for the same library, and numbers of files come again.
+            return ctypes.CDLL(f"/proc/self/fd/{'./' * next(_LOADED)}{file.fileno()}")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / f"consan_{name}.so"
+        path.write_bytes(data)
+        return ctypes.CDLL(str(path))

@@ -81,6 +81,7 @@ class FakeCalls:
         self.why, self.listener, self.matters = why, None, lambda name: False
         self.non_blocking: set[int] = set()
         self.pageable: set[int] = set()
+        self.passed: tuple[int, int] | None = None  # the stream whose launches are passed over, and the context
         self._handles = itertools.count(0x1000, 0x10)
 
     def follow(self, listener: Any, matters: Any, layouts: Any) -> str:
@@ -96,9 +97,16 @@ class FakeCalls:
     def kernel(self, function: int) -> str:
         return "_Z4fastPf"
 
+    def pass_over(self, stream: int, context: int) -> None:
+        self.passed = stream, context
+
+    def tell_all(self) -> None:
+        self.passed = None
+
     def call(self, name: str, *values: int, per_thread: bool = False, context: int = 1) -> None:
         """The program makes a call of the driver."""
         if self.listener is not None and self.matters(name):
+            self.tell_all()
             self.listener.called(DriverCall(name, values, per_thread, context))
 
     def given(self, name: str, *values: int, first: bool = True) -> int:

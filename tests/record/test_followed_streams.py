@@ -240,6 +240,24 @@ def test_a_launch_of_which_nothing_is_known_stands_for_those_right_behind_it() -
         assert timeline.count == count + more
 
 
+def test_when_launches_are_passed_over() -> None:
+    """Behind one of which nothing is known, until something else happens to the program's streams."""
+    framework = Framework(calls=FakeCalls())
+    first, second = framework.calls.stream(), framework.calls.stream()
+    unknown = ("cuLaunchKernel", 1, *[1] * 7, first, 0, 0)
+    framework.calls.call(*unknown)
+    assert framework.calls.passed == (first, 1)
+    framework.launch(ENTRY, 1, stream=second)
+    assert framework.calls.passed is None
+    framework.calls.call(*unknown)
+    assert framework.calls.passed == (first, 1)
+    framework.calls.call("cuMemsetD8Async", 1 << 50, 0, 4, first)
+    assert framework.calls.passed is None
+    framework.calls.call("cuStreamBeginCapture", first, 0)
+    framework.calls.call(*unknown)
+    assert framework.calls.passed is None
+
+
 def test_an_event_between_launches_of_which_nothing_is_known() -> None:
     """It is no order for the later one."""
     for event_first in (True, False):

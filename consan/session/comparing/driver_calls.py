@@ -131,7 +131,7 @@ def follow(session: Session) -> FollowedStreams:
         if why:
             streams.stops(why)
         else:
-            streams.facts = calls
+            streams.facts, streams.beside.timeline.changed = calls, calls.tell_all
     return streams
 
 
@@ -195,8 +195,13 @@ class _Launches:
 
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
-        if not order.streams.made_by_us and not order.streams.is_stood_for(order.place(call, self.stream)):
+        if order.streams.made_by_us:
+            return
+        place = order.place(call, self.stream)
+        if not order.streams.is_stood_for(place):
             order.did(call, order.streams.kernel(call.values[self.function]), self.stream, None)
+        if not call.per_thread and call.values[self.stream] != PER_THREAD:
+            order.streams.pass_over(place, call.values[self.stream], call.context)
 
 
 def _capture_begins(order: ProgramOrder, call: SeenCall) -> None:
@@ -310,8 +315,8 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemAllocFromPoolAsync": ("ONPP", _allocated),
     "cuLaunchHostFunc": ("PPP", _host_function),
     "cuStreamAddCallback": ("PPPI", _host_function),
-    "cuLaunchKernel": ("P7IPPP", _Launches(0, 8)),
-    "cuLaunchCooperativeKernel": ("P7IPP", _Launches(0, 8)),
+    "cuLaunchKernel": ("P7ISPP", _Launches(0, 8)),
+    "cuLaunchCooperativeKernel": ("P7ISP", _Launches(0, 8)),
     "cuLaunchKernelEx": ("CPPP", _Launches(1, 0)),
     "cuStreamBeginCapture": ("PI", _capture_begins),
     "cuStreamEndCapture": ("PO", _capture_ends),

@@ -52,6 +52,9 @@ class Facts(Protocol):
     def kernel(self, function: int) -> str:
         """The name of a kernel, or empty."""
 
+    def pass_over(self, stream: int, context: int) -> None:
+        """Launches into a stream tell nothing new from now on."""
+
 
 class _Making(threading.local):
     depth = 0
@@ -145,6 +148,12 @@ class FollowedStreams(ProgramStreams):
         """Whether the last operation stands for one more, of unknown accesses: it is such a one, and stands right before it."""
         with self.lock:
             return place.capture is None and place.beside.ends_unknown(place.stream)
+
+    def pass_over(self, place: WorkPlace, handle: int, context: int) -> None:
+        """Hear no more of launches into a stream while what it was given last stands for them."""
+        with self.lock:
+            if self.facts is not None and self.is_stood_for(place):
+                self.facts.pass_over(handle, context)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel that nobody records."""

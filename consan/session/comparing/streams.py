@@ -9,12 +9,17 @@ The streams of a program that a session runs are in program_streams.py. Not foll
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 from consan._errors import UsageError
 
 Numbers = frozenset[int]
 _NONE: Numbers = frozenset()
+
+
+def _nothing() -> None:
+    """Nobody wants to know."""
 
 
 @dataclass(frozen=True)
@@ -43,13 +48,20 @@ class LaunchOrder:
     running: dict[int, Numbers] = field(default_factory=dict)
     count: int = 0  # of all launches
     recorded: int = 0  # their number when the last event was recorded
+    changed: Callable[[], None] = _nothing  # is called when what is above has changed
     forgotten: int = 0  # how often some of them were
 
     def note(self, place: StreamPlace, *, waits: bool) -> int:
         """A launch was made; its number."""
         number, self.count = self.count, self.count + 1
         self.running[number] = place.end(number, waits=waits)
+        self.changed()
         return number
+
+    def note_event(self) -> None:
+        """An event was recorded in a stream."""
+        self.recorded = self.count
+        self.changed()
 
     def host_waits(self, over: Numbers) -> None:
         """The host knows that launches are over: all later ones come after them."""
@@ -57,6 +69,7 @@ class LaunchOrder:
         for each in gone:
             del self.running[each]
         self.forgotten += bool(gone)
+        self.changed()
 
     def left(self, over: Numbers) -> Numbers:
         """Those that may still run."""
@@ -92,7 +105,7 @@ class Stream:
         self._begins()
         self._ends()
         if self._timeline is not None:
-            self._timeline.recorded = self._timeline.count
+            self._timeline.note_event()
         return Event(self._over)
 
     def wait(self, event: Event | Stream) -> None:

@@ -13,8 +13,12 @@ from consan.backends import callbacks
 from consan.backends.callbacks import NO_LIBRARY, TAKEN, DriverCall, DriverCalls
 from consan.backends.driver import own_calls
 
-NAMES = ("cuInit", "cuEventRecord_ptsz", "cuStreamCreate", "cuLaunchKernelEx", "cuStreamEndCapture_v2", "cuStreamWaitValue32_v2_ptsz")
-LAYOUTS = {"cuEventRecord": "PP", "cuStreamCreate": "OI", "cuLaunchKernelEx": "CPPP", "cuStreamEndCapture": "PO"}
+NAMES = (
+    *("cuInit", "cuEventRecord_ptsz", "cuStreamCreate", "cuLaunchKernelEx", "cuStreamEndCapture_v2", "cuStreamWaitValue32_v2_ptsz"),
+    *("cuLaunchKernel", "cuLaunchKernel_ptsz"),
+)
+LAYOUTS = {"cuEventRecord": "PP", "cuStreamCreate": "OI", "cuStreamEndCapture": "PO"}
+LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP"}
 
 
 class Cupti:
@@ -25,8 +29,8 @@ class Cupti:
         self.callback: Callable[..., None] | None = None
         self.unsubscribed = False
 
-    def cuptiSubscribe(self, subscriber: Any, callback: Any, _: Any) -> int:
-        self.callback = callback
+    def cuptiSubscribe(self, subscriber: Any, callback: Any, user: Any) -> int:
+        self.callback, self.user = callback, user
         return self.status
 
     def cuptiGetCallbackName(self, domain: int, number: int, found: Any) -> int:
@@ -48,7 +52,7 @@ class Cupti:
         params, result = (ctypes.c_uint64 * len(words))(*words), ctypes.c_int(status)
         data = callbacks.CallbackData(site, b"", ctypes.addressof(params), ctypes.pointer(result), b"", 0x55)
         assert self.callback is not None
-        self.callback(None, 1, self.names.index(name) + 1, ctypes.byref(data))
+        self.callback(self.user, 1, self.names.index(name) + 1, ctypes.byref(data))
 
 
 class Heard:
@@ -127,3 +131,66 @@ def test_where_it_does_not_work(monkeypatch: pytest.MonkeyPatch) -> None:
     why, heard, calls = followed(monkeypatch, nameless)
     assert (why, nameless.unsubscribed) == ("CUPTI does not work here (error 0)", True)
     assert calls.follow(heard, lambda name: True, {}) == why  # nobody asks again
+
+
+def _launch(cupti: Cupti, name: str, stream: int) -> None:
+    configuration = (ctypes.c_uint64 * 8)(0, 0, 0, 0, stream)
+    words = {"cuLaunchKernelEx": [ctypes.addressof(configuration), 9, 0, 0]}
+    cupti.called(name, *words.get(name, [9, 0, 0, 0, 0, stream, 0, 0]))
+
+
+LAUNCHES = ("cuLaunchKernel", "cuLaunchKernelEx")
+
+
+@pytest.mark.parametrize("name", LAUNCHES)
+def test_launches_that_are_passed_over(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They do not come to Python, up to the next call that does."""
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.pass_over(0x77, 0x55)
+    for _ in range(3):
+        _launch(cupti, name, 0x77)
+    assert not heard.calls
+    cupti.called("cuEventRecord_ptsz", 3, 0x77)
+    _launch(cupti, name, 0x77)
+    assert [call.name for call in heard.calls] == ["cuEventRecord", name]
+
+
+@pytest.mark.parametrize(
+    ("name", "stream", "passed"),
+    [
+        *((name, 0x78, (0x77, 0x55)) for name in LAUNCHES),  # another stream
+        *((name, 0x77, (0x77, 0x66)) for name in LAUNCHES),  # another context
+        ("cuLaunchKernel_ptsz", 0, (0, 0x55)),  # the default stream of a thread
+        ("cuEventRecord_ptsz", 0x77, (0x77, 0x55)),  # no launch
+    ],
+)
+def test_calls_that_are_not_passed_over(name: str, stream: int, passed: tuple[int, int], monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.pass_over(*passed)
+    _launch(cupti, name, stream)
+    assert len(heard.calls) == 1
+    calls.pass_over(0x77, 0x55)
+    calls.tell_all()
+    _launch(cupti, "cuLaunchKernel", 0x77)
+    assert len(heard.calls) == 2
+
+
+def test_several_listeners_hear_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    other = Heard()
+    calls.follow(other, lambda name: True, LAYOUTS)
+    calls.pass_over(0x77, 0x55)
+    _launch(cupti, "cuLaunchKernel", 0x77)
+    assert len(heard.calls) == len(other.calls) == 1
+
+
+def test_without_a_compiler_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(callbacks, "filter_of", lambda tell: None)
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.pass_over(0x77, 0x55)
+    _launch(cupti, "cuLaunchKernel", 0x77)
+    assert len(heard.calls) == 1

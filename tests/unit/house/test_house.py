@@ -85,7 +85,7 @@ ROOMS = {
     "consan.process": (
         *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
     ),
-    "consan.building": ("consan.checker.build", "consan.native.build", "consan.toolchain.host_library"),
+    "consan.building": ("consan.backends.call_filter", "consan.checker.build", "consan.native.build", "consan.toolchain.host_library"),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *("consan.options", "consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),

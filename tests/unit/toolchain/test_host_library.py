@@ -16,7 +16,7 @@ from consan._errors import EnvironmentFailure
 from consan.building import libraries
 from consan.checker.build import CHECKER
 from consan.native.build import INTERPOSER
-from consan.toolchain.host_library import CXX, HostLibrary
+from consan.toolchain.host_library import CXX, HostLibrary, loaded
 
 ROOT = Path(__file__).parents[3]
 DEMO = ROOT / "tutorials" / "02_missing_cp_async_wait" / "exercise.cu"
@@ -76,3 +76,10 @@ def test_a_library_is_named_by_what_it_is_made_of(tmp_path: Path, monkeypatch: p
     (second,) = tmp_path.iterdir()
     assert second != first
     assert second.read_bytes() == b"compiled again"
+
+
+def test_libraries_from_memory_are_apart() -> None:
+    """Though the number of the file is the same."""
+    texts = {"one.cpp": 'extern "C" int one() { return 1; }'}, {"one.cpp": 'extern "C" int two() { return 2; }'}
+    first, second = (loaded(ONE.compiled(text), "test") for text in texts)
+    assert (first.one(), second.two()) == (1, 2)
