@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.beside import KeptFlag, Rows, certain, may_observe, meetings, orders
-from consan.reports import beside as words
+from consan.reports import launch_race as words
 from consan.reports.found import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
@@ -252,7 +252,7 @@ class Beside:
         self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
-        """Whether the last of all is an operation of this stream with unknown accesses: it stands for such that follow directly."""
+        """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
         last = self.timeline.last()
         done = None if last is None else self._done[last]
         return isinstance(done, _Operated) and done.rows is None and done.stream is stream
@@ -349,7 +349,7 @@ class Beside:
         for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
             again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
             first, second = both_in(each.first, each.second)
-            yield words.beside(
+            yield words.launch_race(
                 earlier.side(first), later.side(second), words.GIVEN_AGAIN if again else situation, edge,
                 ahead=int(second["address"]) - int(first["address"]),
                 count=each.count, ctas=each.ctas, same_value=each.same_value,
