@@ -11,13 +11,12 @@ from __future__ import annotations
 
 import contextlib
 import copy
-import inspect
 import math
 import operator
 import os
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,7 +29,6 @@ from consan.launching.entries import choose_entry
 from consan.launching.placement import Placement, placed
 from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
-from consan.options import check_names
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.session.asking.results import PlainRuns
@@ -38,6 +36,7 @@ from consan.session.comparing.beside import Beside, Copied, LaunchShape, Memory
 from consan.session.comparing.streams import Stream
 from consan.session.modules.layouts import name_addresses
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
@@ -169,8 +168,9 @@ def launch(
     _check_kernel(kernel, smem)
     checking_block = _block_of(stream, programmatic)
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
-    recording: dict[str, Any] = {"exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
-    session = Session(device=device, seed=seed, timeout=timeout, engine=engine, global_memory=global_memory, **checking, **recording)
+    recording: dict[str, Any] = {"engine": engine, "exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
+    options = SessionOptions(device=device, seed=seed, timeout=timeout, global_memory=global_memory, **checking, **recording)
+    session = Session(options)
     made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
 
     def compare(prepared: Prepared, placement: Placement) -> None:
@@ -181,8 +181,7 @@ def launch(
     session.recording.keeps = stream is not None
     report, known = made.on(session, args, compare)
     if session.record_lost and known:
-        limit = min(timeout or AGAIN, AGAIN)
-        machine = Session(device="cpu", seed=seed, timeout=limit, engine=engine, global_memory=global_memory, **checking, **recording)
+        machine = Session(replace(options, device="cpu", timeout=min(timeout or AGAIN, AGAIN)))
         machine.note(f"{kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
         report = combine([report, made.on(machine, copy.deepcopy(list(args)))[0]])
     checking_block.take(report)
@@ -298,8 +297,7 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
     The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
     Raises `UsageError` for an unknown device, policy or option.
     """
-    check_names(options, inspect.signature(Session).parameters)
-    session = Session(device=device, seed=seed, policy=policy, **options)
+    session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))
     live, block = LiveReport(), _Block()
     with session.turn():
         adapters.install(session)

@@ -10,7 +10,6 @@ Options of a single command are in that command's file; the grammar of `--arg` i
 from __future__ import annotations
 
 import argparse
-import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -329,22 +328,6 @@ def unknown_variables(environ: Mapping[str, str]) -> list[str]:
     """CONSAN_* variables that nothing reads: most likely misspelt."""
     known = {option.variable for option in ALL} | set(OTHER_VARIABLES)
     return sorted(name for name in environ if name.startswith(PREFIX) and name not in known)
-
-
-def check_choices(
-    device: str, seed: int, policy: str, assembly: str, engine: str, timeout: float | None, shadow_memory: int | None
-) -> None:
-    """A misspelt device or policy must not select another one."""
-    given = (("device", device, DEVICES), ("policy", policy, POLICIES), ("assembly", assembly, ASSEMBLIES), ("engine", engine, ENGINES))
-    for name, value, known in given:
-        if value not in known:
-            raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
-    if not isinstance(seed, int):
-        raise UsageError(f"seed={seed!r}: expected a whole number")
-    if shadow_memory is not None and not (isinstance(shadow_memory, int) and shadow_memory > 0):
-        raise UsageError(f"shadow_memory={shadow_memory!r}: expected a number of bytes above zero")
-    if timeout is not None and not (isinstance(timeout, (int, float)) and 0 < timeout < math.inf):
-        raise UsageError(f"timeout={timeout!r}: expected a time in seconds above zero")
 
 
 def check_names(given: Iterable[str], known: Iterable[str]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Protocol
 
 from consan.reports.variables import Argument
 from consan.session.frameworks import FrameworkLaunch
+from consan.session.planning.options import SessionOptions
 
 SetSymbol = Callable[[str, bytes], None]  # writes a global variable of a loaded module
 
@@ -35,6 +36,7 @@ class PreparedLike(Protocol):
 class SessionLike(Protocol):
     """The part of `consan.session.Session` that adapters use."""
 
+    options: SessionOptions
     backend: Any  # consan.backends.base.Backend
     alone: bool  # whether nothing can run beside a launch
     recording: Any  # consan.session.executing.recording.Recording

@@ -33,6 +33,7 @@ from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
@@ -203,7 +204,8 @@ class RequestedLaunch:
         return Timer(backend, launch, results)
 
     def _open(self, args: argparse.Namespace) -> Session:
-        return open_session(args, **({} if self.ctas is None else {"cta_limit": self.ctas * math.prod(self.cluster)}))
+        watched = 0 if self.ctas is None else self.ctas * math.prod(self.cluster)
+        return open_session(SessionOptions.in_arguments(args), cta_limit=watched)
 
     def _prepare(self, session: Session, args: argparse.Namespace, module: Module) -> Prepared:
         check_parameters(choose_entry(module, args.entry, args.file), self.specs, args.file)

@@ -21,6 +21,7 @@ from consan.reports import render
 from consan.reports.model import EXIT_VIOLATIONS
 from consan.reports.sources import of_texts
 from consan.reports.verdict.conclusion import exit_status
+from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 
 NOT_REPRODUCED = 1
@@ -74,7 +75,8 @@ def replay_histories(args: argparse.Namespace) -> int:
     for option, value in (("--seed", args.chosen), ("--confirm", args.confirm)):
         if value is not None:
             raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
-    found, texts = replay(Session(device="cpu", engine="record", private=True), args.file, read_data(args.file))
+    session = Session(SessionOptions(device="cpu", engine="record"), private=True)
+    found, texts = replay(session, args.file, read_data(args.file))
     report = finish(found, args.rules, of_texts(texts))
     report = replace(report, command=("consan", *args.argv), status=exit_status(report))
     if args.output is not None:

@@ -36,6 +36,7 @@ from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -73,7 +74,7 @@ class RunCommand:
         if native is not None:
             from consan.native.run import run_native  # late: --help needs no session
 
-            status, report, places = run_native(native, args)
+            status, report, places = run_native(native, SessionOptions.in_arguments(args))
             return _reported(settled(report, places, args.rules, status), args, out)
         assert isinstance(program, PythonProgram)
         with _folder() as folder:
@@ -89,14 +90,14 @@ class RunCommand:
 
 def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -> tuple[Report | None, ConsanError | None, int]:
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
-    session = open_session(args)
+    session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
     remark(lambda: _shadow_memory(session))
     session.source_dir = folder / "sources"
     if not folder.is_dir():
         session.note("there is no temporary folder: launches of child processes are not in this report")
     forks, process, handover = children.Forks(session, folder), os.getpid(), children.Handover(folder)
-    with children.offered(folder, args, session.backend.choice), handover.kept(session):
+    with children.offered(folder, replace(session.options, device=session.backend.choice)), handover.kept(session):
         status, failure = run_program(program, session)
         forks.stop()
         if os.getpid() != process:  # a forked child returned here: its parent reports

@@ -31,6 +31,7 @@ from consan.native.run import check_native
 from consan.process.program import drop_idle_words, find_native, find_program
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
 from consan.reports.verdict.coverage import installed_version
+from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
     from consan.triage.executors import Workers
@@ -227,7 +228,7 @@ def program_of(args: argparse.Namespace) -> ProgramSubject:
     if native is None:
         find_program(args)
     else:
-        check_native(args)
+        check_native(SessionOptions.in_arguments(args))
     device = "gpu" if native is not None else shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
     given = [*_given(args), "--device", device]

@@ -6,7 +6,6 @@ the report is incomplete; the program runs on.
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import re
 import socket
@@ -28,6 +27,7 @@ from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.modules.device import Device
 from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
@@ -56,9 +56,7 @@ class ProcessReport:
 class Client:
     """The server's side of one process."""
 
-    def __init__(
-        self, pid: int, requests: socket.socket, orders: Orders, options: argparse.Namespace, links: Links, *, delays: bool
-    ) -> None:
+    def __init__(self, pid: int, requests: socket.socket, orders: Orders, options: SessionOptions, links: Links, *, delays: bool) -> None:
         self.pid, self._delays = pid, delays
         self.outcomes: list[ProcessReport] = []
         self._requests, self._orders, self._options, self._links = requests, orders, options, links
@@ -195,7 +193,7 @@ class Client:
         found = self._links.ptx_of(image, session.backend.arch)
         if found is None:
             return None
-        (label, ptx), wanted = found, self._options.kernel_name
+        (label, ptx), wanted = found, self._options.filter.kernel_name
         if wanted is not None and not any(map(wanted.matches, _ENTRY.findall(ptx))):
             return None
         prepared = prepare(session, ptx, label or name, cluster_of(ptx))
@@ -317,7 +315,7 @@ class Client:
             self._session.uninstrumented(name, count)
         for note in self._notes:
             self._session.note(note)
-        if self._counts.listed and self._options.kernel_name is None:
+        if self._counts.listed and self._options.filter.kernel_name is None:
             self._session.note(how_to_build(self._session.backend.arch))
         taken = None if self._session.device.lost else self._session.take()
         return taken or self._session.report()

@@ -183,7 +183,7 @@ class RecordedModules:
 
 def prepare(session: Session, ptx: str, name: str, cluster: int) -> Prepared:
     """A module of the program: recorded if the session records and the engine takes it; else with hooks."""
-    if session.recording.wanted(session.backend):
+    if session.options.records:
         found = session.instrument_for_framework(ptx, name=name)
         if found.recorded is not None or cluster == 1:
             return found

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import contextlib
 import signal
 import subprocess
@@ -17,12 +16,13 @@ from consan.native.server import Server
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
+from consan.session.planning.options import SessionOptions
 
 _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
 
 
-def run_native(program: NativeProgram, options: argparse.Namespace, *, delays: bool = False) -> tuple[int, Report, set[tuple[str, int]]]:
+def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool = False) -> tuple[int, Report, set[tuple[str, int]]]:
     """The program's status, the report of all its processes, and the source lines that were watched.
 
     `delays`: warps are delayed, as the seed says.
@@ -39,11 +39,11 @@ def run_native(program: NativeProgram, options: argparse.Namespace, *, delays: b
     return status, with_gaps(report, reasons, notes=notes), {place for outcome in outcomes for place in outcome.places}
 
 
-def check_native(options: argparse.Namespace) -> None:
+def check_native(options: SessionOptions) -> None:
     """Refuse options that such a program cannot be run with."""
     if options.device == "cpu":
         raise NotSupported("a program that is not Python needs a GPU; --device cpu is for Python programs and consan check")
-    if options.launch_skip or options.launch_count is not None:
+    if options.filter.launch_skip or options.filter.launch_count is not None:
         raise NotSupported("--launch-skip and --launch-count do not work for programs that are not Python; --kernel-name chooses modules")
 
 

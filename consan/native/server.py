@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import argparse
 import os
 import shutil
 import socket
@@ -19,6 +18,7 @@ from consan.native.client import Client, ProcessReport
 from consan.native.images import Links
 from consan.native.orders import Orders
 from consan.native.wire import Broken, MessageKind, receive
+from consan.session.planning.options import SessionOptions
 
 _SOCKET: Final = "_CONSAN_SOCKET"  # internal: where the interposer connects
 _PRELOAD: Final = "LD_PRELOAD"
@@ -32,7 +32,7 @@ _STRAGGLERS: Final = 2.0  # seconds that child processes have to end after the p
 class Server:
     """Serves the processes of one program. Use as a context."""
 
-    def __init__(self, options: argparse.Namespace, *, delays: bool = False) -> None:
+    def __init__(self, options: SessionOptions, *, delays: bool = False) -> None:
         self._options, self._delays = options, delays
         self._clients: list[Client] = []
         self._threads: list[threading.Thread] = []

@@ -17,6 +17,7 @@ import pytest
 from consan import config as configuration, options
 from consan._errors import ConsanError
 from consan.plugin.keys import ConsanWarning
+from consan.session.planning.options import SessionOptions
 
 _KEY: Final = pytest.StashKey["Settings"]()
 _OURS: Final = ("device", "seed", "strict", "allow_incomplete", "notes", "baseline", "suppress", "skip", "checks")  # also pytest's
@@ -33,8 +34,9 @@ class Settings:
         read = configuration.load(config.rootpath)
         below = [_given(config), _variables(), options.texts_of_variable(os.environ), _ini(config), read.texts]
         wanted = (*options.SESSION, *options.STATUS, *options.RUN, options.NOTES)
-        self.values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
-        self.rules = configuration.rules_of(read, self.values)
+        values = argparse.Namespace(**{option.name: option.value(None, {}, below) for option in wanted})
+        self.values, self.session = values, SessionOptions.in_arguments(values)
+        self.rules = configuration.rules_of(read, values)
         for warning in read.warnings:
             config.issue_config_time_warning(ConsanWarning(warning), 2)
 

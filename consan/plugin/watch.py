@@ -47,7 +47,7 @@ class Checking:
     def __init__(self, config: pytest.Config) -> None:
         self.settings = settings_of(config)
         with usage_errors():
-            self.session = open_session(self.settings.values)
+            self.session = open_session(self.settings.session)
             adapters.install(self.session)
 
     def close(self) -> None:

@@ -16,7 +16,6 @@ on a GPU, where CUDA does not work after a fork (noted).
 
 from __future__ import annotations
 
-import argparse
 import atexit
 import contextlib
 import json
@@ -29,13 +28,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from consan import options
 from consan.process.termination import before_termination, uninterrupted
 from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
@@ -52,13 +51,9 @@ _USES: Final = ("instrument", "instrument_for_framework", "prepare", "launch", "
 
 
 @contextlib.contextmanager
-def offered(folder: Path, arguments: argparse.Namespace, device: str) -> Iterator[None]:
+def offered(folder: Path, options: SessionOptions) -> Iterator[None]:
     """Inside the block, child processes report to the folder."""
-    given = {option.name: getattr(arguments, option.name, option.default) for option in (*options.SESSION, *options.RUN)}
-    if given["kernel_name"] is not None:
-        given["kernel_name"] = given["kernel_name"].text
-    given |= {"device": device}
-    settings = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": given}
+    settings = {"folder": str(folder), "prefix": os.path.realpath(sys.prefix), "options": options.stored()}
     changed = _followed(os.environ, json.dumps(settings))
     before = {name: os.environ.get(name) for name in changed}
     os.environ.update(changed)
@@ -223,13 +218,10 @@ class ChildSession:
     """Takes the place of a session, and opens one when more than its options is used."""
 
     def __init__(self, given: dict[str, Any]) -> None:
-        texts = given["options"]
-        self._options = argparse.Namespace(**texts)
-        if texts["kernel_name"] is not None:
-            self._options.kernel_name = options.read_kernel_filter(texts["kernel_name"])
-        self.policy, self.skip_benchmarks, self.triton_arch = texts["policy"], texts["skip_benchmarks"], texts["triton_arch"]
+        self.options = SessionOptions.restored(given["options"])
+        self.policy = self.options.policy
         self.source_dir = Path(given["folder"]) / "sources"
-        self.backend = _Backend(texts["device"], self._opened)
+        self.backend = _Backend(self.options.device, self._opened)
         self._real: Session | None = None
         self._pid = os.getpid()
         self._handover = Handover(Path(given["folder"]))
@@ -257,7 +249,7 @@ class ChildSession:
     def _opened(self) -> Session:
         with self._lock:
             if self._real is None:
-                self._real = open_session(self._options)
+                self._real = open_session(self.options)
                 for text in self._notes:
                     self._real.note(text)
             return self._real

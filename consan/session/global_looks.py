@@ -67,7 +67,7 @@ class GlobalLooks:
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
         """How to look at a launch that is about to be made. `compared`: with launches of other streams, if its accesses are kept."""
         recording = self.judge.recording
-        if not recording.outer or prepared.recorded is None or prepared.recorded.has_global(launch.entry) or prepared.slow:
+        if not recording.options.global_wanted or prepared.recorded is None or prepared.recorded.has_global(launch.entry) or prepared.slow:
             return NONE
         shapes = self._shapes.setdefault((prepared.number, launch.entry), set())
         shape = launch.grid, launch.block, launch.cluster

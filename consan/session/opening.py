@@ -1,19 +1,17 @@
-"""Opens the session that the options of a command ask for."""
+"""Opens a session when it is needed: the options of a command are known before, and `--help` needs no session."""
 
 from __future__ import annotations
 
-import argparse
 from typing import TYPE_CHECKING, Any
 
-from consan.options import RUN, SESSION
+from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
     from consan.session.session import Session
 
 
-def open_session(arguments: argparse.Namespace, **others: Any) -> Session:
-    """The session that the options ask for."""
-    from consan.session.session import Session  # late: --help needs no session
+def open_session(options: SessionOptions, **others: Any) -> Session:
+    """The session that the options ask for. `others`: the other parameters of `Session`."""
+    from consan.session.session import Session  # late
 
-    given = {option.name: getattr(arguments, option.name) for option in (*SESSION, *RUN) if hasattr(arguments, option.name)}
-    return Session(**given, **others)
+    return Session(options, **others)

@@ -15,13 +15,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any, Final
 
 from consan.backends.base import Dim3, Handle
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
 from consan.instrument.runtime import Variant
-from consan.options import INLINE, check_choices
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -38,7 +37,7 @@ from consan.session.executing.beside_program import BesideProgram
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import Recording, check_recording, engine_for
+from consan.session.executing.recording import Recording
 from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
@@ -48,66 +47,48 @@ from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffe
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.shadow import Drained, Room, Shadow
 from consan.session.planning.launch_sizes import check_residency
+from consan.session.planning.options import SessionOptions
 from consan.session.planning.selection import Selection
 
-if TYPE_CHECKING:
-    from consan.options import KernelFilter
+DEFAULTS: Final = SessionOptions()
 
 
 class Session:
-    """One run that is checked. The options are those of `consan check`. Call `report()` when the work is done."""
+    """One run that is checked. Call `report()` when the work is done.
+
+    `cta_limit`: only so many CTAs of a launch are watched (0: all). `private`: on a device of its own, as with a `variant` of the runtime.
+    `on`: the device, instead of that of the options.
+    """
 
     executed = 0  # instructions on the virtual machine, over all threads
 
     def __init__(
         self,
+        options: SessionOptions = DEFAULTS,
         *,
-        device: str = "auto",
-        seed: int = 0,
-        policy: str = "default",
-        kernel_name: KernelFilter | None = None,
-        launch_skip: int = 0,
-        launch_count: int | None = None,
-        timeout: float | None = None,
         cta_limit: int = 0,
-        shadow_memory: int | None = None,
         private: bool = False,
-        assembly: str = "best",
         variant: Variant | None = None,
-        triton_arch: str = "sm_90",
-        skip_benchmarks: bool = False,
-        engine: str = "auto",
-        trace_memory: int | None = None,
-        exhaustive: bool = False,
-        sample: int | None = None,
-        keep_histories: bool = False,
-        global_memory: str = "auto",
         on: Device | None = None,
     ) -> None:
-        check_choices(device, seed, policy, assembly, engine, timeout, shadow_memory)
-        engine = engine_for(engine, global_memory)
+        self.options = options
         private = private or variant is not None
-        self.device = on or (new_device if private else shared_device)(device, shadow_memory)
+        self.device = on or (new_device if private else shared_device)(options.device, options.shadow_memory)
         self._finish = weakref.finalize(self, self.device.close) if private else None
         self.backend = self.device.backend
-        self.seed, self.policy = seed, policy
+        self.seed = options.seed
         self.source_dir: Path | None = None  # where adapters keep copies of sources; default: a folder of the process
-        self.triton_arch, self.skip_benchmarks = triton_arch, skip_benchmarks  # the target of Triton on the virtual machine
         self.progress = SILENT
         self.cta_limit = cta_limit
-        base = replace(variant or Variant(), isa=policy == "isa" or (variant is not None and variant.isa))
-        required = global_memory == "on"
-        off = global_memory == "off"
-        self.recording = Recording(engine, trace_memory, exhaustive, sample or 0, not off, required, off or engine == INLINE, base.isa)
-        check_recording(self.recording, sample, keep_histories, self.backend)
-        self._keeper = Keeper(self.device, self.recording) if keep_histories else None
-        self.modules = Modules(self.device, base, self.recording, fast=assembly == "fast")
-        self.selection = Selection(kernel_name, launch_skip, launch_count)
+        base = replace(variant or Variant(), isa=options.isa or (variant is not None and variant.isa))
+        self.recording = Recording(options)
+        self._keeper = Keeper(self.device, self.recording) if options.keep_histories else None
+        self.modules = Modules(self.device, base, self.recording, fast=options.assembly == "fast")
+        self.selection = Selection(options.filter)
         self.alone = True  # whether nothing runs beside a launch: no host code or other launch writes what it reads
-        self.watch = SessionWatch(self.device, timeout, self.modules.used)
+        self.watch = SessionWatch(self.device, options.timeout, self.modules.used)
         self.endings = self.watch.endings  # how launches ended early: "timeout", "deadlock", "fault", in the order of their first
         self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
-        self._timeout = timeout
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self._ever_launched = False  # `take` does not reset it
         self._judge = Judge(self.device, self.modules, self.recording, self.watch, self._keeper, self.sites_of, cta_limit)
@@ -118,6 +99,11 @@ class Session:
         self._notes: dict[str, None] = {}
         self._found: list[model.Finding] = []
         self._drained: Drained | None = None
+
+    @property
+    def policy(self) -> str:
+        """How strictly the ISA is read."""
+        return self.options.policy
 
     @property
     def shadow(self) -> Shadow:
@@ -148,7 +134,7 @@ class Session:
             self.device.hand_to(self)
             yield self.modules
 
-    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1, **how: bool) -> Prepared:
+    def instrument(self, ptx: str | Module, *, name: str = "<ptx>", cluster: int = 1, **how: Any) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet. Cached by content.
 
         `ptx`: text, or the module if the caller has parsed it. `cluster`: the CTAs per cluster of the launch, if the module does not
@@ -265,7 +251,7 @@ class Session:
         threads = math.prod(grid) * math.prod(block)
         judged = self._judge.judged(prepared, entry, recording, handle)
         with judged, self.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
-            result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self._timeout, **how)
+            result = self.backend.launch(handle, entry, grid, block, args, seed=self.seed, timeout=self.options.timeout, **how)
             self.executed += getattr(result, "instructions", 0)
             if recording is not None:
                 recording.ended(result, alone=self.alone)
@@ -324,7 +310,7 @@ class Session:
         return self._report(*(known or (self._found, self._drained)))
 
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
-        counters, outer = drained.counters if drained else None, self.recording.looks_outside(self.backend)
+        counters, outer = drained.counters if drained else None, self.options.looks_at_global
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
         unknown = unknown_order(self.modules.used.values())
         findings, left_out = selected(found, self.recording.findings, self.watch.findings, summary.static(), unknown)
@@ -340,7 +326,7 @@ class Session:
             why_nothing=summary.why_nothing(self._ever_launched),
             notes=tuple({**self._notes, **self.recording.notes, **self.modules.notes()}),
             seed=self.seed,
-            policy=self.policy,
+            policy=self.options.policy,
         )
         return report if self._keeper is None else self._keeper.written(report)
 
@@ -375,7 +361,7 @@ class Session:
         relations = TextRelations(lambda: prepared.instrumented.module)
         sites, entries = prepared.instrumented.sites, prepared.entries
         names = functools.partial(self.names.name, prepared.number)
-        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=self.policy == "isa")
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=self.options.isa)
 
     def take(self) -> model.Report | None:
         """The report since the last `take`, and a fresh start. None if nothing was launched."""

@@ -19,6 +19,8 @@ import numpy.typing as npt
 from consan._errors import ConsanError, InternalError, UsageError
 from consan.launching.arguments import parse_args
 from consan.launching.placement import ArrayStruct, Placement
+from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of
@@ -93,16 +95,13 @@ class KernelRunner:
         self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
 
     def _session(self, seed: int, *, look: bool = False) -> Session:
-        from consan.session.session import Session
-
         subject = self.subject
         watched = 0 if subject.ctas is None else subject.ctas * int(np.prod(subject.cluster))
-        return Session(
+        options = SessionOptions(
             device=subject.device,
             seed=seed,
             policy=subject.policy,
             timeout=self.job.limit,
-            cta_limit=watched,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
             engine=subject.engine if look else self.engine,
@@ -111,6 +110,7 @@ class KernelRunner:
             sample=subject.sample,
             global_memory=subject.global_memory,
         )
+        return open_session(options, cta_limit=watched)
 
     def __call__(self, request: Request) -> Outcome:
         """One launch."""

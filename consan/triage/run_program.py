@@ -23,6 +23,7 @@ from consan._errors import ConsanError
 from consan.native.run import run_native
 from consan.process import program as programs
 from consan.session.opening import open_session
+from consan.session.planning.options import SessionOptions
 from consan.suppressions import finish
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request, outcome_of
 from consan.triage.steering import Steering
@@ -98,9 +99,9 @@ def answer(job: Job, request: Request) -> Outcome:
     arguments.engine = arguments.engine if request.look else engine_for_schedules(arguments.engine)
     native = programs.find_native(arguments)
     if native is not None:
-        status, report, _ = run_native(native, arguments, delays=not request.look)
+        status, report, _ = run_native(native, SessionOptions.in_arguments(arguments), delays=not request.look)
         return replace(outcome_of(finish(report, job.rules), (), whole=request.whole), result=f"exit {status}")
-    program, session = programs.find_program(arguments), open_session(arguments)
+    program, session = programs.find_program(arguments), open_session(SessionOptions.in_arguments(arguments))
     device = session.device
     if not device.backend.seeded and not request.look:
         device.delay(request.seed)

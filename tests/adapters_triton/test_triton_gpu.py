@@ -22,6 +22,7 @@ from consan.instrument import CONTROL
 from consan.instrument.runtime import Variant
 from consan.session.executing.recording import Recording
 from consan.session.modules import device as devices
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 triton = pytest.importorskip("triton", reason="Triton is not installed")
@@ -117,7 +118,7 @@ def launch() -> Any:
 
 
 def test_an_instrumented_cubin_is_loaded_and_triton_keeps_its_own(driver: FakeDriver, backend: FakeGpu) -> None:
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     try:
         kernel = launch()
@@ -138,7 +139,7 @@ def test_an_instrumented_cubin_is_loaded_and_triton_keeps_its_own(driver: FakeDr
 
 
 def test_launches_name_global_memory_by_their_arguments(driver: FakeDriver, backend: FakeGpu) -> None:
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     try:
         launch()
@@ -157,7 +158,7 @@ def _adapter() -> TritonAdapter:
 
 
 def test_a_gluon_kernel_has_sites(driver: FakeDriver, backend: FakeGpu) -> None:
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     kernels.running_sum[(1,)](X, X, 4, BLOCK=128, STAGES=3, PENDING=1)
     adapters.remove()
@@ -167,7 +168,7 @@ def test_a_gluon_kernel_has_sites(driver: FakeDriver, backend: FakeGpu) -> None:
 
 def test_kernels_of_a_session_and_others_are_not_confused(driver: FakeDriver, backend: FakeGpu) -> None:
     plain = launch()
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     checked = launch()
     plain[(1, 1, 1)](X, X, X, 256, 256)
@@ -183,7 +184,7 @@ def test_a_later_session_attaches_again(driver: FakeDriver, backend: FakeGpu) ->
     def launch() -> Any:
         return kernels.running_sum[(1,)](X, X, 4, BLOCK=128, STAGES=3, PENDING=1)
 
-    first, second = Session(device="gpu"), Session(device="gpu")
+    first, second = Session(SessionOptions(device="gpu")), Session(SessionOptions(device="gpu"))
     for session in (first, second):
         adapters.install(session)
         launch()
@@ -191,7 +192,8 @@ def test_a_later_session_attaches_again(driver: FakeDriver, backend: FakeGpu) ->
         assert list(session.modules.used.values())
         assert not session.report().uninstrumented
     assert len(driver.loaded) == 1
-    other = Session(device="gpu", variant=Variant(epoch_bits=(6, 6)))  # its hooks are others: the loaded kernel is not checked
+    # Its hooks are others: the loaded kernel is not checked.
+    other = Session(SessionOptions(device="gpu"), variant=Variant(epoch_bits=(6, 6)))
     adapters.install(other)
     launch()
     adapters.remove()
@@ -202,7 +204,7 @@ def test_a_later_session_attaches_again(driver: FakeDriver, backend: FakeGpu) ->
 
 def test_sessions_of_another_policy_load_for_themselves(driver: FakeDriver, backend: FakeGpu) -> None:
     for policy in ("default", "isa"):
-        adapters.install(Session(device="gpu", policy=policy))
+        adapters.install(Session(SessionOptions(device="gpu", policy=policy)))
         launch()
         adapters.remove()
     assert len(driver.loaded) == 2
@@ -210,18 +212,18 @@ def test_sessions_of_another_policy_load_for_themselves(driver: FakeDriver, back
 
 def test_a_kernel_that_is_gone_is_forgotten(driver: FakeDriver, backend: FakeGpu) -> None:
     adapter = TritonAdapter()
-    adapter.install(Session(device="gpu"))
+    adapter.install(Session(SessionOptions(device="gpu")))
     launch()
     assert len(adapter._attached) == 1
     kernels.add.device_caches.clear()
     gc.collect()
-    adapter.install(Session(device="gpu"))
+    adapter.install(Session(SessionOptions(device="gpu")))
     assert not adapter._attached
     adapter.remove()
 
 
 def test_a_tuned_kernel_runs_one_configuration_and_says_so(driver: FakeDriver, backend: FakeGpu) -> None:
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     x, out = HostArray(np.ones(300, np.float32)), HostArray(np.zeros(300, np.float32))
     kernels.tuned[(2,)](x, out, 300)
@@ -234,7 +236,7 @@ def test_a_tuned_kernel_runs_one_configuration_and_says_so(driver: FakeDriver, b
 def test_everything_is_put_back(driver: FakeDriver, backend: FakeGpu) -> None:
     hooks = triton.knobs.runtime.launch_enter_hook
     before = triton.runtime.driver._active, triton.compiler.CompiledKernel._init_handles, list(hooks.calls)
-    adapters.install(Session(device="gpu"))
+    adapters.install(Session(SessionOptions(device="gpu")))
     assert triton.runtime.driver.active.get_current_device() == CheckedDevice(0, "default")
     assert triton.runtime.driver.active.utils is driver.utils
     adapters.remove()
@@ -252,7 +254,7 @@ def test_inductor_loads_through_triton(driver: FakeDriver, backend: FakeGpu) -> 
     config = pytest.importorskip("torch._inductor.config", reason="torch is not installed")
     before = config.use_static_cuda_launcher
     with config.patch(use_static_cuda_launcher=True):
-        adapters.install(Session(device="gpu"))
+        adapters.install(Session(SessionOptions(device="gpu")))
         assert config.use_static_cuda_launcher is False
         adapters.remove()
         assert config.use_static_cuda_launcher is True
@@ -265,7 +267,7 @@ def test_modes_of_torch_compile_launch_without_graphs_where_the_session_records(
     inductor = pytest.importorskip("torch._inductor", reason="torch is not installed")
     for records, graphs in ((False, True), (True, False)):
         monkeypatch.setattr(backend, "records", records)
-        adapters.install(Session(device="gpu"))
+        adapters.install(Session(SessionOptions(device="gpu")))
         assert ("triton.cudagraphs" in inductor.list_mode_options("max-autotune")) == graphs
         adapters.remove()
 
@@ -273,7 +275,7 @@ def test_modes_of_torch_compile_launch_without_graphs_where_the_session_records(
 def test_launches_are_recorded_where_the_session_records(driver: FakeDriver, backend: FakeGpu, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kernel records nothing, so nothing has to run for its launches to be judged."""
     monkeypatch.setattr(backend, "records", True)
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     adapters.install(session)
     try:
         launch()

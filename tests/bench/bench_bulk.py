@@ -14,6 +14,7 @@ from typing import Any
 
 import numpy as np
 
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -32,7 +33,7 @@ def _cycles(session: Session, launch: Any) -> float:
 
 def main() -> int:
     """Print both."""
-    session = Session(device="gpu")
+    session = Session(SessionOptions(device="gpu"))
     ptx = compile_ptx(SOURCE.read_text(), name=str(SOURCE), arch="sm_90a").ptx
     handle, prepared = session.backend.load(ptx), session.prepare(ptx)
     plain = _cycles(session, lambda *a, **k: session.backend.launch(handle, *a, **k))

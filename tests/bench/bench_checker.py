@@ -14,6 +14,7 @@ from bench_record import MACHINE, Case, of_corpus, sgemm
 
 from consan.checker.replay import History, Tables, replay
 from consan.instrument.record.templates import tables
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 REPEATS = 20
@@ -41,7 +42,7 @@ def seconds(templates: Tables, history: History, *, every: bool) -> float:
 
 def main() -> None:
     """Print a line for each kernel."""
-    session = Session(device="cpu", engine="record")
+    session = Session(SessionOptions(device="cpu", engine="record"))
     cases: list[Callable[[], Case]] = [lambda: sgemm(session.backend, 128), lambda: sgemm(session.backend, 256)]
     kernels = [*((name, "sm_80") for name in MACHINE), *((name, "sm_90a") for name in HOPPER)]
     cases += [lambda name=name, arch=arch: of_corpus(session.backend, name, arch, "small") for name, arch in kernels]  # type: ignore[misc]

@@ -24,6 +24,7 @@ sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parents[1]), str(
 from bench_hooks import Counter  # noqa: E402
 from bench_real import best, gpu_seconds  # noqa: E402
 
+from consan.session.planning.options import SessionOptions  # noqa: E402
 from consan.session.session import Session  # noqa: E402
 from consan.toolchain.nvrtc import compile_ptx  # noqa: E402
 
@@ -83,7 +84,7 @@ def curves(device: str) -> list[Curve]:
 
 def measured(device: str, source: str, ctas: int, threads: int, steps: int) -> tuple[float, float, int, int]:
     """Seconds of a plain launch and of one with hooks, the latter's warp instructions (virtual machine), and the number of findings."""
-    session = Session(device=device)
+    session = Session(SessionOptions(device=device))
     ptx = compile_ptx(source, name="curve.cu", arch="sm_80").ptx
     entry = "racy" if "void racy" in source else "tiled"
     handle, prepared = session.backend.load(ptx), session.prepare(ptx)
@@ -141,7 +142,7 @@ def main() -> int:
     parser.add_argument("--device", choices=("cpu", "gpu"), default="cpu")
     parser.add_argument("--out", type=Path, help="folder for curves-DEVICE.svg")
     options = parser.parse_args()
-    name = Session(device=options.device).backend.device_name
+    name = Session(SessionOptions(device=options.device)).backend.device_name
     print(f"{name}, Python {platform.python_version()}, NumPy {np.__version__}; ms of a launch, best of 5")
     drawn = []
     for curve in curves(options.device):

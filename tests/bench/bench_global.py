@@ -28,6 +28,7 @@ from bench_record import _once, of_corpus
 from consan.instrument.record import text
 from consan.instrument.record.templates import LINE_BYTES
 from consan.ranges import LaunchExtents
+from consan.session.planning.options import SessionOptions
 from consan.session.planning.proofs import Proofs
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
@@ -275,7 +276,10 @@ def main() -> None:
     options = parser.parse_args()
     gpu = options.device == "gpu"
     trace = TRACE if gpu else None
-    sessions = {name: Session(device=options.device, engine="record", global_memory=name, trace_memory=trace) for name in ("off", "on")}
+    sessions = {
+        name: Session(SessionOptions(device=options.device, engine="record", global_memory=name, trace_memory=trace))
+        for name in ("off", "on")
+    }
     print(f"{sessions['on'].backend.device_name}\n{HEAD}\n{'|---' * (len(HEAD.split('|')) - 2)}|")
     for name in CASES:
         if not options.names or any(part in name for part in options.names):

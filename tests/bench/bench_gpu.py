@@ -19,6 +19,7 @@ from typing import Any
 
 import numpy as np
 
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached, jitlink_version
 from consan.toolchain.nvrtc import compile_ptx
@@ -47,7 +48,7 @@ class Bench:
     """One session; each case loads a module twice, as it is and with hooks."""
 
     def __init__(self) -> None:
-        self.session = Session(device="gpu")
+        self.session = Session(SessionOptions(device="gpu"))
         self.backend = self.session.backend
 
     def upload(self, array: Any) -> int:

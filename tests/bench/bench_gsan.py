@@ -166,6 +166,7 @@ def consan(work: Work) -> dict[str, Any]:
     """The PTX that Triton has generated, recorded; plain from the same handle of the driver."""
     from bench_global import TRACE, Work as Launch, judged, pruned
 
+    from consan.session.planning.options import SessionOptions
     from consan.session.session import Session
 
     arrays = work.arrays()
@@ -175,7 +176,7 @@ def consan(work: Work) -> dict[str, Any]:
     entry, ptx, written = compiled.metadata.name, compiled.asm["ptx"], arrays[-1].nbytes
     made: dict[str, Any] = {}
     for name in ("off", "on"):
-        session = Session(device="gpu", engine="record", global_memory=name, trace_memory=TRACE)
+        session = Session(SessionOptions(device="gpu", engine="record", global_memory=name, trace_memory=TRACE))
         backend = session.backend
 
         def run(handle: Any, backend: Any = backend) -> float:

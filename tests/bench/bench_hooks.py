@@ -29,6 +29,7 @@ from real_cases import CASES, Case  # noqa: E402
 from real_run import Buffers, entry_of  # noqa: E402
 
 from consan.backends.cpu.engine import scheduler  # noqa: E402
+from consan.session.planning.options import SessionOptions  # noqa: E402
 from consan.session.session import Session  # noqa: E402
 
 WARP = 32
@@ -88,7 +89,7 @@ def measure(case: Case, arch: str, seed: int, top: int) -> None:
     if entry.skip:
         print(f"{case.name}: {entry.skip}")
         return
-    ptx, session, launch = entry.make(), Session(device="cpu", seed=seed), case.launch("small", 0)
+    ptx, session, launch = entry.make(), Session(SessionOptions(device="cpu", seed=seed)), case.launch("small", 0)
     prepared, buffers, counter = session.prepare(ptx), Buffers(session.backend, launch), Counter()
     more: dict[str, Any] = {"shared": launch.shared, "cluster": launch.cluster, "cooperative": launch.cooperative}
     with counter:

@@ -24,6 +24,7 @@ from real_run import entry_of  # noqa: E402
 
 from consan._errors import ConsanError  # noqa: E402
 from consan.instrument.abi.geometry import slot_bytes, thread_bytes  # noqa: E402
+from consan.session.planning.options import SessionOptions  # noqa: E402
 from consan.session.session import Session  # noqa: E402
 
 
@@ -33,7 +34,7 @@ def row(case: Case, arch: str) -> tuple[int, int, int, int, int]:
     if entry.skip:
         raise LookupError(entry.skip)
     ptx, launch = entry.make(), case.launch("small", 1)
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(ptx, cluster=math.prod(launch.cluster))
     room = session.room(prepared, entry_of(ptx, launch), launch.block, launch.shared, launch.cluster)
     variant, threads = prepared.instrumented.variant, math.prod(launch.block)

@@ -32,6 +32,7 @@ from consan.instrument import instrument  # noqa: E402
 from consan.instrument.ptx import parse  # noqa: E402
 from consan.options import ASSEMBLIES  # noqa: E402
 from consan.session.modules.runtime import library_for  # noqa: E402
+from consan.session.planning.options import SessionOptions  # noqa: E402
 from consan.session.session import Session  # noqa: E402
 from consan.toolchain.assemble import assemble  # noqa: E402
 
@@ -76,7 +77,7 @@ def launch_times(case: Case, ptx: str, device: str, assembly: str) -> tuple[floa
     And why the second says nothing, if part of the launch was not checked: there may have been no room left for its shadow cells.
     """
     size: Size = "small" if device == "cpu" else "full"
-    launch, session = case.launch(size, 0), Session(device=device, assembly=assembly)
+    launch, session = case.launch(size, 0), Session(SessionOptions(device=device, assembly=assembly))
     prepared, buffers = session.prepare(ptx), Buffers(session.backend, launch)
     arguments, entry, shape = launch.pack(buffers.address), entry_of(ptx, launch), (launch.grid, launch.block)
     more: dict[str, Any] = {"shared": launch.shared, "cluster": launch.cluster, "cooperative": launch.cooperative}
@@ -142,7 +143,7 @@ def main() -> int:
     parser.add_argument("--n", type=int, default=hopper_cases.FULL, help="M, N and K of Triton's and Gluon's matmuls for Hopper on a GPU")
     options = parser.parse_args()
     hopper_cases.FULL = options.n
-    device = Session(device=options.device).backend.device_name
+    device = Session(SessionOptions(device=options.device)).backend.device_name
     print(f"{device}, Python {platform.python_version()}, NumPy {np.__version__}; compiler times in s, launches in ms")
     print(f"{'kernel':34}{'plain':>10}{'hooks':>10}{'ratio':>7}" if options.launches else HEAD)
     cases = (*HOPPER_CASES, *CLUSTER_CASES) if options.arch == "sm_90a" else CASES

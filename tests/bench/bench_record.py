@@ -32,6 +32,7 @@ from consan.instrument.ptx import parse
 from consan.instrument.record import module, record
 from consan.instrument.runtime import Variant
 from consan.session.modules.runtime import library_for
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
@@ -205,7 +206,8 @@ def full(case: Case, session: Session, ctas: int, repeats: int, plain: float) ->
         return ""
     compact, module.COMPACT = module.COMPACT, False
     try:
-        apart = Session(device="gpu", engine="record", global_memory="off", private=True)  # sessions of one device share modules
+        own = SessionOptions(device="gpu", engine="record", global_memory="off")
+        apart = Session(own, private=True)  # sessions of one device share modules
         prepared = apart.prepare(case.ptx, name=case.name, cluster=ctas)
         if prepared.recorded is None:
             return ""
@@ -271,7 +273,9 @@ def main() -> None:
             fill_cache(name, arch)
         return
     engines = {"plain": "inline", "inline": "inline", "record": "record"}
-    sessions = {name: Session(device=options.device, engine=engine, global_memory="off") for name, engine in engines.items()}
+    sessions = {
+        name: Session(SessionOptions(device=options.device, engine=engine, global_memory="off")) for name, engine in engines.items()
+    }
     if options.no_inline:
         del sessions["inline"]
     backend = sessions["plain"].backend

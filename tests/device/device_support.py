@@ -15,8 +15,10 @@ import numpy as np
 import numpy.typing as npt
 from twin_file import MINIMAL
 
+from consan.instrument.runtime import Variant
 from consan.reports.model import Finding, Report
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -44,10 +46,14 @@ class Bench:
     opened: ClassVar[list[Bench]] = []
     closed: ClassVar[int] = 0  # since the last collection
 
-    def __init__(self, device: str, source: str = "", *, defines: tuple[str, ...] = (), arena: int | None = None, **options: Any) -> None:
+    def __init__(
+        self, device: str, source: str = "", *,
+        defines: tuple[str, ...] = (), arena: int | None = None, variant: Variant | None = None, cta_limit: int = 0, **options: Any,
+    ) -> None:  # fmt: skip
         self.source = source
         given = {"engine": "inline", **options}  # the tests look at called hooks, unless they say another engine
-        self.session = Session(device=device, shadow_memory=arena or ROOM[device], private=True, **given)
+        chosen = SessionOptions.of({"device": device, "shadow_memory": arena or ROOM[device], **given})
+        self.session = Session(chosen, private=True, variant=variant, cta_limit=cta_limit)
         self.opened.append(self)
         self.backend = self.session.backend
         self.prepared: Prepared | None = self.session.prepare(compiled(source, defines=defines)) if source else None

@@ -12,6 +12,7 @@ import pytest
 from device_support import Bench, encoded, found, launches
 
 from consan.backends import driver as api
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 SOURCE = """
@@ -109,7 +110,7 @@ def test_sessions_one_after_the_other_share_a_device(device: str) -> None:
     from device_support import compiled
 
     for racy in (1, 0, 1):
-        session = Session(device=device)
+        session = Session(SessionOptions(device=device))
         prepared = session.prepare(compiled(SOURCE))
         address = session.backend.alloc(1024)
         session.launch(prepared, "exchange", (2, 1, 1), (64, 1, 1), [encoded(racy, 4), encoded(3, 4), encoded(address, 8)])

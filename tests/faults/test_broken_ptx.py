@@ -20,6 +20,7 @@ from hypothesis import given, settings, strategies as st
 import consan as package
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.launching.source import read_module
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain import assemble, find
 
@@ -138,7 +139,7 @@ def _cut(text: str, how: str, token: re.Match[str]) -> str:
 
 def run(name: str, text: str, seconds: float = 1.0) -> str:
     """The verdict; a session with little room, so that one example costs little."""
-    session = Session(device="cpu", shadow_memory=4 << 20, private=True, timeout=seconds)
+    session = Session(SessionOptions(device="cpu", shadow_memory=4 << 20, timeout=seconds), private=True)
     try:
         kernel = package.Kernel(text, name)
         values = [np.zeros(64, np.uint32), 5][: len(kernel.function.params)]

@@ -19,6 +19,7 @@ import consan
 from consan._errors import UsageError
 from consan.reports import render
 from consan.reports.json_format import loads
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 pytestmark = pytest.mark.usefixtures("ctrl_c")
@@ -239,7 +240,7 @@ def test_a_clean_program_that_is_interrupted_ends_with_130(here: Path) -> None:
 
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")  # of the Ctrl-C that was lost
 def test_the_device_works_after_an_interrupted_launch() -> None:
-    session = Session(device="cpu", engine="inline")
+    session = Session(SessionOptions(device="cpu", engine="inline"))
     prepared = session.prepare(MODULE)
     address = session.backend.alloc(256)
     values = [address.to_bytes(8, "little"), bytes(4)]
@@ -275,7 +276,7 @@ def test_a_launch_that_is_refused_on_its_way_is_not_forgotten() -> None:
     """A program may catch the error and go on: the verdict must not be `clean` for a kernel that stopped half way."""
     refused = MODULE + ".visible .entry refused() {\n.reg .b32 %r<2>;\n.reg .b64 %rd<2>;\n"
     refused += "suq.width.b32 %r1, [%rd1];\nret;\n}\n"
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(refused)
     address = session.backend.alloc(256)
     session.launch(prepared, "clean", (1, 1, 1), (64, 1, 1), [address.to_bytes(8, "little"), bytes(4)])
@@ -288,7 +289,7 @@ def test_a_launch_that_is_refused_on_its_way_is_not_forgotten() -> None:
 
 
 def test_a_launch_that_is_bad_usage_leaves_the_verdict_alone() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(MODULE)
     address = session.backend.alloc(256)
     values = [address.to_bytes(8, "little"), bytes(4)]

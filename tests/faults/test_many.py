@@ -19,6 +19,7 @@ from consan.reports.json_format import dumps, loads
 from consan.reports.model import Access, Finding
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.merging import merge_findings
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 KERNELS = {name: consan.Kernel(MODULE, name) for name in ("clean", "racy")}
@@ -62,7 +63,7 @@ def test_each_of_eight_threads_gets_the_findings_of_its_own_launches() -> None:
 
 def test_sessions_of_eight_threads_launch_in_turns() -> None:
     """Long-lived sessions: what one has found stays its own while the others launch."""
-    sessions = [Session(device="cpu") for _ in range(8)]
+    sessions = [Session(SessionOptions(device="cpu")) for _ in range(8)]
 
     def work(index: int) -> None:
         session = sessions[index]
@@ -120,7 +121,7 @@ def test_launches_leave_no_memory_behind(count: int) -> None:
 @pytest.mark.parametrize("count", [60, pytest.param(10_000, marks=[pytest.mark.slow, pytest.mark.timeout(1800)])])
 @pytest.mark.parametrize("entry", ["clean", "racy", "ends_in_trap"])
 def test_launches_of_one_session_leave_no_memory_behind(count: int, entry: str) -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared, address = session.prepare(MODULE), session.backend.alloc(256)
     values = [address.to_bytes(8, "little"), bytes(4)]
 
@@ -185,7 +186,7 @@ def test_a_report_of_many_findings_is_written_and_read(count: int) -> None:
 def test_what_the_machine_itself_finds_is_merged_as_it_comes() -> None:
     """Faults are not in the device's tables: a program may have one in each of its launches."""
     text = MODULE + ".visible .entry wild() {\n.reg .b64 %rd<2>;\nmov.u64 %rd1, 64;\nst.global.u32 [%rd1], 0;\nret;\n}\n"
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(text)
     for _ in range(700):
         session.launch(prepared, "wild", (1, 1, 1), (1, 1, 1), [])

@@ -30,10 +30,10 @@ from consan.instrument.record.computed import SLOT
 from consan.instrument.record.templates import LINE_BYTES
 from consan.native.program import NativeProgram
 from consan.native.run import run_native
-from consan.options import RUN, SESSION
 from consan.reports.model import Report
 from consan.session.executing.loading import Modules
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.host_library import C
 from consan.toolchain.nvrtc import compile_ptx
@@ -47,9 +47,9 @@ SHARED = 1024  # bytes of dynamic shared memory
 CODE_AT = 40  # in a cubin: how many bytes of it the driver looks at
 
 
-def options(**given: object) -> argparse.Namespace:
+def options(**given: object) -> SessionOptions:
     """The options of `consan run`."""
-    return argparse.Namespace(**{option.name: option.default for option in (*SESSION, *RUN)} | given)
+    return SessionOptions.of(given)
 
 
 @dataclass(frozen=True)
@@ -166,7 +166,7 @@ def build(folder: Path) -> Case:
 
 
 def _ring(ptx: str) -> bytes:
-    session = Session(device="cpu", engine="inline", private=True)
+    session = Session(SessionOptions(device="cpu", engine="inline"), private=True)
     prepared, backend = session.prepare(ptx), session.backend
     session.launch(prepared, "sums", GRID, BLOCK, _buffers(backend))
     return session.shadow.ring.tobytes()

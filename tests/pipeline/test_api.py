@@ -11,6 +11,7 @@ import pytest
 
 import consan
 from consan._errors import UsageError
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 
@@ -168,7 +169,7 @@ def test_the_same_seed_gives_the_same_report_whatever_ran_before(monkeypatch: py
 
 def test_each_taken_report_starts_afresh(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("consan.session.modules.device.DEVICES", {})
-    session, taken = Session(device="cpu", seed=7), []
+    session, taken = Session(SessionOptions(device="cpu", seed=7)), []
     prepared = session.prepare(kernels.MODULE)
     for _ in range(3):
         out = session.backend.alloc(256)

@@ -10,6 +10,7 @@ import pytest
 from consan.__main__ import main
 from consan.instrument import cluster_tier
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 KERNEL = """.version 8.0
@@ -77,7 +78,7 @@ PLAIN, FIXED = KERNEL.format(shape=""), KERNEL.format(shape=" .reqnctapercluster
 
 
 def launched(text: str, entry: str, cluster: int, grid: int = 4, block: int = 32) -> Report:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(text)
     session.launch(prepared, entry, (grid, 1, 1), (block, 1, 1), [], cluster=(cluster, 1, 1))
     return session.report()
@@ -132,7 +133,7 @@ def test_a_deadlock_names_the_ctas() -> None:
 
 
 def test_a_module_is_instrumented_again_for_a_launch_in_clusters() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(PLAIN)
     for cluster in (1, 2, 1, 4):
         session.launch(prepared, "barrier", (4, 1, 1), (32, 1, 1), [], cluster=(cluster, 1, 1))
@@ -147,7 +148,7 @@ def test_clusters_are_among_what_is_checked() -> None:
 
 def test_a_launch_in_clusters_that_the_session_is_not_told_of_is_incomplete() -> None:
     """As frameworks do that launch by themselves: the module has hooks for one CTA alone."""
-    session = Session(device="cpu", engine="inline")
+    session = Session(SessionOptions(device="cpu", engine="inline"))
     prepared = session.prepare(PLAIN)
     session.backend.launch(prepared.loaded, "peer", (4, 1, 1), (32, 1, 1), [], cluster=(2, 1, 1))
     report = session.report()

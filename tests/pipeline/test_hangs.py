@@ -13,6 +13,7 @@ import pytest
 import consan
 from consan.__main__ import main
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 SOURCE = """
@@ -60,7 +61,7 @@ def _here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
 
 def launched(entry: str, grid: int = 2, *, alone: bool = True, **options: object) -> Report:
     """One launch of the entry; `alone`: nothing can run beside it."""
-    session = Session(device="cpu", **options)  # type: ignore[arg-type]
+    session = Session(SessionOptions.of({"device": "cpu", **options}))  # type: ignore[arg-type]
     session.alone = alone
     prepared = session.prepare(consan.Kernel(SOURCE, entry).ptx)
     addresses = [session.backend.alloc(4096) for _ in range(2)]
@@ -140,7 +141,7 @@ def test_each_cta_for_itself() -> None:
 @pytest.mark.parametrize("stops", [True, False])
 def test_a_device_that_runs_in_the_background(stops: bool, monkeypatch: pytest.MonkeyPatch) -> None:
     """As on a GPU: the launch returns at once, and the time limit is over while it runs."""
-    session = Session(device="cpu", timeout=0.5, private=True, engine="inline")
+    session = Session(SessionOptions(device="cpu", timeout=0.5, engine="inline"), private=True)
     prepared = session.prepare(consan.Kernel(SOURCE, "fine").ptx)
     answers = iter([False, stops, True])
     monkeypatch.setattr(session.backend, "launch", lambda *args, **options: None)

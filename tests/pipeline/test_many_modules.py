@@ -10,6 +10,7 @@ from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.record.text import LAUNCH
 from consan.session.modules.device import shared_device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 KERNEL = """.version 8.0
@@ -27,7 +28,7 @@ ret;
 
 
 def _number(k: int) -> int:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared, out = session.prepare(KERNEL.format(number=k, size=4096)), session.backend.alloc(4)
     session.launch(prepared, "k", (1, 1, 1), (1, 1, 1), [out.to_bytes(8, "little")])
     assert session.report().verdict == "clean"
@@ -39,7 +40,7 @@ def _number(k: int) -> int:
 def test_only_the_last_ones_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(VirtualBackend, "modules_kept", 3)
     device = shared_device("cpu")
-    held = Session(device="cpu").prepare(KERNEL.format(number=77, size=64))
+    held = Session(SessionOptions(device="cpu")).prepare(KERNEL.format(number=77, size=64))
     assert [_number(k) for k in range(8)] == list(range(8))
     assert len(device.modules) == 3
     gc.collect()

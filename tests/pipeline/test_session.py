@@ -12,6 +12,7 @@ from consan._errors import NotSupported, UsageError
 from consan.reports.model import Finding, Report
 from consan.session import session as session_module
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 N = (64).to_bytes(4, "little")
@@ -19,7 +20,7 @@ N = (64).to_bytes(4, "little")
 
 def run(*entries: str, launches: int = 1, **given: Any) -> Report:
     """Launch kernels of the module in turn, each `launches` times."""
-    session = Session(device="cpu", **given)
+    session = Session(SessionOptions.of({"device": "cpu", **given}))
     prepared = session.prepare(kernels.MODULE, name="module.ptx")
     for entry in entries:
         for _ in range(launches):
@@ -73,7 +74,7 @@ def counted(report: Report) -> dict[str, tuple[int, int]]:
 
 
 def test_sessions_nest() -> None:
-    outer, inner = Session(device="cpu"), Session(device="cpu")
+    outer, inner = Session(SessionOptions(device="cpu")), Session(SessionOptions(device="cpu"))
     launch(outer, outer.prepare(kernels.MODULE), "racy")
     once = counted(outer.report())
     with inner.turn():
@@ -89,7 +90,7 @@ def test_sessions_nest() -> None:
 
 def test_turns_without_an_end_nest_too() -> None:
     """`consan.launch` in a program under `consan run`: the program's launches are not lost."""
-    outer = Session(device="cpu")
+    outer = Session(SessionOptions(device="cpu"))
     launch(outer, outer.prepare(kernels.MODULE), "racy")
     before = counted(outer.report())
     assert run("clean").verdict == "clean"
@@ -97,7 +98,7 @@ def test_turns_without_an_end_nest_too() -> None:
 
 
 def test_taking_begins_anew() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     assert session.take() is None
     prepared = session.prepare(kernels.MODULE)
     launch(session, prepared, "racy")
@@ -117,7 +118,7 @@ def test_taking_begins_anew() -> None:
 
 
 def test_text_is_prepared_once() -> None:
-    first, second = Session(device="cpu"), Session(device="cpu")
+    first, second = Session(SessionOptions(device="cpu")), Session(SessionOptions(device="cpu"))
     assert first.prepare(kernels.MODULE) is second.prepare(kernels.MODULE)
     assert first.prepare(kernels.MODULE) is not first.prepare(kernels.MODULE + "\n// another text\n")
 
@@ -157,7 +158,7 @@ def test_a_filter_that_leaves_one_kernel_out_checks_the_other() -> None:
 
 
 def test_kernels_as_machine_code_are_listed() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     launch(session, session.prepare(kernels.MODULE), "clean")
     session.uninstrumented("gemm")
     session.uninstrumented("gemm", 2)
@@ -170,7 +171,7 @@ def test_kernels_as_machine_code_are_listed() -> None:
 
 
 def test_kernels_that_were_compiled_and_not_launched_are_named() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared = session.prepare(kernels.MODULE)
     (reason,) = session.report().incomplete
     assert reason.startswith("no instrumented kernel was launched: these were compiled only: ")
@@ -180,7 +181,7 @@ def test_kernels_that_were_compiled_and_not_launched_are_named() -> None:
 
 
 def test_nothing_launched_is_not_clean() -> None:
-    report = Session(device="cpu").report()
+    report = Session(SessionOptions(device="cpu")).report()
     assert (report.verdict, report.incomplete) == ("incomplete", ("no instrumented kernel was launched",))
 
 
@@ -248,21 +249,21 @@ def test_the_device_works_after_a_stopped_launch() -> None:
 
 def test_broken_ptx() -> None:
     with pytest.raises(UsageError) as caught:
-        Session(device="cpu").prepare(kernels.HEAD + ".visible .entry k()\n{\n  ret\n}\n", name="broken.ptx")
+        Session(SessionOptions(device="cpu")).prepare(kernels.HEAD + ".visible .entry k()\n{\n  ret\n}\n", name="broken.ptx")
     assert str(caught.value).startswith("broken.ptx:")
     assert str(caught.value).split(":")[1].isdecimal()
     assert str(caught.value).split(":")[2].isdecimal()
 
 
 def test_an_entry_that_is_not_there() -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     with pytest.raises(UsageError, match="no_such"):
         session.launch(session.prepare(kernels.MODULE), "no_such", (1, 1, 1), (1, 1, 1), [])
 
 
 @pytest.mark.parametrize("args", [[], [b"1234"], [bytes(8), bytes(8)], [bytes(8), bytes(4), bytes(4)]])
 def test_wrong_parameters(args: list[bytes]) -> None:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     with pytest.raises(UsageError, match="clean takes parameters of 8, 4 bytes, but got"):
         session.launch(session.prepare(kernels.MODULE), "clean", (1, 1, 1), (64, 1, 1), args)
 
@@ -275,8 +276,8 @@ def test_a_shadow_that_is_too_small_says_so() -> None:
 
 def test_shadow_memory_is_capped_and_sessions_of_one_cap_share_a_device() -> None:
     hooks = {"device": "cpu", "engine": "inline", "global_memory": "off"}
-    small, large = (Session(**hooks, shadow_memory=size) for size in (1 << 12, 16 << 20))
-    assert Session(device="cpu", shadow_memory=16 << 20).shadow is large.shadow
+    small, large = (Session(SessionOptions.of({"shadow_memory": size, **hooks})) for size in (1 << 12, 16 << 20))
+    assert Session(SessionOptions(device="cpu", shadow_memory=16 << 20)).shadow is large.shadow
     assert (small.shadow.arena_bytes, large.shadow.arena_bytes) == (1 << 12, 16 << 20)
     for session, verdict in ((small, "incomplete"), (large, "clean")):
         prepared = session.prepare(kernels.MODULE)
@@ -287,16 +288,16 @@ def test_shadow_memory_is_capped_and_sessions_of_one_cap_share_a_device() -> Non
 @pytest.mark.parametrize("size", [0, -1, "2G"])
 def test_a_cap_that_is_none(size: Any) -> None:
     with pytest.raises(UsageError, match="expected a number of bytes above zero"):
-        Session(device="cpu", shadow_memory=size)
+        Session(SessionOptions(device="cpu", shadow_memory=size))
 
 
 def test_an_assembly_that_is_none() -> None:
     with pytest.raises(UsageError, match="assembly='quick': expected 'best' or 'fast'"):
-        Session(device="cpu", assembly="quick")
+        Session(SessionOptions(device="cpu", assembly="quick"))
 
 
 def test_watching_some_ctas_only() -> None:
-    session = Session(device="cpu", cta_limit=1)
+    session = Session(SessionOptions(device="cpu"), cta_limit=1)
     prepared = session.prepare(kernels.MODULE)
     args = [session.backend.alloc(256).to_bytes(8, "little"), N]
     session.launch(prepared, "racy", (4, 1, 1), (64, 1, 1), args)
@@ -309,7 +310,7 @@ def test_watching_some_ctas_only() -> None:
 def test_a_report_of_own_launches_does_not_follow_the_driver(monkeypatch: pytest.MonkeyPatch) -> None:
     """Following it begins with a call that waits for kernels, and so would never come back from one that hangs."""
     monkeypatch.setattr(session_module, "follow", None)
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     launch(session, session.prepare(kernels.MODULE, name="module.ptx"), "racy")
     assert session.report().verdict == "violations"
     assert session.take() is not None

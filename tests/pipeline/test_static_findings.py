@@ -9,6 +9,7 @@ import pytest
 from consan.__main__ import main
 from consan.reports.model import Report
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -46,7 +47,7 @@ def ptx() -> str:
 
 
 def launched(ptx: str, *entries: str) -> Report:
-    session = Session(device="cpu")
+    session = Session(SessionOptions(device="cpu"))
     prepared: Prepared = session.prepare(ptx, name="k.cu")
     for entry in entries:
         session.launch(prepared, entry, (1, 1, 1), (128, 1, 1), [session.backend.alloc(512).to_bytes(8, "little")])

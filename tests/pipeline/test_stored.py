@@ -14,6 +14,7 @@ from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.session.executing import modules
 from consan.session.modules.runtime import library_for
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -46,17 +47,18 @@ def test_the_code_is_part_of_the_key() -> None:
 
 def test_a_second_session_rewrites_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
-    first = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
+    first = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
     monkeypatch.setattr(modules, "instrument", None)  # not called again
-    second = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
+    second = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
     assert second.instrumented.ptx == first.instrumented.ptx
     assert second.instrumented.sites == first.instrumented.sites
 
 
 def test_a_damaged_entry_is_made_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
-    first = Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE)
+    first = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
     for entry in (tmp_path / "cache").rglob("*"):
         if entry.is_file():
             entry.write_bytes(entry.read_bytes()[:-7])
-    assert Session(device="cpu", shadow_memory=1 << 24, private=True).instrument(kernels.MODULE).instrumented.ptx == first.instrumented.ptx
+    second = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
+    assert second.instrumented.ptx == first.instrumented.ptx

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from pipeline_kernels import HEAD
 
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 # Warp 0 stores matrices, and warp 1 reads each row with one lane; then both store the rows again, with no barrier between. The lane
@@ -48,7 +49,7 @@ END:
 @pytest.mark.parametrize(("other", "severity"), [(99, "warning"), (5, "error")])
 def test_stmatrix(count: int, trans: str, other: int, severity: str, engine: str) -> None:
     registers = ", ".join(f"%r{10 + number}" for number in range(count))
-    session = Session(device="cpu", engine=engine)
+    session = Session(SessionOptions(device="cpu", engine=engine))
     prepared = session.prepare(HEAD + _AGAIN.format(count=count, rows=8 * count, trans=trans, registers=registers))
     session.launch(prepared, "again", (1, 1, 1), (64, 1, 1), [other.to_bytes(4, "little")])
     report = session.report()

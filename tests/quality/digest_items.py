@@ -110,13 +110,13 @@ def _real() -> Items:
 
 def _real_kernel(case: Any, arch: str) -> Ran:
     import pytest
-    from real_run import Session, ptx_of, run_checked
+    from real_run import Session, SessionOptions, ptx_of, run_checked
 
     try:
         ptx = ptx_of(case.name, arch)
     except pytest.skip.Exception as why:
         raise LeftOutError(str(why)) from None
-    return ptx, run_checked(ptx, case.launch("small", 0), Session(device="cpu"))[1]
+    return ptx, run_checked(ptx, case.launch("small", 0), Session(SessionOptions(device="cpu")))[1]
 
 
 # -- The stored programs -------------------------------------------------------------------------------------------------------------

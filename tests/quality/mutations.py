@@ -39,6 +39,7 @@ from survivors import SURVIVORS, reason_of
 
 from consan._errors import ConsanError
 from consan.reports.model import Finding
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 SECONDS = 30.0  # of a launch; the slowest kernel takes three
@@ -123,7 +124,7 @@ def _key_of(finding: Finding) -> FindingKey:
 def run(kernel: Kernel, ptx: str, seed: int = 0, steps: int = hopper_cases.STEPS) -> Outcome:
     """One run with hooks, in a session of its own: a broken kernel leaves nothing behind for the next."""
     started = time.perf_counter()
-    session = Session(device="cpu", seed=seed, timeout=SECONDS, shadow_memory=64 << 20, private=True)
+    session = Session(SessionOptions(device="cpu", seed=seed, timeout=SECONDS, shadow_memory=64 << 20), private=True)
     launch = kernel.launch(steps)
     try:
         report = run_checked(ptx, launch, session)[1]
@@ -155,7 +156,7 @@ def usual(name: str) -> Outcome:
 
 @functools.lru_cache(maxsize=1)
 def _runs_over(name: str, trapped: str) -> bool:
-    launch, backend = CLEAN[name].launch(), Session(device="cpu").backend
+    launch, backend = CLEAN[name].launch(), Session(SessionOptions(device="cpu")).backend
     try:
         run_plain(trapped, launch, backend)
     except AssertionError:

@@ -15,6 +15,7 @@ from consan.instrument import Instrumented, instrument
 from consan.instrument.ptx import parse
 from consan.reports.model import Report
 from consan.session.modules.runtime import library_for
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 
@@ -41,7 +42,7 @@ def instrumented(name: str, arch: str, inline: bool = False) -> Instrumented:
 
 def session_with_inline_hooks(seed: int) -> Session:
     """A session whose virtual machine runs the text that a GPU would."""
-    session = Session(device="cpu", seed=seed, shadow_memory=64 << 20, private=True, engine="inline")
+    session = Session(SessionOptions(device="cpu", seed=seed, shadow_memory=64 << 20, engine="inline"), private=True)
     session.modules.inline = True
     return session
 

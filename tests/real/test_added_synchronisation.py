@@ -20,6 +20,7 @@ from consan.instrument.ptx import parse
 from consan.reports.advised import AdviceLine
 from consan.reports.patches import edited
 from consan.session.asking.advice import Advice
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 _LINE = 90001
@@ -65,7 +66,7 @@ def _with(ptx: str, added: Added, place: int) -> str:
 
 def advice_of(case: Case, ptx: str) -> list[AdviceLine]:
     """The list for the small launch of a case."""
-    session, advice = Session(device="cpu", global_memory="on", private=True), Advice()
+    session, advice = Session(SessionOptions(device="cpu", global_memory="on"), private=True), Advice()
     advice.listen(session)
     report = run_checked(ptx, case.launch("small", 0), session)[1]
     if any(finding.severity != "note" for finding in report.active):

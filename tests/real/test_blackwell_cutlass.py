@@ -18,6 +18,7 @@ from real_cases import Built, Launch
 from real_run import ptx_of, run_checked, run_plain
 
 from consan.backends.cpu import Machine
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
 
@@ -81,7 +82,7 @@ def test_right_alone(name: str, seed: int) -> None:
     ptx = ptx_of(f"cutlass/{name}", ARCH)
     launch = launch_of(name)
     assert launch.cluster == ((4, 4, 1) if name in CLUSTERS_OF_16 else (2 if "pair" in name else 1, 1, 1))
-    run_plain(ptx, launch, Session(device="cpu").backend, seed=seed)
+    run_plain(ptx, launch, Session(SessionOptions(device="cpu")).backend, seed=seed)
     launch.check()
 
 
@@ -103,7 +104,7 @@ def test_a_gemm_takes_over_the_work_of_clusters_that_have_not_started(seed: int,
 @each_kernel
 def test_what_is_found(name: str) -> None:
     launch = launch_of(name)
-    _, report = run_checked(ptx_of(f"cutlass/{name}", ARCH), launch, Session(device="cpu", engine="record", private=True))
+    _, report = run_checked(ptx_of(f"cutlass/{name}", ARCH), launch, Session(SessionOptions(device="cpu", engine="record"), private=True))
     launch.check()
     assert ({kernel.engine for kernel in report.kernels}, report.incomplete) == ({"record"}, ())
     for severity, listed in (("error", FOUND), ("warning", WARNINGS)):

@@ -13,6 +13,7 @@ from hopper_cases import HOPPER_CASES
 from real_cases import Case
 from real_run import ptx_of, run_checked, run_plain
 
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
 
@@ -37,7 +38,7 @@ def test_assembles(case: Case) -> None:
 @pytest.mark.parametrize("seed", range(3))
 def test_right_alone(case: Case, seed: int) -> None:
     ptx, launch = ptx_of(case.name, ARCH), case.launch("small", seed)
-    run_plain(ptx, launch, Session(device="cpu").backend, seed=seed)
+    run_plain(ptx, launch, Session(SessionOptions(device="cpu")).backend, seed=seed)
     launch.check()
 
 
@@ -47,7 +48,7 @@ def test_what_is_found_with_the_recording_engine(case: Case) -> None:
     if case.name.endswith("device_tma"):
         pytest.skip("makes tensor maps, which the recording engine does not take")
     ptx, launch = ptx_of(case.name, ARCH), case.launch("small", 0)
-    _, report = run_checked(ptx, launch, Session(device="cpu", engine="record", private=True))
+    _, report = run_checked(ptx, launch, Session(SessionOptions(device="cpu", engine="record"), private=True))
     assert {kernel.engine for kernel in report.kernels} == {"record"}
     found = FOUND.get(case.name, [])
     assert [each.kind for each in report.findings if each.severity != "note"] == found, report.findings
@@ -59,9 +60,9 @@ def test_two_tiles_take_a_second_of_processor_time_at_most() -> None:
     """Five steps of 64 of K, 128 x 128 each: 0.12 s alone, and 0.5 s recorded and checked."""
     case = next(case for case in CASES if case.name.endswith("matmul_3_stages"))
     ptx, launch = ptx_of(case.name, ARCH), case.launch("small", 0)
-    run_plain(ptx, launch, Session(device="cpu").backend, seed=0)  # compiles what the text needs
+    run_plain(ptx, launch, Session(SessionOptions(device="cpu")).backend, seed=0)  # compiles what the text needs
     begun = time.process_time()
-    run_plain(ptx, launch, Session(device="cpu").backend, seed=0)
+    run_plain(ptx, launch, Session(SessionOptions(device="cpu")).backend, seed=0)
     alone = time.process_time()
-    run_checked(ptx, launch, Session(device="cpu", engine="record", private=True))
+    run_checked(ptx, launch, Session(SessionOptions(device="cpu", engine="record"), private=True))
     assert (alone - begun < 1, time.process_time() - alone < 1.5) == (True, True)

@@ -12,6 +12,7 @@ from hopper_cases import HOPPER_CASES
 from mutation_rules import Mutant, mutants
 from real_run import ptx_of, run_checked
 
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 ARCH, COPIES, MAPS, ATTENTION = "sm_100", "triton_hopper/matmul_3_stages", "triton_hopper/matmul_host_tma", "triton_hopper/attention"
@@ -84,7 +85,7 @@ def _blackwell(monkeypatch: pytest.MonkeyPatch) -> None:
 
 def _reported(kernel: str, mutant: Mutant) -> bool:
     case = next(case for case in HOPPER_CASES if case.name == kernel)
-    _, report = run_checked(mutant.ptx, case.launch("small", 0), Session(device="cpu", engine="record", private=True))
+    _, report = run_checked(mutant.ptx, case.launch("small", 0), Session(SessionOptions(device="cpu", engine="record"), private=True))
     return any(finding.severity == "error" for finding in report.findings)
 
 

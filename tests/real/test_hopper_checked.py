@@ -8,6 +8,7 @@ from real_cases import Case, Size
 from real_run import ptx_of, run_checked, run_plain
 
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 each_case = pytest.mark.parametrize("case", [*HOPPER_CASES, *CLUSTER_CASES], ids=lambda case: case.name)
@@ -39,7 +40,7 @@ def _check_text(case: Case, ptx: str, session: Session, seed: int, faults: set[s
 
 @each_case
 def test_clean_with_the_same_results(case: Case, device: str) -> None:
-    _check(case, Session(device=device, engine="inline"), 0)
+    _check(case, Session(SessionOptions(device=device, engine="inline")), 0)
 
 
 @pytest.mark.parametrize("case", CLUSTER_CASES, ids=lambda case: case.name)
@@ -47,24 +48,24 @@ def test_what_a_scope_was_missing_in_is_clean_with_it(case: Case, device: str) -
     ptx = ptx_of(case.name, ARCH)
     scoped = ptx.replace(*SCOPED[case.name])
     assert scoped != ptx
-    _check_text(case, scoped, Session(device=device, engine="inline"), 0, FAULTS.get(case.name, set()))
+    _check_text(case, scoped, Session(SessionOptions(device=device, engine="inline")), 0, FAULTS.get(case.name, set()))
 
 
 @each_case
 def test_clean_in_another_schedule(case: Case) -> None:
-    _check(case, Session(device="cpu", seed=1, engine="inline"), 1)
+    _check(case, Session(SessionOptions(device="cpu", seed=1, engine="inline")), 1)
 
 
 @pytest.mark.slow
 @each_case
 def test_clean_in_many_schedules(case: Case) -> None:
     for seed in range(2, 12):
-        _check(case, Session(device="cpu", seed=seed, engine="inline"), seed)
+        _check(case, Session(SessionOptions(device="cpu", seed=seed, engine="inline")), seed)
 
 
 @pytest.mark.parametrize("case", HANGING_CASES, ids=lambda case: case.name)
 def test_what_hangs_is_found(case: Case) -> None:
     """On the virtual machine only. All three warpgroups of the CTA wait: more bytes arrived than were expected."""
-    report = run_checked(ptx_of(case.name, ARCH), case.launch("small", 0), Session(device="cpu", engine="inline"))[1]
+    report = run_checked(ptx_of(case.name, ARCH), case.launch("small", 0), Session(SessionOptions(device="cpu", engine="inline")))[1]
     (deadlock,) = [finding for finding in report.findings if finding.kind == "deadlock"]
     assert sum(waiter["threads"] for waiter in deadlock.waiters) == 384

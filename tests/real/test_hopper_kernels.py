@@ -12,6 +12,7 @@ from real_run import ptx_of, run_plain
 
 from consan.instrument.isa import is_memory_or_sync, lookup
 from consan.instrument.ptx import parse
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
 
@@ -36,7 +37,7 @@ def test_assembles(case: Case) -> None:
 def test_right_alone(case: Case, device: str) -> None:
     ptx = ptx_of(case.name, ARCH)
     size: Size = "small" if device == "cpu" else "full"
-    backend = Session(device=device).backend
+    backend = Session(SessionOptions(device=device)).backend
     results = []
     for seed in range(2):
         launch = case.launch(size, 0)
@@ -51,7 +52,7 @@ def test_right_alone_in_many_schedules(case: Case) -> None:
     ptx = ptx_of(case.name, ARCH)
     for seed in range(2, 12):
         launch = case.launch("small", seed)
-        run_plain(ptx, launch, Session(device="cpu").backend, seed=seed)
+        run_plain(ptx, launch, Session(SessionOptions(device="cpu")).backend, seed=seed)
         launch.check()
 
 
@@ -59,4 +60,4 @@ def test_right_alone_in_many_schedules(case: Case) -> None:
 def test_what_hangs_is_seen_to_hang(case: Case) -> None:
     ptx = ptx_of(case.name, ARCH)
     with pytest.raises(AssertionError, match="deadlocked=True"):
-        run_plain(ptx, case.launch("small", 0), Session(device="cpu").backend)
+        run_plain(ptx, case.launch("small", 0), Session(SessionOptions(device="cpu")).backend)

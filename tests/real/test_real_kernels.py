@@ -17,6 +17,7 @@ from consan.instrument import Instrumented
 from consan.instrument.isa import ROWS, is_memory_or_sync, lookup
 from consan.instrument.ptx import parse
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.registers import cap_bounded_kernels
@@ -89,7 +90,7 @@ def _check(case: Case, arch: str, session: Session, seed: int = 0) -> None:
 
 @each_case
 def test_clean_with_the_same_results(case: Case, device: str) -> None:
-    _check(case, "sm_80", Session(device=device, engine="inline"))
+    _check(case, "sm_80", Session(SessionOptions(device=device, engine="inline")))
 
 
 # Two architectures at once: the other schedules of sm_80 are slow.
@@ -99,7 +100,7 @@ LAST_ARCH = [(case, arch) for case, arch in PLACES if (case, ARCHS[-1]) not in P
 @pytest.mark.parametrize(("case", "arch"), LAST_ARCH, ids=[f"{case.name}-{arch}" for case, arch in LAST_ARCH])
 def test_clean_in_another_schedule(case: Case, arch: str) -> None:
     seed = 0 if case.lockstep else 1
-    _check(case, arch, Session(device="cpu", seed=seed, engine="inline"), seed)
+    _check(case, arch, Session(SessionOptions(device="cpu", seed=seed, engine="inline")), seed)
 
 
 @each_case
@@ -112,7 +113,7 @@ def test_clean_with_hooks_as_on_a_gpu(case: Case) -> None:
 @pytest.mark.parametrize("case", [case for case in CASES if not case.lockstep], ids=lambda case: case.name)
 def test_clean_in_many_schedules(case: Case) -> None:
     for seed in range(3, 23):
-        _check(case, "sm_80", Session(device="cpu", seed=seed, engine="inline"), seed)
+        _check(case, "sm_80", Session(SessionOptions(device="cpu", seed=seed, engine="inline")), seed)
 
 
 COUNTED = {
@@ -130,7 +131,7 @@ def _with_counted_barriers(name: str, threads: int, seeds: range) -> None:
     case = next(case for case in CASES if case.name == name)
     for seed in seeds:
         launch = case.launch("small", seed)
-        _assert_clean(run_checked(ptx, launch, Session(device="cpu", seed=seed, engine="inline"))[1], case)
+        _assert_clean(run_checked(ptx, launch, Session(SessionOptions(device="cpu", seed=seed, engine="inline")))[1], case)
         launch.check()
 
 

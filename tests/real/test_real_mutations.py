@@ -15,6 +15,7 @@ from real_run import ptx_of, run_checked
 from survivors import SURVIVORS, WARNED
 
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 BY_NAME = {case.name: case for case in CASES}
@@ -28,7 +29,7 @@ def _mutants(name: str, start: str, end: str = "removed") -> list[Mutant]:
 
 def _report(name: str, ptx: str, device: str) -> Report:
     # A virtual machine of its own: schedules do not depend on what ran before.
-    launch, session = BY_NAME[name].launch("small", 1), Session(device=device, private=device == "cpu")
+    launch, session = BY_NAME[name].launch("small", 1), Session(SessionOptions(device=device), private=device == "cpu")
     return run_checked(ptx, launch, session)[1]
 
 

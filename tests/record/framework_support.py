@@ -12,6 +12,7 @@ from consan.backends.callbacks import DriverCall
 from consan.reports.model import Report
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -43,7 +44,7 @@ class Framework:
         self.backend, self.knows, self.capturing = Streams(), knows, set[int]()
         self.backend.calls, self.calls = calls, calls
         self.backend.capturing = lambda stream: stream in self.capturing  # type: ignore[method-assign]
-        self.session = Session(on=Device(self.backend, arena_bytes=SHADOW), trace_memory=1 << 24, **options)
+        self.session = Session(SessionOptions.of({"trace_memory": 1 << 24, **options}), on=Device(self.backend, arena_bytes=SHADOW))
         assert self.session.followed is not None  # from here on, as adapters do
         self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
         self.module = self.backend.load(self.prepared.instrumented.ptx)

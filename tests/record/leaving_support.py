@@ -14,6 +14,7 @@ import consan
 from consan.backends.virtual import VirtualBackend
 from consan.instrument.record import leaving
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 SHADOW = 64 << 20  # bytes: the device clears all of it
@@ -123,7 +124,7 @@ def slow_clock(monkeypatch: pytest.MonkeyPatch) -> Background:
 
 def launched(backend: Background, entry: str, number: int, grid: int = 2, block: int = 96, *, owned: bool = True, **options: Any) -> Any:
     """The report of a launch of a kernel of SOURCE, and what it has stored."""
-    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record", **options)
+    session = Session(SessionOptions.of({"engine": "record", **options}), on=Device(backend, arena_bytes=SHADOW))
     kernel = consan.Kernel(SOURCE, entry)
     prepared = session.prepare(kernel.module, name="k.cu")
     out = backend.alloc(4 * grid * block)

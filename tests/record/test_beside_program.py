@@ -20,6 +20,7 @@ from consan.process import program
 from consan.session.executing import overdue, watch
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -60,7 +61,7 @@ class Framework:
 
     def __init__(self, backend: Streams, source: str = RACES, **options: Any) -> None:
         self.backend = backend
-        self.session = Session(on=Device(backend, arena_bytes=SHADOW), **{"global_memory": "off", **options})
+        self.session = Session(SessionOptions.of({"global_memory": "off", **options}), on=Device(backend, arena_bytes=SHADOW))
         self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
         self.module = backend.load(self.prepared.instrumented.ptx)
         self.session.attach(self.prepared, lambda name, data: backend.write(backend.symbol(self.module, name)[0], data))

@@ -16,6 +16,7 @@ from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.layouts.records import Record, dtype, offsets
 from consan.instrument.record.templates import END, STOP, Template, tables
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 READ = effects.Read(site=1, at=WordValue(0, 1), bytes=4, element=4)
@@ -196,7 +197,7 @@ NOTHING = ".version 8.0\n.target sm_90\n.address_size 64\n.visible .entry none()
 
 
 def test_a_launch_in_clusters_is_recorded() -> None:
-    session = Session(device="cpu", engine="record")
+    session = Session(SessionOptions(device="cpu", engine="record"))
     prepared = session.prepare(NOTHING, cluster=2)
     session.launch(prepared, "none", (4, 2, 1), (32, 1, 1), [], cluster=(2, 2, 1))
     (summary,) = session.report().kernels
@@ -204,7 +205,7 @@ def test_a_launch_in_clusters_is_recorded() -> None:
 
 
 def test_a_grid_that_is_no_whole_number_of_clusters_is_an_error() -> None:
-    session = Session(device="cpu", engine="record")
+    session = Session(SessionOptions(device="cpu", engine="record"))
     with pytest.raises(UsageError, match="whole number of clusters"):
         session.launch(session.prepare(NOTHING), "none", (3, 1, 1), (32, 1, 1), [], cluster=(2, 1, 1))
 
@@ -219,9 +220,9 @@ def test_without_a_checker_the_module_takes_called_hooks(monkeypatch: pytest.Mon
         raise EnvironmentFailure("the recording engine needs a C++ compiler")
 
     monkeypatch.setattr("consan.session.executing.recording.library", library)
-    assert Session(device="cpu", private=True).prepare(NOTHING).recorded is None
+    assert Session(SessionOptions(device="cpu"), private=True).prepare(NOTHING).recorded is None
     with pytest.raises(EnvironmentFailure, match="C\\+\\+ compiler"):
-        Session(device="cpu", engine="record", private=True).prepare(NOTHING)
+        Session(SessionOptions(device="cpu", engine="record"), private=True).prepare(NOTHING)
 
 
 def test_a_compiler_that_fails_is_one_line() -> None:
@@ -233,4 +234,4 @@ def test_a_compiler_that_fails_is_one_line() -> None:
 
 def test_an_unknown_engine() -> None:
     with pytest.raises(UsageError, match="engine='fast'"):
-        Session(device="cpu", engine="fast")
+        Session(SessionOptions(device="cpu", engine="fast"))

@@ -20,6 +20,7 @@ from consan.checker.memory import SMALLER
 from consan.checker.names import sums_of
 from consan.checker.replay import replay
 from consan.instrument.record import text
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 CTAS, THREADS, ODD = 300, 64, 217
@@ -164,11 +165,11 @@ def _coverage(report: Any) -> str:
 @pytest.mark.parametrize("given", [{"sample": 0}, {"sample": 2, "exhaustive": True}, {"sample": 2, "global_memory": "on"}], ids=str)
 def test_samples_that_make_no_sense(given: dict[str, Any]) -> None:
     with pytest.raises(UsageError, match="sample"):
-        Session(device="cpu", engine="auto", **given)
+        Session(SessionOptions.of({"device": "cpu", "engine": "auto", **given}))
 
 
 def test_a_launch_that_brings_nothing_new_is_not_replayed(monkeypatch: pytest.MonkeyPatch) -> None:
-    session = Session(device="cpu", engine="record")
+    session = Session(SessionOptions(device="cpu", engine="record"))
     kernel = consan.Kernel(SOURCE.replace("BODY", "tile[t] = 1; sum = tile[63 - t];"), entry="kernel", arch="sm_80")
     prepared, out = session.prepare(kernel.ptx), session.backend.alloc(4 * CTAS * THREADS)
     values = [out.to_bytes(8, "little"), bytes(4)]

@@ -11,6 +11,7 @@ from leaving_support import SHADOW, SOURCE, Background, slow_clock
 from consan.session.executing import judging, recording
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
 
@@ -34,7 +35,7 @@ class Framework:
 
     def __init__(self, backend: Background, source: str, **options: Any) -> None:
         self.backend = backend
-        self.session = Session(on=Device(backend, arena_bytes=SHADOW), **{"global_memory": "off", **options})
+        self.session = Session(SessionOptions.of({"global_memory": "off", **options}), on=Device(backend, arena_bytes=SHADOW))
         self.prepared = self.session.instrument_for_framework(compile_ptx(source, arch="sm_90a").ptx)
         self.module = backend.load(self.prepared.instrumented.ptx)
         self.session.attach(self.prepared, lambda name, data: backend.write(backend.symbol(self.module, name)[0], data))

@@ -23,6 +23,7 @@ from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.templates import END, Template, tables
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 READ = effects.Read(site=1, at=WordValue(0, 1), bytes=4, element=4)
@@ -100,7 +101,7 @@ def test_a_launch_whose_replays_are_ended(interrupted: bool, monkeypatch: pytest
         return [Replayed(Status.HALTED, each.records, each.events, by_address=False, overtaken=False) for each in done]
 
     monkeypatch.setattr(recorder, "replayed", halted)
-    session = Session(device="cpu", engine="record", global_memory="off")
+    session = Session(SessionOptions(device="cpu", engine="record", global_memory="off"))
     prepared = session.prepare(consan.Kernel(SOURCE, entry="kernel").ptx)
     out = session.backend.alloc(4096).to_bytes(8, "little")
     if interrupted:

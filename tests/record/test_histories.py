@@ -19,6 +19,7 @@ from consan.__main__ import main
 from consan._errors import UsageError
 from consan.checker import kept
 from consan.session.executing.histories import replay
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 COPY = "cp_async_no_wait"
@@ -44,7 +45,8 @@ def _file(folder: Path) -> Path:
 
 
 def _replayed(path: Path) -> Any:
-    return replay(Session(device="cpu", engine="record", private=True), path.name, path.read_bytes())[0]
+    session = Session(SessionOptions(device="cpu", engine="record"), private=True)
+    return replay(session, path.name, path.read_bytes())[0]
 
 
 def _told(report: Any) -> dict[str, Any]:
@@ -159,7 +161,7 @@ class _Program:
     """A session that keeps histories, and launches SOURCE."""
 
     def __init__(self, **options: Any) -> None:
-        self.session = Session(device="cpu", engine="record", keep_histories=True, **options)
+        self.session = Session(SessionOptions.of({"device": "cpu", "engine": "record", "keep_histories": True, **options}))
         self._prepared = self.session.prepare(consan.Kernel(SOURCE, entry="kernel", arch="sm_80").ptx)
 
     def launch(self, n: int) -> None:
@@ -237,7 +239,7 @@ def test_a_folder_that_cannot_be_written_is_a_note(folder: Path, monkeypatch: py
 
 def test_only_recording_has_histories() -> None:
     with pytest.raises(UsageError, match="--engine record"):
-        Session(device="cpu", engine="inline", keep_histories=True)
+        Session(SessionOptions(device="cpu", engine="inline", keep_histories=True))
 
 
 # -- damaged files ---------------------------------------------------------------------------------------------------------

@@ -25,6 +25,7 @@ from consan.launching.placement import placed
 from consan.reports.json_format import dumps
 from consan.session.executing import recording
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 
@@ -117,7 +118,11 @@ def test_a_fault_is_looked_at_again_by_a_new_process(
 
     monkeypatch.setattr(backend, "synchronize", lost)
     monkeypatch.setattr(again.subprocess, "run", run)
-    monkeypatch.setattr(check, "open_session", lambda args, **options: Session(on=Device(backend), engine="record", **options))
+
+    def opened(options: SessionOptions, cta_limit: int) -> Session:
+        return Session(SessionOptions(engine="record"), on=Device(backend), cta_limit=cta_limit)
+
+    monkeypatch.setattr(check, "open_session", opened)
     file = tmp_path / "k.cu"
     file.write_text(SOURCE)
     given = ["check", str(file), "--entry", "differ", "--grid", "1", "--block", "64", "--arg", "u32[64]=zeros", "--arg", "i32=2"]
@@ -136,8 +141,8 @@ def test_a_fault_in_the_api_is_looked_at_by_the_virtual_machine(known: bool, bac
     def lost(timeout: float | None = None) -> bool:
         raise DeviceLost("made up", code=719, name="CUDA_ERROR_LAUNCH_FAILED")
 
-    def opened(device: str, **options: Any) -> Session:
-        return Session(**({"on": Device(backend, arena_bytes=SHADOW)} if device == "gpu" else {"device": device}), **options)
+    def opened(options: SessionOptions) -> Session:
+        return Session(options, on=Device(backend, arena_bytes=SHADOW) if options.device == "gpu" else None)
 
     monkeypatch.setattr(backend, "synchronize", lost)
     monkeypatch.setattr(api, "Session", opened)
@@ -172,7 +177,7 @@ def test_a_poll_of_a_flag(missing: int, compact: bool, backend: Background, monk
     """A round that leaves nothing looks whether the host stops the launch, and a log that ends there is read."""
     monkeypatch.setattr(module, "COMPACT", compact)
     backend.hangs = bool(missing)
-    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record", global_memory="on")
+    session = Session(SessionOptions(engine="record", global_memory="on"), on=Device(backend, arena_bytes=SHADOW))
     prepared = session.prepare(consan.Kernel(POLL, "polls").module, name="polls.cu")
     assert prepared.recorded is not None
     assert bool(prepared.recorded.compact) is compact

@@ -18,6 +18,7 @@ from consan.instrument.ptx import parse
 from consan.instrument.record import leaving, module
 from consan.session.executing import hangs
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 SOURCE = """
@@ -99,7 +100,7 @@ def _launched(entry: str, *, alone: bool = True, **options: Any) -> tuple[consan
     """The report of a launch that hangs, and how often the kernel was launched."""
     backend = Background()
     backend.hangs = True
-    session = Session(on=Device(backend, arena_bytes=SHADOW), engine="record", global_memory="on", **options)
+    session = Session(SessionOptions.of({"engine": "record", "global_memory": "on", **options}), on=Device(backend, arena_bytes=SHADOW))
     session.alone = alone
     prepared = session.prepare(consan.Kernel(SOURCE, entry).module, name="k.cu")
     out = backend.alloc(4096)

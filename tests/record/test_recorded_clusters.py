@@ -13,6 +13,7 @@ from record_support import KERNELS
 import consan
 from consan.backends.cpu.semantics.cluster import ClusterBarriers
 from consan.session.executing.histories import replay
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 CLUSTERS, THREADS = 24, 48  # threads: not a whole number of warps
@@ -83,7 +84,8 @@ def test_a_kept_history_has_all_ctas_of_its_cluster(tmp_path: Path, monkeypatch:
     monkeypatch.chdir(tmp_path)
     report = _launch(BODIES["order"], 13, keep_histories=True)
     (file,) = tmp_path.glob(".consan/*.histories")
-    again, _ = replay(Session(device="cpu", engine="record", private=True), file.name, file.read_bytes())
+    session = Session(SessionOptions(device="cpu", engine="record"), private=True)
+    again, _ = replay(session, file.name, file.read_bytes())
     assert [str(finding.message) for finding in again.findings] == [str(finding.message) for finding in report.findings]
     assert again.kernels[0].ctas == 2 * CLUSTERS
 

@@ -14,6 +14,7 @@ from consan._errors import NotSupported
 from consan.backends.virtual import VirtualBackend
 from consan.reports import text
 from consan.session.modules.device import Device
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 # Kernel, kind, hazard, and words of the message. Without the rule that is named the report says something else.
@@ -119,7 +120,7 @@ class Stopping(VirtualBackend):
 @pytest.mark.parametrize("error", [KeyboardInterrupt, NotSupported])
 def test_a_launch_that_is_stopped_keeps_its_findings(error: type[BaseException], monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
     monkeypatch.setattr(Stopping, "error", error)
-    session = Session(on=Device(Stopping(), arena_bytes=SHADOW), engine="record")
+    session = Session(SessionOptions(engine="record"), on=Device(Stopping(), arena_bytes=SHADOW))
     (tmp_path / "k.cu").write_text(FAULT)
     prepared = session.prepare(consan.Kernel(tmp_path / "k.cu").ptx)
     out = session.backend.alloc(4 * 64)

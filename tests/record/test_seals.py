@@ -8,6 +8,7 @@ import pytest
 import consan
 from consan.instrument import effects
 from consan.instrument.record import record, seals
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 COPY = "cp.async.ca.shared.global [%r1], [%rd1], 4;"
@@ -73,7 +74,7 @@ def test_the_templates_do_not_depend_on_the_marks_of_waiting() -> None:
 
 
 def _run(body: list[str], threads: int = 64, global_memory: str = "off") -> consan.Report:
-    session = Session(device="cpu", engine="record", private=True, global_memory=global_memory)
+    session = Session(SessionOptions(device="cpu", engine="record", global_memory=global_memory), private=True)
     prepared, data = session.prepare(KERNEL.format(body="\n".join(body))), np.arange(threads, dtype=np.uint32)
     address = session.backend.alloc(data.nbytes)
     session.backend.write(address, data)

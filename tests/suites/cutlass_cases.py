@@ -16,6 +16,7 @@ import numpy as np
 from suite_model import CLEAN, Case, Outcome
 
 from consan._errors import ConsanError
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 sys.path.append(str(Path(__file__).resolve().parents[1]))
@@ -76,7 +77,7 @@ def _judge(label: Case, kernel: real_cases.Case, arch: str) -> Outcome:
         if entry.skip:
             raise ConsanError(entry.skip)
         launch = kernel.launch("small", 0)
-        outcome.add(run_checked(entry.make(), launch, Session(device="cpu", engine="inline"))[1])
+        outcome.add(run_checked(entry.make(), launch, Session(SessionOptions(device="cpu", engine="inline")))[1])
         if kernel.name not in hopper_cases.RACY:
             launch.check()
     except (ConsanError, AssertionError) as error:

@@ -10,6 +10,7 @@ import pytest
 
 from consan import progress
 from consan.__main__ import main
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 KERNEL = """
@@ -99,4 +100,4 @@ def test_a_terminal_that_is_gone_does_not_end_the_run(terminal: Terminal) -> Non
 
 
 def test_a_session_that_nobody_watches_is_silent() -> None:
-    assert Session(device="cpu").progress is progress.SILENT
+    assert Session(SessionOptions(device="cpu")).progress is progress.SILENT

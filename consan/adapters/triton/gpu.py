@@ -150,13 +150,13 @@ class TritonAdapter(TritonSeam):
         chain = triton.knobs.runtime.launch_enter_hook
         chain.add(self._count)
         self._undo.append(lambda: chain.remove(self._count))
-        if getattr(self._open, "skip_benchmarks", False):
+        if self._open.options.skip_benchmarks:
             self._when("triton.testing", self._skip_benchmarks)
         self._when("torch._inductor.config", self._patch_inductor)
         self._when("torch._inductor", self._patch_modes)
 
     def _patch_modes(self, inductor: ModuleType) -> None:
-        if hasattr(inductor, "list_mode_options") and self._open.recording.wanted(self._open.backend):
+        if hasattr(inductor, "list_mode_options") and self._open.options.records:
             self._wrap(inductor, "list_mode_options", harness.without_graphs, self._open)
 
     def _patch_inductor(self, config: ModuleType) -> None:

@@ -47,7 +47,7 @@ class TritonVirtual(TritonSeam):
     # -- what is replaced -------------------------------------------------------------------------------------------------------
 
     def _patch(self, triton: ModuleType) -> None:
-        driver = VirtualDriver(self._open, getattr(self._open, "triton_arch", "sm_90"))
+        driver = VirtualDriver(self._open, self._open.options.triton_arch)
         self._patches.set(triton.runtime.driver, "_active", driver)  # as `set_active` does
         own = getattr(triton.backends.backends.get("nvidia"), "driver", None)  # programs may ask it, and since 3.9 Triton's test helpers do
         if own is not None:

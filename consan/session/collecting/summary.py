@@ -149,7 +149,7 @@ class Summary:
             global_checked=self.recording.outer_launches(prepared, name),
             **self.recording.shapes.of(prepared.plain, name),
             global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
-            excluded=(GLOBAL_MEMORY,) if self.recording.left_out else (),
+            excluded=(GLOBAL_MEMORY,) if self.recording.options.global_excluded else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )
 

@@ -126,7 +126,7 @@ def follow(session: Session) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
     streams, calls = FollowedStreams(session), session.backend.calls
     streams.order = ProgramOrder(streams)
-    if session.recording.looks_outside(session.backend):
+    if session.options.looks_at_global:
         why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
         if why:
             streams.stops(why)

@@ -95,7 +95,7 @@ class FollowedStreams(ProgramStreams):
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
-        self.several = self.several or self.session.recording.looks_outside(self.session.backend)
+        self.several = self.several or self.session.options.looks_at_global
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE))
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:

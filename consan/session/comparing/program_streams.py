@@ -99,7 +99,7 @@ class ProgramStreams:
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""
         recording = self.session.recording
-        if not recording.keeps and recording.looks_outside(self.session.backend):
+        if not recording.keeps and self.session.options.looks_at_global:
             recording.keeps = True
             if self._busy:
                 self.beside.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)

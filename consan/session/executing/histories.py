@@ -21,7 +21,7 @@ from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
 from consan.checker.tally import ProvenLaunches
 from consan.files import stored_name, write_file
-from consan.options import INLINE, ISA
+from consan.options import INLINE
 from consan.reports.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
@@ -104,7 +104,7 @@ class Keeper:
     def _about(self, report: Report) -> dict[str, Any]:
         run: dict[str, Any] = {"consan": report.version, "device": report.device, "seed": report.seed, "policy": report.policy}
         run["wanted"] = sorted({area for area in AREAS for each in report.kernels if area not in each.excluded})
-        run["required"] = self.recording.required
+        run["required"] = self.recording.options.global_required
         modules = [{**module.about, "kernels": self._kernels(module)} for module in self._modules.values()]
         return {**run, "modules": modules, "elsewhere": [*_elsewhere(report), *report.incomplete]}
 
@@ -162,10 +162,9 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
     contents = read(name, data)
     about = contents.about
     try:
-        recording = session.recording
-        recording.isa, recording.required = about["policy"] == ISA, bool(about["required"])
-        recording.outer = GLOBAL_MEMORY in about["wanted"]
-        recording.left_out = not recording.outer
+        recording, wanted = session.recording, GLOBAL_MEMORY in about["wanted"]
+        global_memory = "off" if not wanted else "on" if about["required"] else "auto"
+        session.options = recording.options = replace(session.options, policy=about["policy"], global_memory=global_memory)
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
         launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]

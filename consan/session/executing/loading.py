@@ -61,7 +61,7 @@ class Modules:
         """The same, but a recorded module may not be assembled yet."""
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
-        outer = outer and recorded and self._recording.outer
+        outer = outer and recorded and self._recording.options.global_wanted
         wanted = (plain, base, self._fast, recorded, outer, refusal)
         found = self._device.recall(wanted)
         if found is None:
@@ -141,14 +141,14 @@ class Modules:
         wanted = self.records
         refusal = unbindable(ptx) if wanted else ""
         text = exported(ptx) if wanted and not refusal else ptx
-        prepared = self.instrument(text, name, 1, recorded=wanted, outer=self._recording.required, refusal=refusal)
+        prepared = self.instrument(text, name, 1, recorded=wanted, outer=self._recording.options.global_required, refusal=refusal)
         prepared.outside = True
         return prepared
 
     @property
     def records(self) -> bool:
         """Whether modules are recorded."""
-        return self._recording.wanted(self._device.backend) and self._device.delay_seed is None
+        return self._recording.options.records and self._device.delay_seed is None
 
     def _other(self, prepared: Prepared) -> str | Module:
         """The text of another form of a module. Where a framework has loaded it, that form uses the variables there (variables.py)."""
@@ -188,7 +188,7 @@ class Modules:
         """Write the control block of a module that another library has loaded. A recorded one has none."""
         if prepared.recorded is not None:
             return
-        if self._recording.wanted(self._device.backend):
+        if self._recording.options.records:
             self._recording.takes_hooks(prepared.name, "its framework launches it")
         with own_calls():
             set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))

@@ -14,7 +14,6 @@ from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
 from consan.checker.beside import Kept
@@ -31,7 +30,7 @@ from consan.checker.tally import ProvenLaunches, Tally
 from consan.instrument import Instrumented, Places
 from consan.instrument.record import Recorded
 from consan.instrument.runtime import Variant
-from consan.options import GLOBALS, INLINE, RECORD
+from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.found import ModuleSites
@@ -40,6 +39,7 @@ from consan.session.executing.repairs import Fixes
 from consan.session.executing.started import Started
 from consan.session.modules.rewritten import Rewriting
 from consan.session.planning.launch_sizes import most_together, too_many
+from consan.session.planning.options import SessionOptions
 from consan.session.planning.shapes import LaunchShapes
 
 if TYPE_CHECKING:
@@ -60,17 +60,6 @@ REMEMBERS = True  # what earlier processes have recorded and replayed; tests loo
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
-def engine_for(engine: str, global_memory: str) -> str:
-    """The engine: races in global memory are found by the recording engine."""
-    if global_memory not in GLOBALS:
-        raise UsageError(f"global_memory={global_memory!r}: expected {' or '.join(map(repr, GLOBALS))}")
-    if global_memory != "on":
-        return engine
-    if engine == INLINE:
-        raise UsageError(f"--global on: --engine {engine} does not look for races in global memory")
-    return RECORD
-
-
 Asker = Callable[["Prepared", "Started", Checked], None]
 ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
@@ -84,14 +73,7 @@ class Unasked(NoRoom):
 class Recording:
     """The recording engine of a session."""
 
-    engine: str
-    trace_memory: int | None = None
-    exhaustive: bool = False  # equal CTAs are replayed too
-    sample: int = 0  # how many CTAs of a launch may be replayed; 0: all
-    outer: bool = False  # global memory is checked too, where kernels are recorded
-    required: bool = False  # what of it was not checked makes a report incomplete
-    left_out: bool = False  # by the user, who does not want global memory checked
-    isa: bool = False  # by the strict reading of the ISA
+    options: SessionOptions
     histories: Histories = field(default_factory=dict)  # since the last report
     findings: Accumulated = field(default_factory=Accumulated)
     fixes: Fixes = field(default_factory=Fixes)
@@ -116,15 +98,7 @@ class Recording:
     @property
     def asked(self) -> bool:
         """Whether more is done with the record of a launch than to look for findings."""
-        return self.exhaustive or self.asker is not None or bool(ASKERS)
-
-    def wanted(self, backend: Backend) -> bool:
-        """Whether modules are recorded."""
-        return self.engine != INLINE
-
-    def looks_outside(self, backend: Backend) -> bool:
-        """Whether races in global memory are looked for."""
-        return self.outer and self.wanted(backend)
+        return self.options.exhaustive or self.asker is not None or bool(ASKERS)
 
     def rewritten(
         self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool, refusal: str = ""
@@ -133,7 +107,7 @@ class Recording:
 
         Raises `PtxSyntaxError`, and `EnvironmentFailure` where there is no checker.
         """
-        rewriting = Rewriting(ptx, read, outer, self.isa, leaves, REMEMBERS, refusal)
+        rewriting = Rewriting(ptx, read, outer, self.options.isa, leaves, REMEMBERS, refusal)
         done, waits = rewriting.done()
         library()
         if rewriting.made:  # else its histories are mostly known
@@ -142,8 +116,8 @@ class Recording:
 
     def most_bytes(self, backend: Backend, *, roomy: bool = False) -> int:
         """Limit on the memory for logs. `roomy`: of a kernel whose log was full."""
-        if self.trace_memory is not None:
-            return self.trace_memory
+        if self.options.trace_memory is not None:
+            return self.options.trace_memory
         if backend.allocates_zeros:
             return _most_bytes(None)
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
@@ -155,7 +129,7 @@ class Recording:
         assert prepared.recorded is not None
         number = prepared.number_of(entry)
         shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.required and (why := too_many(prepared.recorded, number, math.prod(grid), math.prod(block))):
+        if not self.options.global_required and (why := too_many(prepared.recorded, number, math.prod(grid), math.prod(block))):
             raise Unasked(why)
         if any(extent % size for extent, size in zip(grid, shape, strict=True)):
             shape = _NO_CLUSTER  # the launch will fail
@@ -165,15 +139,15 @@ class Recording:
         how: dict[str, Any] = {"roomy": roomy, "beside": beside, "machine": VirtualBackend}
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         # A user who names how much is to be checked waits for the replay.
-        hurried = prepared.recorded.leaves and not (self.exhaustive or self.sample or self.required)
+        hurried = prepared.recorded.leaves and not (self.options.exhaustive or self.options.sample or self.options.global_required)
         patience = Patience(LONGEST_CHECK if hurried else math.inf, hurried)
         sampled = prepared.slow and hurried and not prepared.recorded.has_global(entry)
-        sample = self.sample or (SLOW_SAMPLE if sampled else 0)
+        sample = self.options.sample or (SLOW_SAMPLE if sampled else 0)
         if sampled:
             self.notes[f"{entry}: its replays take long, so of later launches {SLOW_SAMPLE} CTAs are replayed (--exhaustive: all)"] = None
-        started = Started(launch, launched, prepared.recorded, self.histories, self.exhaustive, sample, patience, memory=launch)
+        started = Started(launch, launched, prepared.recorded, self.histories, self.options.exhaustive, sample, patience, memory=launch)
         started.earlier, started.keep = self._earlier_of(prepared), self.keeps
-        started.together = 0 if self.required else most_together(math.prod(block))
+        started.together = 0 if self.options.global_required else most_together(math.prod(block))
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -186,7 +160,7 @@ class Recording:
     @property
     def asks_all(self) -> bool:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
-        return bool(self.asked or self.sample or self.keeps)
+        return bool(self.asked or self.options.sample or self.keeps)
 
     def fixes_of(self, prepared: Prepared, started: Started, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
@@ -203,7 +177,7 @@ class Recording:
             ask(prepared, started, checked)
         if checked.found:
             found = self._decode(checked, prepared, sites)
-            self.findings.add(each for each in found if not (self.left_out and each.kind == _GLOBAL_RACE))
+            self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
         for why in filter(None, (*checked.outer, checked.share)):
             self.lacks_outer(prepared, entry, why)
         self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
@@ -260,7 +234,7 @@ class Recording:
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
         """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
         self.lacks_outer(prepared, entry, str(error))
-        if not isinstance(error, Unasked) and (self.trace_memory is not None or error.__cause__):
+        if not isinstance(error, Unasked) and (self.options.trace_memory is not None or error.__cause__):
             self._beyond[prepared.number, entry] = str(error)
 
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
@@ -290,10 +264,10 @@ class Recording:
 
     def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Those that make a report incomplete: all if all was `required`, else what had no room."""
-        if self.required:
+        if self.options.global_required:
             return self.outer_gaps(prepared, entry)
         why = self._beyond.get((prepared.number, entry))
-        return (why,) if why and self.outer else ()
+        return (why,) if why and self.options.global_wanted else ()
 
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
@@ -316,7 +290,7 @@ class Recording:
 
     def takes_hooks(self, name: str, why: str) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded: no launch of it can be followed."""
-        if self.engine == RECORD:
+        if self.options.chosen_engine == RECORD:
             self.notes[f"{name} was checked with called hooks (--engine inline): {why}"] = None
 
     def forget(self) -> None:
@@ -336,18 +310,6 @@ class Recording:
         self.notes.clear()
         self.findings.clear()
         self.fixes = Fixes(self.fixes.off)
-
-
-def check_recording(recording: Recording, sample: int | None, keep_histories: bool, backend: Backend) -> None:
-    """Options that exclude each other."""
-    if sample is not None and not (isinstance(sample, int) and sample > 0):
-        raise UsageError(f"sample={sample!r}: expected a number of CTAs above zero")
-    if sample is not None and recording.exhaustive:
-        raise UsageError("--sample and --exhaustive exclude each other")
-    if sample is not None and recording.required:
-        raise UsageError("--sample: not with --global on, which compares all CTAs")
-    if keep_histories and not recording.wanted(backend):
-        raise UsageError("--keep-histories: only --engine record has histories to keep")
 
 
 def _most_bytes(gpu_memory: int | None) -> int:

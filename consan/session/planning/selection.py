@@ -13,14 +13,15 @@ from consan.suggest import listed, nearest
 
 if TYPE_CHECKING:
     from consan.options import KernelFilter
+    from consan.session.planning.options import LaunchFilter
 
 
 class Selection:
     """The filters of one session, and the launches that they have left out, by module and kernel."""
 
-    def __init__(self, kernel_filter: KernelFilter | None, skip: int, limit: int | None) -> None:
+    def __init__(self, chosen: LaunchFilter) -> None:
         self.left_out: Counter[tuple[int, str]] = Counter()
-        self._filter, self._skip, self._limit = kernel_filter, skip, limit
+        self._filter, self._skip, self._limit = chosen.kernel_name, chosen.launch_skip, chosen.launch_count
         self._let_through = 0  # by the kernel's name
 
     def takes(self, number: int, entry: str) -> bool:

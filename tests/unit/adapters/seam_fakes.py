@@ -13,6 +13,8 @@ from typing import Any
 
 import pytest
 
+from consan.session.planning.options import SessionOptions
+
 
 def kernel_of(module: str, entry: str, shared: int, cluster: tuple[int, int, int]) -> int:
     """The handle of a kernel in another module."""
@@ -23,6 +25,7 @@ def kernel_of(module: str, entry: str, shared: int, cluster: tuple[int, int, int
 class FakeSession:
     """Marks what it instruments and notes every call."""
 
+    options: SessionOptions = field(default_factory=SessionOptions)
     hooks: str = "hooks:"
     source_dir: Path | None = None
     backend: Any = field(default_factory=lambda: SimpleNamespace(device_name="Fake GPU", arch="sm_90a", function=kernel_of))

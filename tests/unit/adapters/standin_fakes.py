@@ -13,6 +13,7 @@ from typing import Any, cast
 import numpy as np
 
 from consan.session.comparing.program_streams import ProgramStreams
+from consan.session.planning.options import SessionOptions
 
 _BASE = 0x7F00_0000_0000
 
@@ -46,13 +47,14 @@ class FakeSession:
     """What the stand-in sees of a session; `play` stands for the kernel."""
 
     source_dir: Path
+    options: SessionOptions = field(default_factory=lambda: SessionOptions(global_memory="off"))
     machine: FakeMachine = field(default_factory=FakeMachine)
     notes: list[str] = field(default_factory=list)
     prepared: list[tuple[str, str]] = field(default_factory=list)
     launches: list[SimpleNamespace] = field(default_factory=list)
     play: Callable[[SimpleNamespace], None] | None = None
     device_lost = False
-    recording: Any = field(default_factory=lambda: SimpleNamespace(keeps=False, looks_outside=lambda backend: False))
+    recording: Any = field(default_factory=lambda: SimpleNamespace(keeps=False))
 
     @functools.cached_property
     def streams(self) -> ProgramStreams:

@@ -9,6 +9,7 @@ import pytest
 
 from consan.adapters.buffers import buffers
 from consan.reports.variables import Argument
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
 
@@ -59,7 +60,7 @@ def test_names_are_left_out_where_they_are_not_known() -> None:
 
 
 def test_the_session_names_addresses_by_told_launches() -> None:
-    session, prepared = Session(device="cpu", private=True), SimpleNamespace(number=5, address_name=None)
+    session, prepared = Session(SessionOptions(device="cpu"), private=True), SimpleNamespace(number=5, address_name=None)
     first = buffers([interface(0x1000, (4,)), interface(0x2000, (4,))], ("x", "out"))
     for _ in range(200):  # equal launches are one
         session.launched(prepared, "k", first)  # type: ignore[arg-type]

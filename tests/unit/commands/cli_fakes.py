@@ -15,6 +15,7 @@ import pytest
 import report_samples as samples
 
 from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
 
 
 @dataclass
@@ -51,8 +52,8 @@ class FakeSession:
     record_lost = False
     result: Callable[[], Report] = staticmethod(samples.clean)
 
-    def __init__(self, **options: Any) -> None:
-        self.options = options
+    def __init__(self, options: SessionOptions, *, cta_limit: int = 0) -> None:
+        self.options, self.cta_limit = options, cta_limit
         self.backend = FakeBackend()
         self.device = types.SimpleNamespace(most_shadow=64 << 20, lock=threading.RLock())
         self.news = types.SimpleNamespace(on_found=None)

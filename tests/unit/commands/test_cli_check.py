@@ -58,7 +58,7 @@ def test_the_launch_is_what_the_words_say(monkeypatch: pytest.MonkeyPatch) -> No
 def test_the_number_of_clusters_to_watch_becomes_a_number_of_ctas(monkeypatch: pytest.MonkeyPatch) -> None:
     with fake(monkeypatch) as session:
         assert main(["check", "k.ptx", *LAUNCH, *ARGS, "--cluster", "2,2", "--ctas", "3"]) == 0
-    assert session.latest.options["cta_limit"] == 12
+    assert session.latest.cta_limit == 12
     assert not session.latest.notes  # the grid has 8 CTAs
 
 

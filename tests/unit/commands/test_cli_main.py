@@ -185,17 +185,16 @@ def test_options_reach_the_session(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         "record",
         "--trace-memory",
         "1g",
-        "--exhaustive",
         "--sample",
         "7",
         "--keep-histories",
     ]
     with cli_fakes.fake_session(monkeypatch, samples.clean) as session:
         assert main(["run", *flags, str(script)]) == 0
-    given = session.latest.options
-    assert given.pop("kernel_name").text == "kns=mm"
+    given = session.latest.options.stored()
+    assert given.pop("kernel_name") == "kns=mm"
     expected = {"device": "cpu", "seed": 9, "policy": "isa", "launch_skip": 2, "launch_count": 4, "timeout": 1.5}
-    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": True, "sample": 7, "keep_histories": True}
+    expected |= {"engine": "record", "trace_memory": 1 << 30, "exhaustive": False, "sample": 7, "keep_histories": True}
     expected |= {"global_memory": "auto"}
     assert given == {**expected, "triton_arch": "sm_80", "skip_benchmarks": True, "shadow_memory": 64 << 20, "assembly": "fast"}
 

@@ -67,7 +67,7 @@ ROOMS = {
         *(f"{SESSION}.modules", f"{SESSION}.executing"),
     ),
     SESSION: (
-        *(ERRORS, "consan.instrument", "consan.reports", "consan.options", "consan.progress", "consan.backends", "consan.ranges"),
+        *(ERRORS, "consan.instrument", "consan.reports", "consan.progress", "consan.backends", "consan.ranges"),
         *(f"{SESSION}.{room}" for room in ("modules", "planning", "executing", "comparing", "collecting")),
     ),
     "consan.launching": (
@@ -82,13 +82,11 @@ ROOMS = {
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
         *("consan.toolchain.extras", "consan.toolchain.host_library"),
     ),
-    "consan.process": (
-        *(ERRORS, "consan.options", "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),
-    ),
+    "consan.process": (*(ERRORS, "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),),
     "consan.building": ("consan.backends.call_filter", "consan.checker.build", "consan.native.build", "consan.toolchain.host_library"),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.tensormap"),
-        *("consan.options", "consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
+        *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),

@@ -11,9 +11,10 @@ from typing import Any
 import pytest
 
 from consan.process import children
+from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
-OPTIONS = {"kernel_name": None, "policy": "hardware", "skip_benchmarks": True, "triton_arch": None, "device": "gpu"}
+OPTIONS = SessionOptions(device="gpu", policy="isa").stored()
 TAKES_A_MODULE = sorted(
     name for name, method in inspect.getmembers(Session, inspect.isfunction) if "ptx" in inspect.signature(method).parameters
 )

@@ -1,0 +1,152 @@
+"""The options of a session as one frozen record. Commands, the API, pytest and child processes hand it through unchanged.
+
+The record has the options of `SESSION` and `RUN` (consan/options.py), with their names and defaults.
+"""
+
+from __future__ import annotations
+
+import argparse
+import math
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, fields
+from typing import Any, Final
+
+from consan._errors import UsageError
+from consan.options import (
+    ASSEMBLIES,
+    DEVICES,
+    ENGINES,
+    GLOBALS,
+    INLINE,
+    ISA,
+    POLICIES,
+    RECORD,
+    KernelFilter,
+    check_names,
+    read_kernel_filter,
+)
+
+
+@dataclass(frozen=True)
+class LaunchFilter:
+    """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most."""
+
+    kernel_name: KernelFilter | None = None
+    launch_skip: int = 0
+    launch_count: int | None = None
+
+
+@dataclass(frozen=True)
+class SessionOptions:
+    """The options of a session. `UsageError` for a value that is none, and for options that exclude each other."""
+
+    device: str = "auto"
+    seed: int = 0
+    policy: str = "default"
+    filter: LaunchFilter = field(default_factory=LaunchFilter)
+    timeout: float | None = None
+    shadow_memory: int | None = None
+    assembly: str = "best"
+    engine: str = "auto"
+    global_memory: str = "auto"
+    trace_memory: int | None = None
+    exhaustive: bool = False
+    sample: int | None = None
+    keep_histories: bool = False
+    triton_arch: str = "sm_90"
+    skip_benchmarks: bool = False
+
+    def __post_init__(self) -> None:
+        """A misspelt device or policy must not select another one."""
+        for name, known in _CHOICES.items():
+            if (value := getattr(self, name)) not in known:
+                raise UsageError(f"{name}={value!r}: expected {' or '.join(map(repr, known))}")
+        for name, (is_one, what) in _VALUES.items():
+            if not is_one(value := getattr(self, name)):
+                raise UsageError(f"{name}={value!r}: expected {what}")
+        for why in _excluded(self):
+            raise UsageError(why)
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> SessionOptions:
+        """The options by their names. `UsageError` for a name that is none."""
+        check_names(given, NAMES)
+        of_filter = {name: value for name, value in given.items() if name in _OF_FILTER}
+        others = {name: value for name, value in given.items() if name not in _OF_FILTER}
+        return cls(filter=LaunchFilter(**of_filter), **others)
+
+    @classmethod
+    def in_arguments(cls, arguments: argparse.Namespace) -> SessionOptions:
+        """The options among the arguments of a command; those that it does not have keep their defaults."""
+        return cls.of({name: getattr(arguments, name) for name in NAMES if hasattr(arguments, name)})
+
+    @classmethod
+    def restored(cls, given: Mapping[str, Any]) -> SessionOptions:
+        """The options that `stored` has given, in another process."""
+        text = given["kernel_name"]
+        return cls.of({**given, "kernel_name": None if text is None else read_kernel_filter(text)})
+
+    def stored(self) -> dict[str, Any]:
+        """The options by their names, as values of JSON."""
+        kernel = self.filter.kernel_name
+        values = {**vars(self), **vars(self.filter), "kernel_name": None if kernel is None else kernel.text}
+        return {name: values[name] for name in NAMES}
+
+    @property
+    def isa(self) -> bool:
+        """Whether the strict reading of the ISA holds."""
+        return self.policy == ISA
+
+    @property
+    def global_required(self) -> bool:
+        """Whether a report is incomplete where global memory was not checked."""
+        return self.global_memory == "on"
+
+    @property
+    def global_wanted(self) -> bool:
+        """Whether global memory is checked where kernels are recorded."""
+        return self.global_memory != "off"
+
+    @property
+    def global_excluded(self) -> bool:
+        """Whether the user does not want global memory to be checked: called hooks do not look at it."""
+        return self.engine == INLINE or self.global_memory == "off"
+
+    @property
+    def records(self) -> bool:
+        """Whether kernels are recorded; else they take called hooks."""
+        return self.engine != INLINE
+
+    @property
+    def looks_at_global(self) -> bool:
+        """Whether races in global memory are looked for."""
+        return self.global_wanted and self.records
+
+    @property
+    def chosen_engine(self) -> str:
+        """The engine: races in global memory are found by the recording engine."""
+        return RECORD if self.global_required else self.engine
+
+
+_CHOICES: Final = {"device": DEVICES, "policy": POLICIES, "assembly": ASSEMBLIES, "engine": ENGINES, "global_memory": GLOBALS}
+_VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
+    "seed": (lambda value: isinstance(value, int), "a whole number"),
+    "shadow_memory": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of bytes above zero"),
+    "timeout": (lambda value: value is None or (isinstance(value, (int, float)) and 0 < value < math.inf), "a time in seconds above zero"),
+    "sample": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of CTAs above zero"),
+}
+_OF_FILTER: Final = tuple(each.name for each in fields(LaunchFilter))
+NAMES: Final = (*_OF_FILTER, *(each.name for each in fields(SessionOptions) if each.name != "filter"))
+"""The names of all options."""
+
+
+def _excluded(options: SessionOptions) -> Iterator[str]:
+    """Why options exclude each other."""
+    if options.global_required and options.engine == INLINE:
+        yield f"--global on: --engine {options.engine} does not look for races in global memory"
+    if options.sample is not None and options.exhaustive:
+        yield "--sample and --exhaustive exclude each other"
+    if options.sample is not None and options.global_required:
+        yield "--sample: not with --global on, which compares all CTAs"
+    if options.keep_histories and not options.records:
+        yield "--keep-histories: only --engine record has histories to keep"
