@@ -34,7 +34,7 @@ test-slow: $(VENV)/.test ## the slow tests
 # Triton is 190 MB to fetch and 670 MB on disk, so it has an environment of its own. `make TRITON=triton==3.9.0 test-triton` takes another.
 test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
 	$(TRITON_VENV)/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "triton or 03" \
-		tests/adapters_triton tests/tutorials/test_tutorials.py
+		tests/adapters_triton tests/tutorials/test_tutorials.py tests/tutorials/test_snippets.py
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu

@@ -69,22 +69,22 @@ class Access:
 
     role: str  # "read", "write", "atomic", ... : what this access did, in words
     op: str  # the full opcode, e.g. "st.shared.f32"
-    proxy: str = "generic"
-    file: str = ""
-    line: int = 0
-    column: int = 0
-    ptx_line: int = 0
-    ptx: str = ""
-    block: Dim3 | None = None
-    cluster_rank: int | None = None
-    thread: Dim3 | None = None
-    warp: int | None = None
-    lane: int | None = None
-    bytes: tuple[int, int] | None = None
-    asynchronous: AsyncInfo | None = None
-    inlined: tuple[Frame, ...] = ()
-    space: str = "shared"
-    innermost: Frame | None = None
+    proxy: str = "generic"  # "generic", "async" or "tensormap": the path to memory
+    file: str = ""  # of the user's line: the outermost call that is his, empty without line information
+    line: int = 0  # from 1; 0: unknown
+    column: int = 0  # from 1; 0: unknown
+    ptx_line: int = 0  # of the kernel's PTX, from 1
+    ptx: str = ""  # the instruction
+    block: Dim3 | None = None  # the CTA, x first
+    cluster_rank: int | None = None  # of the CTA in its cluster, if there are clusters
+    thread: Dim3 | None = None  # in its CTA, x first
+    warp: int | None = None  # in its CTA
+    lane: int | None = None  # in its warp
+    bytes: tuple[int, int] | None = None  # the first byte, and how many: an offset in shared memory, an address in global memory
+    asynchronous: AsyncInfo | None = None  # of an asynchronous operation: how it completes
+    inlined: tuple[Frame, ...] = ()  # the calls through which the instruction was inlined, from the outside
+    space: str = "shared"  # "shared", "global", "tensor", ...
+    innermost: Frame | None = None  # the instruction's own place, where that is another than `file` and `line`
     name: str = ""  # the bytes as the source names them: `tile[1][3]`
 
     @property
@@ -187,21 +187,21 @@ class Finding:
     `ctas` is 0 for a hazard found in the kernel's text; `count` is then the number of launches.
     """
 
-    kind: str
-    kernel: str
-    severity: str = "error"
+    kind: str  # as `consan explain` lists them
+    kernel: str  # its name in the PTX
+    severity: str = "error"  # "error", "warning" or "note"
     hazard: str | None = None  # RAW, WAR, WAW; None if the kind has no hazard
-    message: str = ""
-    missing: str = ""
-    fix: str = ""
-    count: int = 1
-    ctas: int = 1
-    buffer: Buffer | None = None
-    accesses: tuple[Access, ...] = ()
-    barrier: dict[str, Any] | None = None
-    waiters: tuple[dict[str, Any], ...] = ()
+    message: str = ""  # what can go wrong, a sentence
+    missing: str = ""  # what would order the accesses
+    fix: str = ""  # the smallest change that adds it
+    count: int = 1  # how often
+    ctas: int = 1  # in how many CTAs; of clusters, where there are clusters
+    buffer: Buffer | None = None  # where the bytes are
+    accesses: tuple[Access, ...] = ()  # the first, the second, and the instruction at fault if there is one
+    barrier: dict[str, Any] | None = None  # of a deadlock or a misused barrier
+    waiters: tuple[dict[str, Any], ...] = ()  # of a deadlock: who waits, and where
     policy: str = "default"  # "isa": reported only under --policy isa
-    suppressed: Suppressed | None = None
+    suppressed: Suppressed | None = None  # by what, if it does not count
     tests: tuple[str, ...] = ()  # the tests of a pytest run that showed it
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
@@ -273,20 +273,20 @@ class Uninstrumented:
 class Report:
     """One run. Build it with `assemble`, which computes `verdict` and `incomplete`."""
 
-    verdict: str
-    device: str
-    kernels: tuple[KernelSummary, ...] = ()
-    findings: tuple[Finding, ...] = ()
-    checked: tuple[str, ...] = ()
+    verdict: str  # "clean", "violations" or "incomplete"
+    device: str  # "cpu", or the name of the GPU
+    kernels: tuple[KernelSummary, ...] = ()  # those that were instrumented
+    findings: tuple[Finding, ...] = ()  # suppressed ones last
+    checked: tuple[str, ...] = ()  # the areas that the verdict speaks for
     not_checked: tuple[str, ...] = ()  # areas that are not checked by design, as "AREA: sentence" (verdict/coverage.py)
-    uninstrumented: tuple[Uninstrumented, ...] = ()
-    dropped: int = 0
-    evicted: int = 0
-    exit: int = 0
-    status: int | None = None
-    seed: int = 0
-    policy: str = "default"
-    notes: tuple[str, ...] = ()
+    uninstrumented: tuple[Uninstrumented, ...] = ()  # kernels that ran unchecked
+    dropped: int = 0  # findings for which there was no room
+    evicted: int = 0  # access records for which there was no room
+    exit: int = 0  # the status of the program
+    status: int | None = None  # the status of the command
+    seed: int = 0  # of the schedule and of random arguments
+    policy: str = "default"  # "default" or "isa"
+    notes: tuple[str, ...] = ()  # sentences that do not change the verdict
     incomplete: tuple[str, ...] = ()  # why the run is not fully checked; empty if it is
     command: tuple[str, ...] = ()  # what reproduces the run, as typed
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`

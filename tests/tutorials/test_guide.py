@@ -41,15 +41,6 @@ def test_commands_find_the_planted_bug(page: str, command: str, tmp_path: Path) 
     assert done.returncode == 66, done.stdout + done.stderr
 
 
-def test_the_python_example() -> None:
-    (example,) = re.findall(r"```python\n(import consan\n.*?)```", (GUIDE / "python.md").read_text(), re.DOTALL)
-    done = _run(["-c", example])
-    assert done.returncode == 0, done.stderr
-    first, *findings = done.stdout.splitlines()
-    assert first == "violations"
-    assert any(line.startswith("data-race ") for line in findings)
-
-
 def test_the_options_exist() -> None:
     known = {flag for option in options.ALL for flag in option.flags}
     named = set(re.findall(r"^\| `(--?[a-z-]+)", (GUIDE / "options.md").read_text(), re.MULTILINE))
