@@ -128,7 +128,7 @@ def follow(session: Session) -> FollowedStreams:
     streams.order = ProgramOrder(streams)
     if session.options.looks_at_global:
         why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
-        if why:
+        if calls is None or why:
             streams.stops(why)
         else:
             streams.facts, streams.beside.timeline.changed = calls, calls.tell_all
