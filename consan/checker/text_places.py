@@ -81,9 +81,9 @@ def _value(operand: Operand, instruction: Instruction, constants: dict[Key, int]
 
 
 def _made(instruction: Instruction, row: Row) -> tuple[Makes, ...]:
-    """The effects of an instruction. Accesses in the generic proxy follow from what it touches."""
-    if row.makes:
-        return row.makes
+    """The effects of an instruction, as of a log without global memory."""
+    if made := tuple(each for each in row.makes if not each.is_of_checked_memory):
+        return made
     if row.access in _ACCESSES:
         return (_ACCESSES[row.access],)
     return (_POINT,) if members_of(instruction) is not None else ()

@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from consan.instrument.effects.model import VALUES, Effect, WordValue, leaves
+from consan.instrument.effects.model import VALUES, Effect, When, WordValue, leaves
 
 Attribute = Callable[[Mapping[str, str], Mapping[str, Any]], int]
 
@@ -17,6 +17,7 @@ class Makes:
 
     `numbers`: leaves that the form itself gives. `computed`: numbers that follow from the modifiers of the opcode, by their class, and the
     operands, by their role. How an operand is stored follows from the role of its leaf; several operands go into words in a row.
+    `when`: in place of the time at which its kind is recorded. `only`: where the access is "strong", or "weak".
     """
 
     kind: type[Effect]
@@ -24,15 +25,35 @@ class Makes:
     words: Mapping[str, frozenset[str]] = field(default_factory=dict)
     numbers: Mapping[str, int | WordValue] = field(default_factory=dict)
     computed: Mapping[str, Attribute] = field(default_factory=dict)
+    when: When | None = None
+    only: str = ""
+
+    @property
+    def recorded(self) -> When:
+        """When the recorder writes it."""
+        return self.kind.recorded if self.when is None else self.when
+
+    @property
+    def is_of_checked_memory(self) -> bool:
+        """Whether it is recorded only where global memory is checked."""
+        return self.recorded in (When.CHECKED, When.CHECKED_BEHIND)
 
     def attributes(self, parts: tuple[str, ...], modifiers: Mapping[str, str], operands: Mapping[str, Any]) -> dict[str, Any]:
         """What the text gives. A flag is set if all of its words are in the opcode."""
         flags = {name: words <= set(parts) for name, words in self.words.items()}
         return {**flags, **self.numbers, **{name: compute(modifiers, operands) for name, compute in self.computed.items()}}
 
-    def without(self, leaf: str) -> Makes:
-        """The same without an operand."""
-        return replace(self, operands={name: role for name, role in self.operands.items() if name != leaf})
+    def without(self, *leaves: str) -> Makes:
+        """The same without some operands."""
+        return replace(self, operands={name: role for name, role in self.operands.items() if name not in leaves})
+
+    def where_checked(self) -> Makes:
+        """The same, recorded only where global memory is checked."""
+        return replace(self, when=When.CHECKED)
+
+    def where(self, strength: str) -> Makes:
+        """The same of "strong" accesses only, or of "weak" ones."""
+        return replace(self, only=strength)
 
 
 def makes(kind: type[Effect], **given: str | int | Attribute) -> Makes:

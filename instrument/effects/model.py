@@ -56,6 +56,8 @@ class When(enum.Enum):
     BEFORE = "before the instruction"
     BEHIND = "behind it: what it says is known then"
     FENCES = "before it, where a fence can matter"
+    CHECKED = "before it, where global memory is checked"
+    CHECKED_BEHIND = "behind it, where global memory is checked"
     NEVER = "never: only in changes of a text"
 
 

@@ -115,17 +115,25 @@ class StrongAccess(Effect):
 class Observe(StrongAccess):
     """Before the access itself."""
 
+    recorded = When.CHECKED
+
 
 class Publish(StrongAccess):
     """After it."""
+
+    recorded = When.CHECKED_BEHIND
 
 
 class GridWait(Effect):
     """`griddepcontrol.wait`, where global memory is checked."""
 
+    recorded = When.CHECKED
+
 
 class Unseen(Effect):
     """A strong access to memory that the log does not name, where global memory is checked."""
+
+    recorded = When.CHECKED
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -14,6 +14,8 @@ from __future__ import annotations
 
 from typing import Any
 
+from consan.instrument.effects import GlobalRead, GlobalWrite, GridWait, Observe, Publish
+from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -21,9 +23,10 @@ __all__ = ["ROWS"]
 
 # Comments that `consan.h` puts into the text (ptx/source.py). `release` and `acquire` order at .gpu scope what is named by an address.
 _ANNOTATIONS = "consan.h: annotations"
+_ORDERS: dict[str, Any] = {"status": "recorded", "scope": "gpu", "makes": (makes(Observe, words="addr"), makes(Publish, words="addr"))}
 ANNOTATIONS: list[Row] = [
-    *rows(_ANNOTATIONS, "annotation", "consan_release [addr]", status="recorded", action="release", sem="release", scope="gpu"),
-    *rows(_ANNOTATIONS, "annotation", "consan_acquire [addr]", status="recorded", action="acquire", sem="acquire", scope="gpu"),
+    *rows(_ANNOTATIONS, "annotation", "consan_release [addr]", action="release", sem="release", **_ORDERS),
+    *rows(_ANNOTATIONS, "annotation", "consan_acquire [addr]", action="acquire", sem="acquire", **_ORDERS),
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_begin", status="recorded", action="begin"),
     *rows(_ANNOTATIONS, "annotation", "consan_ignore_end", status="recorded", action="end"),
 ]
@@ -78,16 +81,12 @@ WARP: list[Row] = [
 ]
 
 _STACK = "Stack Manipulation Instructions: stacksave, stackrestore, alloca"
+_GRIDS = "Parallel Synchronization and Communication Instructions: griddepcontrol"
 _POINTER = {"type": "u32 u64"}
 
 MISCELLANEOUS: list[Row] = [
-    *rows(
-        "Parallel Synchronization and Communication Instructions: griddepcontrol",
-        "special",
-        "griddepcontrol.launch_dependents",
-        action="grid",
-    ),
-    *rows("Parallel Synchronization and Communication Instructions: griddepcontrol", "special", "griddepcontrol.wait", action="grid-wait"),
+    *rows(_GRIDS, "special", "griddepcontrol.launch_dependents", action="grid"),
+    *rows(_GRIDS, "special", "griddepcontrol.wait", action="grid-wait", makes=makes(GridWait)),
     *rows("Miscellaneous Instructions: brkpt", "special", "brkpt", flow="break"),
     *rows("Miscellaneous Instructions: nanosleep", "special", "nanosleep.u32 src", action="sleep"),
     *rows("Miscellaneous Instructions: pmevent", "special", "pmevent{.mask} imm"),
@@ -119,6 +118,7 @@ _UNSEEN_READ: dict[str, Any] = {"status": "not modelled", "touch": "read texture
 def _surface(name: str, form: str, operands: str, access: str, **columns: Any) -> list[Row]:
     """Two rows: coordinates outside of the surface reach nothing, or, with .clamp, bytes that are not known."""
     section, columns = f"Surface Instructions: {name}", {"touch": f"{access} surface surface type surface", "classes": _SURFACE, **columns}
+    columns["makes"] = makes(GlobalRead if access == "read" else GlobalWrite, address="surface").where_checked()
     return [
         *rows(section, "surface", f"{form}.outside {operands}", status="recorded", **columns),
         *rows(section, "surface", f"{form}.clamp {operands}", status="in part", **columns),

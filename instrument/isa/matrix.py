@@ -2,7 +2,7 @@
 
 `ldmatrix` and `stmatrix` access 16 bytes of shared memory at each row address, including the padding of 4-bit and 6-bit formats. Threads 0
 to 8*num-1 give the addresses (0 to 16*num-1 for .m16n16), see `Row.address_lanes`. `mma` and `movmatrix` use registers only. `wmma.load`
-and `wmma.store` are not modelled: the ISA does not specify which bytes a thread accesses ("Matrix Fragments for WMMA"). The shared-memory
+and `wmma.store` have no size: the ISA does not specify which bytes a thread accesses ("Matrix Fragments for WMMA"). The shared-memory
 operands of wgmma are descriptors in registers, whose footprint is known at run time only, so these rows have no touches.
 """
 
@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from consan.instrument.effects import ProductCommit, ProductFence, ProductOperand, ProductWait, Read, Write
+from consan.instrument.effects import GlobalRead, GlobalWrite, ProductCommit, ProductFence, ProductOperand, ProductWait, Read, Write
 from consan.instrument.effects.flags import MatrixRow
 from consan.instrument.effects.makes import makes
 from consan.instrument.isa.build import rows
@@ -154,7 +154,9 @@ _WMMA = {
 
 
 def _wmma_memory(section: str, block: str, access: str) -> list[Row]:
-    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss 0"}
+    shared, outer = (Read, GlobalRead) if access == "read" else (Write, GlobalWrite)
+    made = (makes(outer, address="addr").where_checked(), makes(shared, at="addr"))
+    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss 0", "makes": made}
     in_global = rows(_WARP + section, "wmma", block.replace("{.ss}", ".ss"), **columns, classes={**_WMMA, "ss": "global"})
     return in_global + rows(_WARP + section, "wmma", block, **columns, classes={**_WMMA, "ss": "shared shared::cta"})
 

@@ -14,8 +14,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import Any
 
-from consan.instrument.effects import Atomic, Fill, Read, StoreAsync, Write
-from consan.instrument.effects.makes import makes
+from consan.instrument.effects import Atomic, Fill, GlobalRead, GlobalWrite, Observe, Publish, Read, StoreAsync, Unseen, Write
+from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 
@@ -25,8 +25,12 @@ _TYPES = "b8 b16 b32 b64 b128 u8 u16 u32 u64 s8 s16 s32 s64 f32 f64"
 _MOVE = "Data Movement and Conversion Instructions: "
 _SYNC = "Parallel Synchronization and Communication Instructions: "
 
-# The effect of an access whose address is in shared memory. In global memory the log says more of it (instrument/record/global_memory.py).
+# The effect of an access whose address is in shared memory, and of one in global memory.
 _SHARED = {"read": makes(Read, at="addr"), "write": makes(Write, at="addr", value="src"), "rmw": makes(Atomic, at="addr")}
+_READ = makes(GlobalRead, address="addr", nc=".nc").where_checked()
+_WRITE = makes(GlobalWrite, address="addr", value="src").where_checked()
+_OBSERVE, _PUBLISH = (makes(kind, words="addr").where("strong") for kind in (Observe, Publish))
+_OF_THREAD = {access: (_OBSERVE, _READ if access == "read" else _WRITE, shared, _PUBLISH) for access, shared in _SHARED.items()}
 _CHECKED = "global shared shared::cta"
 _LOAD_PRIVATE = "const local param param::entry param::func"
 _STORE_PRIVATE = "local param param::func"
@@ -93,9 +97,17 @@ LOAD: list[Row] = [
         ld.ss.nc{_EVICTION}{{.level::prefetch_size}}{{.vec}}.type dst, [addr]{{, policy}}
         """,
         touch="read addr ss",
+        makes=_READ,
         classes={"type": _TYPES, "cop": "ca cg cs", "ss": "global"},
     ),
-    *rows(_MOVE + "ldu", "load", "ldu{.ss}{.vec}.type dst, [addr]", touch="read addr ss", classes={"type": _TYPES, "ss": "global"}),
+    *rows(
+        _MOVE + "ldu",
+        "load",
+        "ldu{.ss}{.vec}.type dst, [addr]",
+        touch="read addr ss",
+        makes=_READ,
+        classes={"type": _TYPES, "ss": "global"},
+    ),
 ]
 
 STORE: list[Row] = [
@@ -182,8 +194,8 @@ ATOMIC: list[Row] = [
 ]
 
 
-def _in_shared(row: Row) -> Row:
-    return replace(row, makes=(_SHARED[row.access],)) if row.status == "checked" else row
+def _with_effects(row: Row) -> Row:
+    return replace(row, makes=_OF_THREAD[row.access]) if row.status == "checked" else row
 
 
 _MBARRIER_TX = "mbarrier::complete_tx::bytes"
@@ -196,7 +208,7 @@ def _async_release(name: str, family: str, form: str, access: str, types: str) -
     classes = {"scope": "gpu sys", "ss": "global", "type": types}
     section = (_MOVE if family == "store" else _SYNC) + name
     order: dict[str, Any] = {"sem": "release", "ordering": ("release",)}
-    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss", "action": "release", "makes": _SHARED[access]}
+    columns: dict[str, Any] = {"status": "recorded", "touch": f"{access} addr ss", "action": "release", "makes": _OF_THREAD[access]}
     return rows(section, family, form, name=name, classes=classes, **order, **columns)
 
 
@@ -269,9 +281,13 @@ _MULTIMEM = {
     "acc_prec": "acc::f32 acc::f16",
 }
 
+
 # Multimem addresses name several locations of global memory at once (8.2.3): which other addresses name them is not known. Loads and stores
 # without semantics are weak, reductions relaxed at system scope (9.7.9.14).
-_UNSEEN: dict[str, Any] = {"status": "in part"}
+def _of_many(access: Makes) -> tuple[Makes, ...]:
+    """An access to all of them: a strong one may synchronise through memory that the log does not name."""
+    return makes(Unseen).where("strong"), access.where("weak")
+
 
 MULTIMEM: list[Row] = [
     *rows(
@@ -284,7 +300,8 @@ MULTIMEM: list[Row] = [
         name="multimem.ld_reduce",
         touch="read addr global",
         ordering=("relaxed", "acquire"),
-        **_UNSEEN,
+        status="in part",
+        makes=_of_many(_READ),
         classes={**_MULTIMEM, "sem": "relaxed acquire"},
     ),
     *rows(
@@ -297,7 +314,8 @@ MULTIMEM: list[Row] = [
         name="multimem.st",
         touch="write addr global",
         ordering=("relaxed", "release"),
-        **_UNSEEN,
+        status="in part",
+        makes=_of_many(_WRITE),
         classes={**_MULTIMEM, "sem": "relaxed release"},
     ),
     *rows(
@@ -309,12 +327,15 @@ MULTIMEM: list[Row] = [
         sem="relaxed",
         scope="sys",
         ordering=("relaxed", "release"),
-        **_UNSEEN,
+        status="in part",
+        makes=_of_many(_WRITE),
         classes={**_MULTIMEM, "sem": "relaxed release"},
     ),
 ]
 
 _PRIORITY = "L2::evict_last L2::evict_normal L2::evict_first L2::evict_unchanged"
+
+_DISCARD = makes(GlobalWrite, address="addr").where_checked()
 
 CACHE: list[Row] = [
     *rows(
@@ -330,7 +351,7 @@ CACHE: list[Row] = [
     ),
     *rows(_MOVE + "applypriority", "cache", "applypriority{.global}.L2::evict_normal [addr], size"),
     # The contents of the bytes afterwards are not known: a write ("discard").
-    *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size", touch="write addr global size"),
+    *rows(_MOVE + "discard", "cache", "discard{.global}.L2 [addr], size", touch="write addr global size", makes=_DISCARD),
     *rows(
         _MOVE + "createpolicy",
         "cache",
@@ -365,4 +386,4 @@ ADDRESS: list[Row] = [
     ),
 ]
 
-ROWS: list[Row] = [*map(_in_shared, (*LOAD, *STORE, *ATOMIC)), *REMOTE, *MULTIMEM, *CACHE, *ADDRESS]
+ROWS: list[Row] = [*map(_with_effects, (*LOAD, *STORE, *ATOMIC)), *REMOTE, *MULTIMEM, *CACHE, *ADDRESS]

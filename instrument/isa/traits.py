@@ -74,8 +74,12 @@ class Traits:
     is_of_many = _OfRow(lambda row: row.family == "multimem")  # accesses all memory that a multimem address stands for
     # the warp moves matrices; some lanes give the addresses of rows
     is_matrix_access = _OfRow(lambda row: row.family in ("ldmatrix", "stmatrix"))
+    # the warp moves one matrix; which lane accesses which bytes is not specified
+    is_whole_matrix_access = _OfRow(lambda row: row.family == "wmma")
     # it accesses memory at addresses of threads, and does nothing else
     is_access = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.family == "cp.async")
+
+    is_annotation = _OfRow(lambda row: row.family == "annotation")  # a comment of `consan.h`
 
     # -- registers ---------------------------------------------------------------------------------------------------------
 

@@ -8,13 +8,13 @@ from consan.instrument.control_flow import key_of
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import MemoryAccess, Row, has_action, row_of
+from consan.instrument.isa import MemoryAccess, has_action, row_of
 from consan.instrument.passes.accesses import HOOK_WIDTHS, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
-from consan.instrument.record import data, orders
-from consan.instrument.record.lowering import lower, put
+from consan.instrument.record import data, orders, wmma
+from consan.instrument.record.lowering import element_bytes, lower, put
 from consan.instrument.record.stored_rows import row_fold
 from consan.instrument.record.words import Words
 
@@ -31,6 +31,9 @@ def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     if work.row.changes_map:
         put(kernel, work, made)
         return
+    if work.row.is_whole_matrix_access:
+        wmma.add(kernel, work, made)
+        return
     assert issubclass(made.kind, SharedAccess)
     instruction, access = work.instruction, work.event.first
     nbytes = access.total_bytes
@@ -44,16 +47,11 @@ def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
         place = WordValue(located["at"].number + piece.offset, located["at"].word)
         kernel.open_block().add(
             made.kind(
-                site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=element_bytes(work.row, instruction, access),
+                site=site.number, guard=located["guard"], at=place, bytes=piece.size, element=element_bytes(work, access),
                 lanes=work.row.address_lanes(instruction.parts), value=value, strong=access.is_strong, unused=piece.unused,
                 constant=_is_constant(kernel, work), **of_text, **work.row.attributes(made, instruction), **orders.reach_of(work, access),
             )
         )  # fmt: skip
-
-
-def element_bytes(row: Row, instruction: Instruction, access: MemoryAccess) -> int:
-    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
-    return access.width_bytes // (2 if row.modifiers(instruction.parts).get("type", "").endswith("x2") else 1)
 
 
 def _stored_value(kernel: KernelRewrite, block: Words, work: Work, access: MemoryAccess) -> int:

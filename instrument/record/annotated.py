@@ -6,9 +6,9 @@ one reading of the clock tells the order. The checker takes the address for anot
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
-from consan.instrument.effects.kinds import Observe, Publish
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.record import text
@@ -22,17 +22,13 @@ if TYPE_CHECKING:
 _MARK = 0x40000000  # in the upper half of the address
 _OPERATION = 13  # FlagOrder::MARK
 _WORDS = 3  # the address, a reading
-_ACTIONS = ("release", "acquire")
 
 
-def add(kernel: KernelRewrite, work: Work) -> None:
-    """A release or an acquire. Regions have no event (rewrite.py)."""
-    action, address = work.row.action, operand_of(work, "addr")
-    if action not in _ACTIONS:
-        return
-    releases = action == "release"
-    if kernel.outer is None or address is None:
-        raise Unsupported(f"{work.instruction.opcode} where global memory is not recorded")
+def words_of(kernel: KernelRewrite, work: Work) -> Mapping[str, Any]:
+    """Store the words of a release or an acquire; returns the fields of its events. Regions have no event (rewrite.py)."""
+    address, releases = operand_of(work, "addr"), work.event.releases
+    if address is None:
+        raise Unsupported(f"{work.instruction.opcode} without an address")
     block, snippet = kernel.open_block(), Snippet()
     first, stored, copies = block.reserve(_WORDS)
     low, high, upper = snippet.register("b32"), snippet.register("b32"), snippet.register("b32")
@@ -45,11 +41,7 @@ def add(kernel: KernelRewrite, work: Work) -> None:
     find_clock(snippet, low)
     read_first(snippet, stored + _WORDS - 1, DRAW if releases else LOOK)
     kernel.pending += copies if kernel.manner.on_host else snippet.text()
-    site = kernel.site_of(work.instruction)
-    for kind in (Observe, Publish):
-        block.add(
-            kind(
-                site=site, words=first, bytes=WORD_BYTES, element=WORD_BYTES, operation=_OPERATION, order=order_of(work.event),
-                reads=not releases, writes=releases, adds=releases,
-            )
-        )  # fmt: skip
+    return {
+        "site": kernel.site_of(work.instruction), "words": first, "bytes": WORD_BYTES, "element": WORD_BYTES, "operation": _OPERATION,
+        "order": order_of(work.event), "reads": not releases, "writes": releases, "adds": releases,
+    }  # fmt: skip

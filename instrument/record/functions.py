@@ -17,7 +17,7 @@ from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import mbarriers
-from consan.instrument.record.global_memory import is_unseen, touches, waits_for_grids
+from consan.instrument.record.global_memory import touches
 from consan.instrument.record.sides import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
@@ -40,7 +40,7 @@ def _has_events(plan: FunctionPlan, reads: bool, writes: bool, *, outer: bool) -
 
 
 def _is_event(instruction: Instruction, reads: bool, writes: bool, *, outer: bool) -> bool:
-    if outer and (touches(instruction) is not None or waits_for_grids(instruction) or is_unseen(instruction)):
+    if outer and touches(instruction):
         return True
     if row_of(instruction).exits or members_of(instruction) is not None:
         return True

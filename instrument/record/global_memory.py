@@ -19,29 +19,27 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Iterable, Iterator, Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from consan.instrument.effects import NO_WORD, Effect, WordValue
-from consan.instrument.effects.kinds import Fence, GlobalRead, GlobalWrite, GridWait, Observe, Publish, Unseen
-from consan.instrument.isa import InstructionEvent, MemoryAccess, Row, destinations, does, has_action, lookup, row_of
-from consan.instrument.passes.context import FunctionPlan, Work
+from consan.instrument.effects import NO_WORD, WordValue
+from consan.instrument.effects.kinds import Fence, GlobalAccess, GridWait, Unseen
+from consan.instrument.effects.makes import Makes
+from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of
+from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record import data, text
-from consan.instrument.record.accesses import element_bytes
+from consan.instrument.record import annotated, data, text, wmma
 from consan.instrument.record.awaited import awaits_store
+from consan.instrument.record.lowering import element_bytes, lower, put
 from consan.instrument.record.orders import order_of
 from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
-from consan.instrument.record.sides import global_address
 from consan.instrument.record.stored_values import stores_of_values
-from consan.instrument.record.surfaces import SURFACE, accesses_surface
 from consan.instrument.record.templates import WORD_BYTES
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_FAMILIES = ("load", "store", "atomic", "reduction", "cache")
 _OUTER = ("global", "generic")
 # Numbers of the operations on the value that was read, and of their types.
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
@@ -89,29 +87,41 @@ def _strong(plans: dict[str, FunctionPlan], spaces: tuple[str, ...]) -> Iterator
     for plan in plans.values():
         for instruction in plan.function.instructions():
             row = lookup(instruction.parts)
-            if row is not None and row.family in _FAMILIES and row.touches:
+            if row is not None and row.is_ordinary and row.touches:
                 event = row.event(instruction)
                 if event.first.is_strong and event.first.space in spaces:
                     yield event, any(plan.names[name] > 1 for name in destinations(instruction))
 
 
-def waits_for_grids(instruction: Instruction) -> bool:
-    """Whether a thread waits for the launches that this one depends on (R-GM14)."""
-    return has_action(instruction, "special", "grid-wait")
-
-
-def touches(instruction: Instruction) -> Row | None:
-    """The row of an instruction that accesses global memory, or may, or a surface."""
-    row = lookup(instruction.parts)
-    if row is None or not (accesses_surface(row) or (row.family in _FAMILIES and row.touches)):
-        return None
-    return row if row.describe(instruction).space in (*_OUTER, SURFACE) else None
-
-
-def is_unseen(instruction: Instruction) -> bool:
-    """Whether threads may synchronise through memory that the log does not name: a strong access to a multimem address (ISA 8.2.3)."""
+def touches(instruction: Instruction) -> bool:
+    """Whether an instruction makes an effect that is recorded only where global memory is checked."""
     row = row_of(instruction)
-    return row.is_of_many and row.describe(instruction).is_strong
+    if row.does(GridWait, Unseen):
+        return True
+    access = row.describe(instruction) if row.does(GlobalAccess) else NO_ACCESS
+    return access.may_be_global or access.in_surface
+
+
+def add_access(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+    """An access to global memory. A map of tensors is changed as a whole, and so is a matrix accessed."""
+    if work.row.changes_map:
+        put(kernel, work, made)
+    elif work.row.is_whole_matrix_access:
+        wmma.add(kernel, work, made)
+    elif kernel.outer is not None and (work.event.first.may_be_global or work.event.first.in_surface):
+        kernel.outer.access(work, made)
+
+
+def add_observed(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+    """A strong access, where threads may synchronise through memory."""
+    if kernel.outer is not None and (work.row.is_annotation or kernel.outer.is_sync(work.event)):
+        kernel.outer.observe(work, made)
+
+
+def add_published(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+    """The same, once it has been performed."""
+    if kernel.outer is not None:
+        kernel.outer.publish(made)
 
 
 class OuterRecorder:
@@ -121,36 +131,28 @@ class OuterRecorder:
         self._kernel, self._mode = kernel, mode
         self._shared = shared  # whether threads may synchronise through shared memory
         self._behind: str = ""  # what follows the instruction
-        self._publish: Effect | None = None
+        self._strong: Mapping[str, Any] = {}  # the fields of the events of a strong access
         self.polls = RecordedPolls(kernel)
         self._uses = stores_of_values(kernel.plan.function)
         self._data = data.flags_of(kernel.plan.function)
 
-    def before(self, instruction: Instruction, node: int) -> None:
-        """Add the text before an instruction: its words and its accesses."""
-        row = lookup(instruction.parts)
-        if row is None:
-            return
-        if waits_for_grids(instruction):
-            self._note(GridWait, instruction)
-        if is_unseen(instruction):
-            self._note(Unseen, instruction)
-        elif row.is_of_many or accesses_surface(row):
-            self._access(instruction, row, row.event(instruction), None)
-        if row.family in _FAMILIES and row.touches:
-            event, address = row.event(instruction), None
-            if self.is_sync(event):
-                self.polls.begin(instruction, node)
-                address = self._sync(instruction, event)
-            if event.first.space in _OUTER:
-                self._access(instruction, row, event, address)
+    def observe(self, work: Work, made: Makes) -> None:
+        """Store the words of a strong access, before it."""
+        if work.row.is_annotation:
+            self._strong = annotated.words_of(self._kernel, work)
+        else:
+            self.polls.begin(work.instruction, self._kernel.node)
+            self._strong = self._words(work)
+        self._kernel.open_block().add(made.kind(**self._strong))
+
+    def publish(self, made: Makes) -> None:
+        """Behind a strong access whose words are in the log."""
+        if self._strong:
+            self._kernel.open_block().add(made.kind(**self._strong))
 
     def after(self, node: int) -> str:
-        """The text behind the instruction, after its access to shared memory is in the template too."""
-        behind, self._behind = self._behind, ""
-        if self._publish is not None:
-            self._kernel.open_block().add(self._publish)
-            self._publish = None
+        """The text behind the instruction, after its events are in the template."""
+        behind, self._behind, self._strong = self._behind, "", {}
         return behind + self.polls.forward(node)
 
     def declarations(self) -> str:
@@ -163,72 +165,40 @@ class OuterRecorder:
         spaces = ("shared", *_OUTER) if self._shared else _OUTER
         return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces
 
-    def _note(self, kind: type[Effect], instruction: Instruction) -> None:
-        """That a thread executes an instruction."""
-        block = self._kernel.open_block()
-        guard = self._kernel.guard(block, instruction)
-        block.add(kind(site=self._kernel.site_of(instruction), guard=guard))
-
-    def _access(self, instruction: Instruction, row: Row, event: InstructionEvent, address: int | None) -> None:
-        """An access to global memory. `address`: the first word with its address, if the block has it."""
-        kernel, access = self._kernel, event.first
+    def access(self, work: Work, made: Makes) -> None:
+        """An access to global memory. A strong one may have the words of its address in the log already."""
+        instruction, access = work.instruction, work.event.first
         if access.address is None:
             raise Unsupported(f"{instruction.opcode} without an address")
-        block = kernel.open_block()
-        guard = self._global_guard(instruction, access)
-        address = global_address(kernel, instruction, access.address, access.space) if address is None else address
-        unused = self._is_unused(instruction)
-        site = kernel.context.site(kernel.plan, Work(instruction, row), access.access, access.space, access.total_bytes).number
-        kind = GlobalWrite if access.writes else GlobalRead
-        value, element = WordValue(0, self._value(instruction, event)), element_bytes(row, instruction, access)
-        block.add(
-            kind(
-                site=site, guard=guard, address=address, bytes=access.total_bytes, element=element, order=order_of(event), value=value,
-                stores=self._uses.get(instruction.start, 0), strong=access.is_strong, adds=access.updates,
-                nc="nc" in row.modifiers(instruction.parts), unused=not access.writes and unused,
-                **self._data.get(instruction.start, data.NEITHER),
-            )
+        known = {"address": self._strong["words"]} if self._strong else {}
+        event = lower(
+            self._kernel, work, made.without("value", *known), access, {
+                **known, "order": order_of(work.event), "value": lambda: WordValue(0, self._value(work)),
+                "stores": self._uses.get(instruction.start, 0), "strong": access.is_strong, "adds": access.updates,
+                "unused": not access.writes and self._is_unused(instruction), **self._data.get(instruction.start, data.NEITHER),
+            },
         )  # fmt: skip
+        self._kernel.open_block().add(event)
 
     def _is_unused(self, instruction: Instruction) -> bool:
         """Whether nothing reads what an instruction loads."""
         return all(self._kernel.plan.names[name] < 2 for name in destinations(instruction))
 
-    def _value(self, instruction: Instruction, event: InstructionEvent) -> int:
+    def _value(self, work: Work) -> int:
         """The word of a stored value; none where it has more than four bytes, or the store is strong."""
-        source = event.operand("src")
-        if event.first.access != "write" or event.first.is_strong or source is None or event.first.width_bytes > 8:
+        access, source = work.event.first, operand_of(work, "src")
+        if access.access != "write" or access.is_strong or source is None or access.width_bytes > _WIDE:
             return NO_WORD
-        elements = list(source.elements) if isinstance(source, Vector) else [source]
-        word, code = self._kernel.open_block().value(elements, event.first.width_bytes, instruction.scope)
+        elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]
+        word, code = self._kernel.open_block().value(elements, access.width_bytes, work.instruction.scope)
         self._kernel.pending += code
         return word
 
-    def _global_guard(self, instruction: Instruction, access: MemoryAccess) -> int:
-        """The word that says whether an access happens, and is one of global memory."""
-        kernel, block = self._kernel, self._kernel.open_block()
-        if access.space in ("global", SURFACE) or access.address is None:
-            return kernel.guard(block, instruction)
-        snippet = Snippet()
-        wide = wide_address(snippet, access.address, instruction.scope)
-        outside, word = snippet.register("pred"), snippet.register("b32")
-        snippet.add(f"isspacep.global {outside}, {wide};")
-        if instruction.predicate is not None:
-            own = instruction.predicate
-            executes = own.register
-            if own.negated:
-                executes = snippet.register("pred")
-                snippet.add(f"not.pred {executes}, {own.register};")
-            snippet.add(f"and.pred {outside}, {outside}, {executes};")
-        snippet.add(f"selp.b32 {word}, 0, -1, {outside};")
-        found, code = block.unhashed([word], snippet)
-        kernel.pending += code
-        return found
-
     # -- synchronisation -----------------------------------------------------------------------------------------------------
 
-    def _sync(self, instruction: Instruction, event: InstructionEvent) -> int:
-        """The words of a strong access; returns the first of the two with its address."""
+    def _words(self, work: Work) -> Mapping[str, Any]:
+        """Store the words of a strong access; returns the fields of its events."""
+        instruction, event = work.instruction, work.event
         kernel, block, access = self._kernel, self._kernel.open_block(), event.first
         guard_word = kernel.guard(block, instruction)
         targets = [operand for role, operand in event.operands if role == "dst" and operand.text != "_"][:1]
@@ -254,18 +224,12 @@ class OuterRecorder:
         kernel.pending, self._behind = kernel.pending + (copies if on_host else snippet.text()), "" if on_host else behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)
-        element = element_bytes(event.row, instruction, access)
-        observe, self._publish = (
-            kind(
-                site=site, guard=guard_word, words=first, bytes=access.total_bytes, element=element, operation=_operation(event.row, words),
-                order=order_of(event), reads=bool(targets), writes=draws, adds=access.updates,
-                unused=draws and self._is_unused(instruction), polls=self.polls.current is not None,
-                **self._data.get(instruction.start, data.NEITHER),
-            )
-            for kind in (Observe, Publish)
-        )  # fmt: skip
-        block.add(observe)
-        return first
+        return {
+            "site": site, "guard": guard_word, "words": first, "bytes": access.total_bytes, "element": element_bytes(work, access),
+            "operation": _operation(event.row, words), "order": order_of(event), "reads": bool(targets), "writes": draws,
+            "adds": access.updates, "unused": draws and self._is_unused(instruction), "polls": self.polls.current is not None,
+            **self._data.get(instruction.start, data.NEITHER),
+        }  # fmt: skip
 
     def _key(self, snippet: Snippet, instruction: Instruction, access: MemoryAccess, first: int) -> None:
         """Store the words of an address, which tell shared from global memory."""

@@ -15,7 +15,7 @@ from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
 from consan.instrument.record import operand_words, tensors
 from consan.instrument.record.orders import order_of, reach_of
-from consan.instrument.record.sides import global_address
+from consan.instrument.record.sides import global_address, global_guard
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -39,7 +39,7 @@ def lower(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess |
     means = {leaf.name: leaf.means for leaf in leaves(made.kind)}
     fields: dict[str, Any] = {}
     if Role.PLACE not in (means[name] for name in made.operands):
-        fields["guard"] = kernel.guard(kernel.open_block(), work.instruction)
+        fields["guard"] = _guard(kernel, work, made, access)
     for name, role in made.operands.items():
         if means[name] is Role.WORDS:
             fields[name] = operand_words.stored(kernel, work, role.split())
@@ -52,6 +52,18 @@ def lower(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess |
         raise Unsupported(f"{work.instruction.opcode}: access of unknown size")
     site = kernel.context.site(kernel.plan, work, *_touch(made.kind, access)).number
     return made.kind(**fields, site=site)
+
+
+def element_bytes(work: Work, access: MemoryAccess) -> int:
+    """The bytes of each scalar operation: a packed type is as many (ISA "Packed Data Types")."""
+    return access.width_bytes // (2 if work.row.modifiers(work.instruction.parts).get("type", "").endswith("x2") else 1)
+
+
+def _guard(kernel: KernelRewrite, work: Work, made: Makes, access: MemoryAccess | None) -> int:
+    """The word that says whether an effect happens: one of checked global memory only where the address is there."""
+    if made.is_of_checked_memory and access is not None:
+        return global_guard(kernel, work.instruction, access)
+    return kernel.guard(kernel.open_block(), work.instruction)
 
 
 def _place(work: Work, made: Makes) -> MemoryAccess | None:
@@ -68,7 +80,7 @@ def _reaches(kind: type[Effect], access: MemoryAccess) -> bool:
     """Whether an access can have an effect of a kind, in its state space."""
     if issubclass(kind, SharedAccess):
         return access.may_be_shared
-    return access.may_be_global or not issubclass(kind, GlobalAccess)
+    return access.may_be_global or access.in_surface or not issubclass(kind, GlobalAccess)
 
 
 def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
@@ -82,7 +94,7 @@ def _touch(kind: type[Effect], access: MemoryAccess | None) -> Touch:
 def _implied(work: Work, access: MemoryAccess | None, has_size: bool) -> dict[str, Any]:
     """What follows from the access at the place; without one, from the semantics. `has_size`: the effect is of that many bytes."""
     if access is not None:
-        size = {"bytes": access.total_bytes, "element": access.width_bytes} if has_size else {}
+        size = {"bytes": access.total_bytes, "element": element_bytes(work, access)} if has_size else {}
         return {**size, **reach_of(work, access)}
     event = work.event
     return {"order": order_of(event), "narrow": event.is_of_cta, "acquires": event.acquires, "releases": event.releases}

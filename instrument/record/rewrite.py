@@ -298,6 +298,7 @@ class KernelRewrite:
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)
         if self.outer is not None:
+            made.add(self, work or Work(instruction, row_of(instruction)), When.CHECKED_BEHIND)
             self.pending += self.outer.after(node)
 
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
@@ -308,7 +309,7 @@ class KernelRewrite:
             if row.is_matrix_access and row.does(kinds.Write) and not self.is_tight:
                 self.pending += self.closed(node) + self._stop()
         if self.outer is not None:
-            self.outer.before(instruction, node)
+            made.add(self, work or Work(instruction, row_of(instruction)), When.CHECKED)
         if work is not None:
             made.add(self, work, When.BEFORE)
             made.count(self.plan.stats, work)

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalRead, GlobalWrite, TensorLoad, TensorStore
-from consan.instrument.isa import Row, lookup
+from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, GlobalRead, GlobalWrite, TensorLoad, TensorStore
+from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of
 from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
@@ -19,23 +19,22 @@ from consan.instrument.record.words import keys_of
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_WRITERS = frozenset({"store", "atomic", "reduction"})
-_SPACES = ("global", "generic")
-
 
 def writes_global(instruction: Instruction) -> bool:
     """Whether an instruction may write to global memory."""
-    return _may_access(instruction, _WRITERS) is not None
+    return _access_of(instruction, GlobalWrite) is not None
 
 
 def reads_global(instruction: Instruction) -> bool:
     """Whether an instruction may load from global memory."""
-    return _may_access(instruction, frozenset({"load"})) is not None
+    return _access_of(instruction, GlobalRead) is not None
 
 
-def _may_access(instruction: Instruction, families: frozenset[str]) -> Row | None:
-    row = lookup(instruction.parts)
-    return row if row is not None and row.family in families and row.describe(instruction).space in _SPACES else None
+def _access_of(instruction: Instruction, *kinds: type[GlobalAccess]) -> MemoryAccess | None:
+    """The access of the thread itself that may be one of global memory, of an instruction with some effects."""
+    row = row_of(instruction)
+    access = row.describe(instruction) if row.is_ordinary and row.does(*kinds) else NO_ACCESS
+    return access if access.may_be_global else None
 
 
 def fetches(plan: FunctionPlan) -> bool:
@@ -50,17 +49,36 @@ def results(plan: FunctionPlan) -> bool:
 
 def add_access(kernel: KernelRewrite, instruction: Instruction) -> None:
     """An access to global memory."""
-    row = lookup(instruction.parts)
-    assert row is not None
-    access = next(each for each in row.accesses(instruction) if each.space in _SPACES)
-    if access.address is None:
+    access = _access_of(instruction, GlobalRead, GlobalWrite)
+    if access is None or access.address is None:
         raise Unsupported(f"{instruction.opcode} without an address")
-    work, block = Work(instruction, row), kernel.open_block()
+    work, block = Work(instruction, row_of(instruction)), kernel.open_block()
     guard = kernel.guard(block, instruction)
     site = kernel.context.site(kernel.plan, work, access.access, access.space, access.total_bytes).number
     address = global_address(kernel, instruction, access.address, access.space)
     kind = GlobalWrite if access.writes else GlobalRead
     block.add(kind(site=site, guard=guard, bytes=access.total_bytes, address=address, adds=access.updates))
+
+
+def global_guard(kernel: KernelRewrite, instruction: Instruction, access: MemoryAccess) -> int:
+    """The word that says whether an access happens, and is one of global memory."""
+    if not access.is_generic or access.address is None:
+        return kernel.guard(kernel.open_block(), instruction)
+    snippet = Snippet()
+    wide = wide_address(snippet, access.address, instruction.scope)
+    outside, word = snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"isspacep.global {outside}, {wide};")
+    if instruction.predicate is not None:
+        own = instruction.predicate
+        executes = own.register
+        if own.negated:
+            executes = snippet.register("pred")
+            snippet.add(f"not.pred {executes}, {own.register};")
+        snippet.add(f"and.pred {outside}, {outside}, {executes};")
+    snippet.add(f"selp.b32 {word}, 0, -1, {outside};")
+    found, code = kernel.open_block().unhashed([word], snippet)
+    kernel.pending += code
+    return found
 
 
 def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:

@@ -5,16 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument import surfaces
-from consan.instrument.isa import Row, lookup
+from consan.instrument.isa import lookup
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
 
 SURFACE: Final = "surface"  # the family, and the space of its accesses
-
-
-def accesses_surface(row: Row) -> bool:
-    """Whether a form accesses a surface, at bytes that are known."""
-    return row.family == SURFACE and bool(row.touches) and row.status != "not modelled"
 
 
 def name_of(snippet: Snippet, instruction: Instruction, operand: Operand) -> str:

@@ -7,10 +7,11 @@ given here. Stored values are not compared, because a lane does not know which o
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from consan.instrument.effects import LANES, WordValue
-from consan.instrument.effects.kinds import GlobalRead, GlobalWrite, Read, Write
+from consan.instrument.effects.kinds import SharedAccess
+from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.isa.tiles import Tile, tile_of
 from consan.instrument.passes.context import Work, operand_of
@@ -20,7 +21,6 @@ from consan.instrument.record import clusters, orders
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-FAMILY = "wmma"
 _WIDEST = 16  # bytes of a share
 _NOWHERE = "0xffffffff"  # in place of an address: the lane accesses nothing
 
@@ -39,20 +39,18 @@ def _line_bytes(tile: Tile) -> int:
     return tile.elements * tile.bits // 8
 
 
-def add(kernel: KernelRewrite, work: Work) -> None:
-    """The accesses of a warp to a matrix."""
+def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
+    """The accesses of a warp to a matrix, in shared or in global memory."""
     access, tile = work.event.first, tile_of(work.row.modifiers(work.instruction.parts))
     if access.address is None:
         raise Unsupported(f"{work.instruction.opcode} without an address")
-    for first in range(0, _shares(tile), LANES):
-        if access.may_be_shared:
-            _add_shared(kernel, work, access, tile, first)
-        if access.may_be_global and kernel.outer is not None:
-            _add_outer(kernel, work, access, tile, first)
-    kernel.plan.stats.memory_sites += 1
+    in_shared = issubclass(made.kind, SharedAccess)
+    if access.may_be_shared if in_shared else access.may_be_global:
+        for first in range(0, _shares(tile), LANES):
+            (_add_shared if in_shared else _add_global)(kernel, work, made.kind, access, tile, first)
 
 
-def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Tile, first: int) -> None:
+def _add_shared(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
     block, snippet, window = kernel.open_block(), Snippet(), clusters.window(kernel.context.module.target, kernel.context.module.version)
     executes, address = _executes(snippet, work, tile, first), snippet.register("b32")
     assert access.address is not None
@@ -67,12 +65,11 @@ def _add_shared(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: T
     place, code = block.hashed(address, snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind = Write if access.writes else Read
     share = _share(tile)
     block.add(kind(site=site.number, at=WordValue(0, place), bytes=share, element=share, **orders.reach_of(work, access)))
 
 
-def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Tile, first: int) -> None:
+def _add_global(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAccess, tile: Tile, first: int) -> None:
     block, snippet, scope = kernel.open_block(), Snippet(), work.instruction.scope
     executes = _executes(snippet, work, tile, first)
     assert access.address is not None
@@ -86,7 +83,6 @@ def _add_outer(kernel: KernelRewrite, work: Work, access: MemoryAccess, tile: Ti
     place, code = block.unhashed([low, high, guard], snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, access.access, access.space, _share(tile))
-    kind = GlobalWrite if access.writes else GlobalRead
     block.add(kind(site=site.number, guard=place + 2, address=place, bytes=_share(tile), element=_share(tile)))
 
 
