@@ -34,6 +34,7 @@ from consan.session.modules.in_clusters import grid_in_ctas
 from consan.session.modules.layouts import AddressNames
 from consan.session.modules.parameters import Asked, Parameters, unknown
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.proofs import LaunchBytes
 from consan.session.planning.selection import Selection
 
@@ -160,7 +161,9 @@ class Frameworks:
         beside = not form.slow and self.beside.takes(form, entry) and not backend.capturing(launch.stream)
         chosen, started = form, self.beside.idle(shape) if beside else None
         if started is None:
-            chosen, started = judge.start(form, entry, *shape[3:6], None, launch.stream, _args(form, launch, look), beside=beside)
+            chosen, started = judge.start(
+                form, entry, PlannedLaunch(*shape[3:6]), None, launch.stream, _args(form, launch, look), beside=beside
+            )
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
         self.modules.used[chosen.number] = chosen

@@ -48,6 +48,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.modules.shadow import Drained, Room, Shadow
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.selection import Selection
 
 DEFAULTS: Final = SessionOptions()
@@ -239,8 +240,8 @@ class Session:
         taken: bool,
     ) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
-        self.recording.kept, where = None, (how["cluster"], restore, how["stream"], args)
-        prepared, recording = self._judge.start(prepared, entry, grid, block, *where) if taken else (prepared, None)
+        self.recording.kept, where = None, PlannedLaunch(grid, block, how["cluster"])
+        prepared, recording = self._judge.start(prepared, entry, where, restore, how["stream"], args) if taken else (prepared, None)
         self.modules.used[prepared.number] = prepared
         prepared.address_name = address_name or self.address_name
         self.names.note(prepared, entry)

@@ -15,6 +15,7 @@ from bench_record import MACHINE, Case, of_corpus, sgemm
 from consan.checker.replay import History, Tables, replay
 from consan.instrument.record.templates import tables
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.session import Session
 
 REPEATS = 20
@@ -25,7 +26,11 @@ def recorded(session: Session, case: Case) -> tuple[Tables, History]:
     """The templates of a kernel, and the history of its first CTA."""
     prepared = session.prepare(case.ptx, name=case.name)
     assert prepared.recorded is not None
-    started = session.recording.start(session.device.logs, prepared, case.entry, case.launch["grid"], case.launch["block"], (1, 1, 1))
+    started = session.recording.start(
+        session.device.logs,
+        prepared,
+        log_of(prepared, case.entry, PlannedLaunch(case.launch["grid"], case.launch["block"], (1, 1, 1)), session.options),
+    )
     session.backend.launch(prepared.loaded, case.entry, args=case.args, **case.launch)
     return tables(list(prepared.recorded.templates)), started.launch.histories([0])[0]
 

@@ -29,6 +29,7 @@ from consan.instrument.record import text
 from consan.instrument.record.templates import LINE_BYTES
 from consan.ranges import LaunchExtents
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.planning.proofs import Proofs
 from consan.session.session import Session
 from consan.toolchain.nvrtc import compile_ptx
@@ -191,7 +192,9 @@ def speed(sessions: dict[str, Session], work: Work, repeats: int) -> Iterator[st
             if not proof:
                 yield "the same"
                 continue
-        started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
+        started = session.recording.start(
+            session.device.logs, prepared, log_of(prepared, work.entry, PlannedLaunch(work.grid, work.block, (1, 1, 1)), session.options)
+        )
         try:
             ms = timed(backend, prepared.loaded, work, repeats)
             yield f"{ms / plain:.2f}x" + (f" ({prepared.recorded.refusal})" if prepared.recorded.refusal else "")
@@ -223,7 +226,9 @@ def judged(session: Session, work: Work) -> Iterator[str]:
         yield from ("", "", "not recorded")
         return
     prepared, proof = pruned(session, prepared, work)
-    started = session.recording.start(session.device.logs, prepared, work.entry, work.grid, work.block, (1, 1, 1))
+    started = session.recording.start(
+        session.device.logs, prepared, log_of(prepared, work.entry, PlannedLaunch(work.grid, work.block, (1, 1, 1)), session.options)
+    )
     try:
         backend.launch(prepared.loaded, work.entry, args=work.args, **work.config)
         backend.synchronize()

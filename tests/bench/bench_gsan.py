@@ -167,6 +167,7 @@ def consan(work: Work) -> dict[str, Any]:
     from bench_global import TRACE, Work as Launch, judged, pruned
 
     from consan.session.planning.options import SessionOptions
+    from consan.session.planning.plan import PlannedLaunch, log_of
     from consan.session.session import Session
 
     arrays = work.arrays()
@@ -190,7 +191,9 @@ def consan(work: Work) -> dict[str, Any]:
             light, proof = pruned(session, prepared, launch)
             forms |= {"on": light} if proof else {}
         for label, form in forms.items():
-            started = session.recording.start(session.device.logs, form, entry, launch.grid, launch.block, (1, 1, 1))
+            started = session.recording.start(
+                session.device.logs, form, log_of(form, entry, PlannedLaunch(launch.grid, launch.block, (1, 1, 1)), session.options)
+            )
             made[label] = run(form.loaded)
             started.free()
         if name == "on":

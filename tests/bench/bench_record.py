@@ -33,6 +33,7 @@ from consan.instrument.record import module, record
 from consan.instrument.runtime import Variant
 from consan.session.modules.runtime import library_for
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.session import Session
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx
@@ -181,7 +182,7 @@ def rows(case: Case, sessions: dict[str, Session], repeats: int) -> Iterator[str
         return
     begin = time.perf_counter()
     shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
-    started = session.recording.start(session.device.logs, prepared, case.entry, *shape)
+    started = session.recording.start(session.device.logs, prepared, log_of(prepared, case.entry, PlannedLaunch(*shape), session.options))
     backend.synchronize()
     room = time.perf_counter() - begin
     ms, used = timed(backend, case, prepared.loaded, repeats)
@@ -212,7 +213,7 @@ def full(case: Case, session: Session, ctas: int, repeats: int, plain: float) ->
         if prepared.recorded is None:
             return ""
         shape = case.launch["grid"], case.launch["block"], case.launch.get("cluster", (1, 1, 1))
-        started = apart.recording.start(apart.device.logs, prepared, case.entry, *shape)
+        started = apart.recording.start(apart.device.logs, prepared, log_of(prepared, case.entry, PlannedLaunch(*shape), apart.options))
         ms, _ = timed(apart.backend, case, prepared.loaded, repeats)
         started.free()
         return f"{ms / plain:.2f}x"

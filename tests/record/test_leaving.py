@@ -23,8 +23,8 @@ from consan.commands import again, check
 from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps
-from consan.session.executing import recording
 from consan.session.modules.device import Device
+from consan.session.planning import plan
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
@@ -82,7 +82,7 @@ def test_a_launch_that_ends_while_it_is_stopped(backend: Background) -> None:
 
 @pytest.mark.parametrize("owned", [True, False])
 def test_replays_that_take_too_long(owned: bool, backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "LONGEST_CHECK", 0.0)
+    monkeypatch.setattr(plan, "LONGEST_CHECK", 0.0)
     report, _ = launched(backend, "differ", 2, 3, 64, owned=owned)
     assert (report.verdict, {each.engine for each in report.kernels}) == ("incomplete", {"record"})
     assert "that would take more than 0 s (--sample N checks some, --engine inline all)" in report.incomplete[0]

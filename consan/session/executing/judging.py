@@ -7,11 +7,13 @@ so does a launch that cannot be recorded: it runs as it is.
 from __future__ import annotations
 
 import contextlib
+import functools
 import math
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
@@ -26,11 +28,12 @@ from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.loading import Modules
 from consan.session.executing.news import News
-from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, Unasked, gaps_of
+from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of
 from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.plan import Gap, LaunchPlan, PlannedKernel, PlannedLaunch, plan
 from consan.session.planning.proofs import Proofs
 
 Restore = Callable[[], None]
@@ -63,22 +66,12 @@ class Judge:
 
     def __post_init__(self) -> None:
         self.news = News(self.device, self.recording, self.watch)
-
-    def pruned(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, args: Sequence[bytes]) -> tuple[Prepared, int]:
-        """The form of a module for a launch: without global memory, if all accesses to it are proven apart. And how many are."""
-        if not args or prepared.recorded is None or not prepared.recorded.prunes:
-            return prepared, 0
-        polls = prepared.recorded.leaves and entry in prepared.recorded.polls  # if it hangs, its record names what it polls
-        if polls or self.recording.keeps or self.recording.asked:  # its accesses are wanted
-            return prepared, 0
-        accesses = self.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block))
-        if not accesses:
-            return prepared, 0
-        light = self.modules.without_outer(prepared)
-        if light.recorded is None or entry in light.recorded.refused or light.recorded.has_global(entry):
-            return prepared, 0
-        self._unlist(prepared)
-        return light, accesses
+        recording = self.recording
+        self._tells: dict[Gap, Callable[[Prepared, str, Any], None]] = {
+            Gap.GLOBAL: recording.lacks_outer,
+            Gap.ROOM: recording.lacks_room,
+            Gap.RECORD: recording.lacks_record,
+        }
 
     def _unlist(self, prepared: Prepared) -> None:
         """Leave a form without judged launches out of the report, which lists the form that is judged."""
@@ -91,20 +84,10 @@ class Judge:
         self._unlist(prepared)
 
     def start(
-        self,
-        prepared: Prepared,
-        entry: str,
-        grid: Dim3,
-        block: Dim3,
-        cluster: Dim3,
-        restore: Restore | None,
-        stream: int | None = None,
-        args: Sequence[bytes] = (),
-        *,
-        beside: bool = False,
-    ) -> tuple[Prepared, Started | None]:
-        """Make the memory of a recorded launch. One that the trace memory cannot hold is recorded without global memory, or not at all:
-        then it has the recorded form of its module, and no memory.
+        self, prepared: Prepared, entry: str, launch: PlannedLaunch, restore: Restore | None,
+        stream: int | None = None, args: Sequence[bytes] = (), *, beside: bool = False,
+    ) -> tuple[Prepared, Started | None]:  # fmt: skip
+        """Make the memory of a recorded launch, as it is planned. Without a log it has the recorded form of its module, and no memory.
 
         Nodes of a graph take hooks: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters,
         if they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
@@ -112,55 +95,50 @@ class Judge:
         """
         if prepared.recorded is None:
             return prepared, None
-        if refused := prepared.recorded.refused.get(entry, ""):
-            return self._start_refused(prepared, entry, (grid, block, cluster), restore, stream, refused)
-        if self.device.backend.capturing(stream):
-            self.recording.takes_hooks(prepared.name, "a launch into a graph")
-            return self._with_hooks(prepared, cluster), None
-        prepared, proven = self.pruned(prepared, entry, grid, block, args)
-        assert prepared.recorded is not None
-        if not (beside or entry in prepared.recorded.silent):
-            self.settle()
-        try:
-            started = self.recording.start(self.device.logs, prepared, entry, grid, block, cluster, beside=beside)
-        except NoRoom as error:
-            return self._start_without_room(prepared, entry, (grid, block, cluster), restore, stream, error)
-        started.restore, started.proven = restore, proven
+        wanted, into_graph = self.recording.keeps or self.recording.asked, self.device.backend.capturing(stream)
+        given = replace(launch, wanted=wanted, into_graph=into_graph)
+        made, started = self._started(self._kernel(prepared, entry, launch, args), given, beside=beside)
+        for gap, form, why in made.gaps:
+            self._tells[gap](form, entry, why)
+        if made.proven:
+            self._unlist(prepared)
+        if made.hooks:
+            self.recording.takes_hooks(prepared.name, made.hooks)
+            return self._with_hooks(prepared, launch.cluster), None
+        if started is None:
+            return made.form, None
+        started.restore, started.proven = restore, made.proven
         if not beside:
             started.timeout = self.watch.timeout
-        if self.keeper is not None and not prepared.recorded.has_global(entry):
+        if self.keeper is not None and not started.recorded.has_global(entry):
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
-        return prepared, started
+        return made.form, started
 
-    def _start_without_room(
-        self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, error: NoRoom
-    ) -> tuple[Prepared, Started | None]:
-        """Start a launch whose log has no room: with more memory, without global memory, or unrecorded."""
-        recorded = prepared.recorded
-        assert recorded is not None
-        if not (isinstance(error, Unasked) or error.__cause__ or prepared.roomy):
-            prepared.roomy = True
-            return self.start(prepared, entry, *shape, restore, stream)
-        if recorded.has_global(entry):
-            light = self.modules.without_outer(prepared)
-            if light.recorded is not None and not light.recorded.has_global(entry):
-                self.recording.lacks_room(light, entry, error)
-                return self.start(light, entry, *shape, restore, stream)
-        self.recording.lacks_room(prepared, entry, error)
-        self.recording.lacks_record(prepared, entry, str(error))
-        return prepared, None
+    def _kernel(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes]) -> PlannedKernel[Prepared]:
+        light = functools.cache(functools.partial(self.modules.without_outer, prepared))
+        if not args:
+            return PlannedKernel(prepared, entry, light)
+        extents = LaunchExtents(launch.grid, launch.block)
+        return PlannedKernel(prepared, entry, light, functools.partial(self.proofs.accesses, prepared, entry, args, extents))
 
-    def _start_refused(
-        self, prepared: Prepared, entry: str, shape: tuple[Dim3, Dim3, Dim3], restore: Restore | None, stream: int | None, why: str
-    ) -> tuple[Prepared, Started | None]:
-        """Start a kernel that this form does not record: with the form without global memory, or unrecorded."""
-        assert prepared.recorded is not None
-        light = self.modules.without_outer(prepared) if prepared.recorded.has_global(entry) else prepared
-        if light.recorded is None or entry in light.recorded.refused:
-            self.recording.lacks_record(light, entry, why)
-            return light, None
-        self.recording.lacks_outer(light, entry, why)
-        return self.start(light, entry, *shape, restore, stream)
+    def _started(
+        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, beside: bool
+    ) -> tuple[LaunchPlan[Prepared], Started | None]:
+        """LaunchPlan, and make the log. If it has no room the launch is planned again: with more memory for logs, then without this log."""
+        while True:
+            made = plan(kernel, launch, self.recording.options)
+            form = made.form
+            if made.log is None or form.recorded is None:
+                return made, None
+            if not (beside or kernel.entry in form.recorded.silent):
+                self.settle()
+            try:
+                return made, self.recording.start(self.device.logs, form, made.log, beside=beside)
+            except NoRoom as error:
+                if error.__cause__ or form.roomy:
+                    launch = replace(launch, no_room={**launch.no_room, form.number: error})
+                else:
+                    form.roomy = True
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
         with self.device.backend.apart_from_captures():

@@ -38,8 +38,8 @@ from consan.reports.verdict.merging import Accumulated
 from consan.session.executing.repairs import Fixes
 from consan.session.executing.started import Started
 from consan.session.modules.rewritten import Rewriting
-from consan.session.planning.launch_sizes import most_together, too_many
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import LogPlan, Unasked
 from consan.session.planning.shapes import LaunchShapes
 
 if TYPE_CHECKING:
@@ -49,13 +49,10 @@ if TYPE_CHECKING:
 _GiB = 1 << 30
 _MOST_ON_CPU = 4 * _GiB  # memory that a backend gives zeroed costs nothing until it is touched
 _SHARE = 32  # of a GPU's memory
-_NO_CLUSTER: Final = (1, 1, 1)
 WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 _GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
-LONGEST_CHECK: Final = 180.0  # seconds that the replays of a launch on a GPU may take
 SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
-SLOW_SAMPLE: Final = 8  # CTAs
 REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
@@ -63,10 +60,6 @@ FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global
 Asker = Callable[["Prepared", "Started", Checked], None]
 ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
-
-
-class Unasked(NoRoom):
-    """The launch is too large for global memory to be looked at unasked: why."""
 
 
 @dataclass
@@ -122,32 +115,19 @@ class Recording:
             return _most_bytes(None)
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
-    def start(
-        self, memory: LogMemory, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3, *, beside: bool = False
-    ) -> Started:
+    def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, beside: bool = False) -> Started:
         """Make the memory for a launch. `beside`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        number = prepared.number_of(entry)
-        shape = cluster if cluster != _NO_CLUSTER else prepared.recorded.clusters[number]
-        if not self.options.global_required and (why := too_many(prepared.recorded, number, math.prod(grid), math.prod(block))):
-            raise Unasked(why)
-        if any(extent % size for extent, size in zip(grid, shape, strict=True)):
-            shape = _NO_CLUSTER  # the launch will fail
-        launched = LaunchedKernel(prepared.number, number, grid, block, shape)
+        launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        roomy = prepared.roomy or prepared.unrepeatable
-        how: dict[str, Any] = {"roomy": roomy, "beside": beside, "machine": VirtualBackend}
+        how: dict[str, Any] = {"roomy": log.roomy, "beside": beside, "machine": VirtualBackend}
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
-        # A user who names how much is to be checked waits for the replay.
-        hurried = prepared.recorded.leaves and not (self.options.exhaustive or self.options.sample or self.options.global_required)
-        patience = Patience(LONGEST_CHECK if hurried else math.inf, hurried)
-        sampled = prepared.slow and hurried and not prepared.recorded.has_global(entry)
-        sample = self.options.sample or (SLOW_SAMPLE if sampled else 0)
-        if sampled:
-            self.notes[f"{entry}: its replays take long, so of later launches {SLOW_SAMPLE} CTAs are replayed (--exhaustive: all)"] = None
-        started = Started(launch, launched, prepared.recorded, self.histories, self.options.exhaustive, sample, patience, memory=launch)
-        started.earlier, started.keep = self._earlier_of(prepared), self.keeps
-        started.together = 0 if self.options.global_required else most_together(math.prod(block))
+        if log.slow:
+            entry = prepared.entries[log.kernel]
+            self.notes[f"{entry}: its replays take long, so of later launches {log.sample} CTAs are replayed (--exhaustive: all)"] = None
+        patience = Patience(log.seconds, log.hurried)
+        started = Started(launch, launched, prepared.recorded, self.histories, self.options.exhaustive, log.sample, patience, memory=launch)
+        started.earlier, started.keep, started.together = self._earlier_of(prepared), self.keeps, log.together
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:

@@ -48,7 +48,7 @@ ROOMS = {
     ),
     f"{SESSION}.planning": (
         *(ERRORS, "consan.suggest", "consan.instrument.effects", "consan.instrument.record", "consan.options"),
-        *("consan.backends.base", "consan.ranges", f"{SESSION}.modules"),
+        *("consan.backends.base", "consan.checker.launch", "consan.ranges", f"{SESSION}.modules"),
     ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
@@ -103,9 +103,7 @@ ROOMS = {
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),
         *("consan.api", "consan.commands"),
     ),
-    "consan.__main__": (
-        *(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),
-    ),
+    "consan.__main__": (*(ERRORS, "consan.reports", "consan.options", "consan.config", "consan.process", "consan.commands"),),
     "consan": (ERRORS, "consan.api", "consan.triton", "consan.reports"),
 }
 # Of these rooms, annotations may name types of the rooms that use them: they are handed what runs them.

@@ -1,0 +1,189 @@
+"""How a launch is made: recorded or with called hooks, with or without global memory, with which log, and what is not checked.
+
+`plan` decides from the texts of a module's forms, the launch and the options. It asks no device and changes nothing: the executor
+(`executing/judging.py`) carries a plan out. Where a log turns out to have no room, the executor adds that to the launch and plans again.
+
+Not decided here: whether the program goes on beside a launch (`executing/beside_program.py`), and in which of its launches a framework's
+global memory is looked at (`global_looks.py`).
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from typing import Final, Generic, Protocol, TypeVar
+
+from consan.backends.base import Dim3
+from consan.checker.launch import NoRoom
+from consan.instrument.record import Recorded
+from consan.session.planning.launch_sizes import most_together, too_many
+from consan.session.planning.options import SessionOptions
+
+LONGEST_CHECK: Final = 180.0  # seconds that the replays of a launch on a GPU may take
+SLOW_SAMPLE: Final = 8  # CTAs that are replayed of later launches of a kernel whose replays take long
+GRAPH: Final = "a launch into a graph"
+_NO_CLUSTER: Final = (1, 1, 1)
+
+
+class ModuleForm(Protocol):
+    """What a plan reads of a form of a module (`Prepared`). `recorded`: None with called hooks. `roomy`: a log was full, or had no room."""
+
+    number: int
+    recorded: Recorded | None
+    roomy: bool
+    unrepeatable: bool
+    slow: bool
+
+    def number_of(self, entry: str) -> int:
+        """The place of a kernel among the entries."""
+        ...
+
+
+F = TypeVar("F", bound=ModuleForm)
+
+
+class Unasked(NoRoom):
+    """The launch is too large for global memory to be looked at unasked: why."""
+
+
+@dataclass(frozen=True)
+class PlannedKernel(Generic[F]):
+    """A kernel in the form that its module has. `light`: the form without global memory. `proven`: accesses that are proven apart.
+
+    `light` and `proven` are called only where the plan depends on them: both take time.
+    """
+
+    form: F
+    entry: str
+    light: Callable[[], F]
+    proven: Callable[[], int] = lambda: 0
+
+
+@dataclass(frozen=True)
+class PlannedLaunch:
+    """A launch. `wanted`: its accesses are asked for. `no_room`: for a log with global memory or without, by the number of the form."""
+
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3 = _NO_CLUSTER
+    into_graph: bool = False
+    wanted: bool = False
+    no_room: Mapping[int, NoRoom] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class LogPlan:
+    """The log of a launch, and how it is replayed. `cluster`: CTAs that are replayed as one. 0 `together` or `sample`: all."""
+
+    kernel: int  # its place among the entries
+    grid: Dim3
+    block: Dim3
+    cluster: Dim3
+    roomy: bool  # it may take all memory for logs
+    sample: int
+    slow: bool  # it is sampled because earlier replays took long
+    together: int
+    seconds: float  # that replays may take
+    hurried: bool  # whether they end then, though the user has not asked for less
+
+
+class Gap(enum.Enum):
+    """What is not checked."""
+
+    GLOBAL = enum.auto()  # global memory of the kernel, because its form with global memory is not recorded
+    ROOM = enum.auto()  # the same, because the log has no room
+    RECORD = enum.auto()  # all of it: it runs as it is
+
+
+@dataclass(frozen=True)
+class LaunchPlan(Generic[F]):
+    """How a launch is made. Without a `log` it has called hooks (`hooks`: why), or runs as it is, with a gap."""
+
+    form: F
+    log: LogPlan | None = None
+    hooks: str = ""
+    proven: int = 0  # accesses to global memory, if it is recorded without for that
+    gaps: tuple[tuple[Gap, F, NoRoom | str], ...] = ()
+
+
+def plan(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOptions) -> LaunchPlan[F]:
+    """How a launch is made."""
+    recorded = kernel.form.recorded
+    if recorded is None:
+        return LaunchPlan(kernel.form)
+    if why := recorded.refused.get(kernel.entry, ""):
+        return _refused(kernel, launch, options, why)
+    if launch.into_graph:
+        return LaunchPlan(kernel.form, hooks=GRAPH)
+    if (accesses := _proven(kernel, launch)) and (light := _without_global(kernel)) is not None:
+        return replace(_recorded(replace(kernel, form=light), launch, options), proven=accesses)
+    return _recorded(kernel, launch, options)
+
+
+def _proven(kernel: PlannedKernel[F], launch: PlannedLaunch) -> int:
+    """How many accesses are proven apart, where the proof serves: if a kernel hangs that polls, its record names what it polls."""
+    recorded = kernel.form.recorded
+    assert recorded is not None
+    polls = recorded.leaves and kernel.entry in recorded.polls
+    return kernel.proven() if recorded.prunes and not polls and not launch.wanted else 0
+
+
+def _without_global(kernel: PlannedKernel[F]) -> F | None:
+    """The form that records the kernel without global memory. None: there is none."""
+    light = kernel.light()
+    recorded = light.recorded
+    return None if recorded is None or kernel.entry in recorded.refused or recorded.has_global(kernel.entry) else light
+
+
+def _refused(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOptions, why: str) -> LaunchPlan[F]:
+    """A kernel that this form does not record takes the form without global memory, or runs as it is."""
+    recorded = kernel.form.recorded
+    assert recorded is not None
+    light = kernel.light() if recorded.has_global(kernel.entry) else kernel.form
+    if light.recorded is None or kernel.entry in light.recorded.refused:
+        return LaunchPlan(light, gaps=((Gap.RECORD, light, why),))
+    return _with_gap(Gap.GLOBAL, light, why, plan(replace(kernel, form=light), launch, options))
+
+
+def _recorded(kernel: PlannedKernel[F], launch: PlannedLaunch, options: SessionOptions) -> LaunchPlan[F]:
+    """A kernel that its form records. Without room for its log it takes the form without global memory, or runs as it is."""
+    form, entry = kernel.form, kernel.entry
+    lack = launch.no_room.get(form.number) or _unasked(form, entry, launch, options)
+    if lack is None:
+        return LaunchPlan(form, log_of(form, entry, launch, options))
+    assert form.recorded is not None
+    light = _without_global(kernel) if form.recorded.has_global(entry) else None
+    if light is not None:
+        return _with_gap(Gap.ROOM, light, lack, plan(replace(kernel, form=light), launch, options))
+    return LaunchPlan(form, gaps=((Gap.ROOM, form, lack), (Gap.RECORD, form, str(lack))))
+
+
+def _unasked(form: ModuleForm, entry: str, launch: PlannedLaunch, options: SessionOptions) -> NoRoom | None:
+    assert form.recorded is not None
+    if options.global_required:
+        return None
+    why = too_many(form.recorded, form.number_of(entry), math.prod(launch.grid), math.prod(launch.block))
+    return Unasked(why) if why else None
+
+
+def _with_gap(gap: Gap, form: F, why: NoRoom | str, made: LaunchPlan[F]) -> LaunchPlan[F]:
+    return replace(made, gaps=((gap, form, why), *made.gaps))
+
+
+def log_of(form: ModuleForm, entry: str, launch: PlannedLaunch, options: SessionOptions) -> LogPlan:
+    """The log of a launch of a kernel that its form records. A user who names how much is to be checked waits for the replay."""
+    recorded, number = form.recorded, form.number_of(entry)
+    assert recorded is not None
+    cluster = launch.cluster if launch.cluster != _NO_CLUSTER else recorded.clusters[number]
+    if any(extent % size for extent, size in zip(launch.grid, cluster, strict=True)):
+        cluster = _NO_CLUSTER  # the launch will fail
+    hurried = recorded.leaves and not (options.exhaustive or options.sample or options.global_required)
+    slow = form.slow and hurried and not recorded.has_global(entry)
+    return LogPlan(
+        number, launch.grid, launch.block, cluster,
+        roomy=form.roomy or form.unrepeatable, sample=options.sample or (SLOW_SAMPLE if slow else 0), slow=slow,
+        together=0 if options.global_required else most_together(math.prod(launch.block)),
+        seconds=LONGEST_CHECK if hurried else math.inf, hurried=hurried,
+    )  # fmt: skip
