@@ -14,7 +14,7 @@ import traceback
 from collections.abc import Sequence
 from typing import Final, NoReturn
 
-from consan import options
+from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
 from consan.commands.base import Parser, warn_of_the_cache
@@ -87,12 +87,10 @@ def _run(argv: list[str], *, whole_process: bool) -> int:
         arguments.parser.refuse(unknown)
     if arguments.command is None:
         raise UsageError(f"a command is needed: {', '.join(names)} (see consan --help)")
-    from consan import config  # late: --help reads no configuration
-
     arguments.argv, arguments.whole_process = argv, whole_process
-    configuration = config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else config.Config({})
+    configuration = late.config.load() if any(hasattr(arguments, option.name) for option in options.ALL) else late.config.Config({})
     options.fill(arguments, os.environ, configuration.texts)
-    arguments.rules = config.rules_of(configuration, arguments)
+    arguments.rules = late.config.rules_of(configuration, arguments)
     look.use(look.Look(getattr(arguments, "color", "auto"), getattr(arguments, "quiet", False)))
     unread = [f"nothing reads the environment variable {name}" for name in options.unknown_variables(os.environ)]
     for warning in (*configuration.warnings, *unread):

@@ -10,6 +10,8 @@ from __future__ import annotations
 import enum
 from collections.abc import Iterable
 
+from consan import late
+
 
 class ExitCode(enum.IntEnum):
     """Exit status of the `consan` command (table in tutorials/guide/reports.md)."""
@@ -54,7 +56,5 @@ class InternalError(ConsanError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean NAME?` for the nearest known name; nothing if none is near."""
-    import difflib
-
-    near = [name for name in difflib.get_close_matches(word, list(known), n=1, cutoff=0.5) if name != word]
+    near = [name for name in late.difflib.get_close_matches(word, list(known), n=1, cutoff=0.5) if name != word]
     return f"; did you mean {near[0]}?" if near else ""

@@ -21,13 +21,11 @@ import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError, did_you_mean
-
-if TYPE_CHECKING:
-    from consan.reports.verdict.suppression import Rule
+from consan.reports.verdict.suppression import Rule, SuppressionError, make_rule
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -61,10 +59,8 @@ def load(start: Path | None = None) -> Config:
 
 def rules_of(read: Config, values: Any) -> tuple[Rule, ...]:
     """The rules of a run: those of the project, and those of the options that it has. Raises UsageError."""
-    from consan.suppressions import baseline, chosen
-
     skip, checks, file, known = (getattr(values, name, None) for name in ("skip", "checks", "suppress", "baseline"))
-    return (*read.rules, *(_rules_in(file) if file else ()), *chosen(skip, checks), *baseline(known))
+    return (*read.rules, *(_rules_in(file) if file else ()), *late.suppressions.chosen(skip, checks), *late.suppressions.baseline(known))
 
 
 def _rules_in(file: str) -> tuple[Rule, ...]:
@@ -136,8 +132,6 @@ def _rule(place: str, table: Mapping[str, Any]) -> Rule:
         raise UsageError(f"{place}: {wrong}: expected text")
     if "kind" not in table:
         raise UsageError(f"{place}: kind is missing")
-    from consan.reports.verdict.suppression import SuppressionError, make_rule
-
     given = {key: table[key] for key in ("kernel", "source") if key in table}
     try:
         return make_rule(table["kind"], table.get("reason", ""), place, **given)

@@ -10,6 +10,8 @@ import html
 from collections.abc import Iterable, Sequence
 from typing import Any, Final
 
+from consan import late
+
 # The lexer by file suffix. PTX has none; the C lexer finds its registers, numbers and comments.
 _LEXERS: Final = {
     **dict.fromkeys(("cu", "cuh", "h", "hpp", "hxx", "cc", "cpp", "cxx", "c", "inl"), "cuda"),
@@ -57,9 +59,7 @@ def _lexer(name: str) -> Any:
     """The Pygments lexer. Imported with the first page, since most runs write none."""
     if not name:
         return None
-    from pygments.lexers import get_lexer_by_name
-
-    return get_lexer_by_name(name, stripnl=False, ensurenl=False)
+    return late.lexers.get_lexer_by_name(name, stripnl=False, ensurenl=False)
 
 
 def classes() -> Iterable[str]:

@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 from importlib import resources
 from typing import Any, Final
 
+from consan import late
 from consan.reports.catalogue import KINDS
 from consan.reports.model import (
     SCHEMA,
@@ -122,9 +123,7 @@ def _kernel_to_json(kernel: KernelSummary) -> Json:
 
 
 def _findings_to_json(findings: tuple[Finding, ...]) -> list[Json]:
-    from consan.reports.verdict.precedence import roots  # late: the tables know the kinds of raw findings, and --help needs none
-
-    found = roots(findings)
+    found = late.precedence.roots(findings)
     return [
         {**finding_to_json(finding), **({"follows": found[index][0]} if index in found else {})} for index, finding in enumerate(findings)
     ]

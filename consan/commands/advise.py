@@ -16,7 +16,7 @@ import shlex
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError
 from consan.commands.base import Parser
 from consan.commands.check import RequestedLaunch, add_launch_options, add_shape_options, launch_given, show_kernels
@@ -50,8 +50,6 @@ class AdviseCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Launch, ask, print."""
-        from consan.session.asking.advice import Advice
-
         if not launch_given(args):
             show_kernels(args)
         if args.device not in ("auto", "cpu"):
@@ -62,7 +60,7 @@ class AdviseCommand:
         if chosen not in ("", "json", "html"):
             raise UsageError(f"{args.output}: consan advise writes .json and .html")
         args.device, args.global_memory = "cpu", "off" if args.global_memory == "off" else "on"
-        advice, requested = Advice(), RequestedLaunch(args)
+        advice, requested = late.advice.Advice(), RequestedLaunch(args)
         others = [(words, options.read_as("--also", words, functools.partial(_also, args))) for words in args.also]
 
         def more() -> Iterator[tuple[RequestedLaunch, int]]:
@@ -145,6 +143,4 @@ def _json(advice: Advice, report: Report, covered: str) -> str:
 
 
 def _page(advice: Advice, report: Report, covered: str) -> str:
-    from consan.reports.html import render
-
-    return render(report, advice=advised.section(advice.lines, covered))
+    return late.html_report.render(report, advice=advised.section(advice.lines, covered))

@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NoReturn
 
-from consan import options
+from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.commands.again import checked_again
 from consan.commands.base import remark
@@ -169,8 +169,6 @@ class RequestedLaunch:
 
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
         """The same launch of a changed kernel under a schedule, in a session of its own."""
-        from consan.session.asking.reruns import Ran
-
         placed: list[Placement] = []
         session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False})))
         session.recording.fixes.off = True
@@ -179,13 +177,11 @@ class RequestedLaunch:
         module = self.changed
         self._launch(session, args, module, args.seed, self._prepare(session, args, module), placed.append)
         results = hashlib.blake2b(b"".join(each for placement in placed for each in placement.contents())).digest()
-        return Ran(finish(session.report(), args.rules), results, session.executed)
+        return late.reruns.Ran(finish(session.report(), args.rules), results, session.executed)
 
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
-        from consan.session.asking.timing import Timer, gpu
-
-        backend = gpu()
+        backend = late.timing.gpu()
         arrays = [spec.materialise(args.seed) for spec in self.specs]
         placed = Placement(backend)
         values = placed.parameters(arrays, "--arg")
@@ -201,7 +197,7 @@ class RequestedLaunch:
             backend.synchronize()
             return placed.contents()
 
-        return Timer(backend, launch, results)
+        return late.timing.Timer(backend, launch, results)
 
     def _open(self, args: argparse.Namespace) -> Session:
         watched = 0 if self.ctas is None else self.ctas * math.prod(self.cluster)
@@ -216,15 +212,13 @@ class RequestedLaunch:
         given: Callable[[Placement], None] = lambda placed: None,
     ) -> int:  # fmt: skip
         """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
-        from consan.session.modules.layouts import name_addresses  # late: a wrong word on the command line needs no parser of PTX
-
         arrays = [spec.materialise(data) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
         given(placed)
         values = placed.parameters(arrays, "--arg")
-        session.address_name = name_addresses(prepared, entry.name, placed.buffers)
+        session.address_name = late.layouts.name_addresses(prepared, entry.name, placed.buffers)
         status = 0
         with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
             remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))

@@ -8,6 +8,7 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from consan import late
 from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
 from consan.files import write_file
 from consan.process.children import merged
@@ -78,9 +79,7 @@ def deliver(
 
 def _print(report: Report, chosen: str, shown: Mapping[str, bool], stored: str | None = None) -> None:
     if chosen == "text":
-        from consan.reports import text
-
-        text.show(report, sys.stdout, stored=stored, **shown)
+        late.text_report.show(report, sys.stdout, stored=stored, **shown)
     else:
         sys.stdout.write(render(report, chosen))
 

@@ -20,7 +20,7 @@ from typing import IO, Final
 from rich.console import Console
 from rich.text import Text
 
-from consan import config, options
+from consan import config, late, options
 from consan.files import check_writable, write_file
 from consan.instrument.isa import features
 from consan.reports.model import plural
@@ -119,9 +119,7 @@ _NEEDED: Final = ("nvrtc", "nvjitlink", "headers")  # the rest are alternatives 
 
 
 def _toolchain() -> Iterator[Line]:
-    from consan.toolchain import find
-
-    for name, place in find.describe().items():
+    for name, place in late.find.describe().items():
         absent = MISSING if name in _NEEDED else INFO
         yield Line("toolchain", name, absent if place == "not found" else OK, place, install("cpu"))
 
@@ -164,10 +162,8 @@ def _devices() -> Iterator[Line]:
 
 
 def _backends() -> Iterator[Line]:
-    from consan.toolchain import find
-
-    compiler = find.locate(find.NVRTC) is not None
-    assembler = find.locate(find.NVJITLINK) is not None or find.ptxas() is not None
+    compiler = late.find.locate(late.find.NVRTC) is not None
+    assembler = late.find.locate(late.find.NVJITLINK) is not None or late.find.ptxas() is not None
     _, found = gpus()
     lacks = [text for text, there in (("NVRTC", compiler), ("nvJitLink or ptxas", assembler), ("a GPU", bool(found))) if not there]
     cpu_hint = f"needs NVRTC for the shadow runtime: {install('cpu')}"
@@ -176,42 +172,32 @@ def _backends() -> Iterator[Line]:
 
 
 def _adapters() -> Iterator[Line]:
-    from consan import adapters
-
-    for name, state in adapters.describe().items():
+    for name, state in late.adapters.describe().items():
         yield Line("adapters", name, INFO, state)
 
 
 def _memory() -> Iterator[Line]:
-    from consan.session.modules.shadow import describe_bounds
-
     _, found = gpus()
-    for name, bound in describe_bounds(found[0].memory if found else None):
+    for name, bound in late.shadow.describe_bounds(found[0].memory if found else None):
         yield Line("shadow memory", name, INFO, bound)
 
 
 def _recording() -> Iterator[Line]:
-    from consan.session.executing.recording import describe
-
     _, found = gpus()
-    origin, memory = describe(found[0].memory if found else None)
+    origin, memory = late.recording.describe(found[0].memory if found else None)
     hint = "install consan again: its build takes g++, clang++ or the package ziglang"
     yield Line("recording engine", "checker", OK if origin else MISSING, origin or "not built, and no compiler", hint)
     yield Line("recording engine", "trace memory", INFO, memory)
 
 
 def _native() -> Iterator[Line]:
-    from consan.native.build import INTERPOSER
-
-    origin = INTERPOSER.origin()
+    origin = late.native_build.INTERPOSER.origin()
     hint = "install consan again: its build takes gcc, clang or the package ziglang"
     yield Line("other programs", "interposer", OK if origin else MISSING, origin or "not built, and no compiler", hint)
 
 
 def _cache() -> Iterator[Line]:
-    from consan.toolchain.cache import Cache
-
-    cache = Cache()
+    cache = late.cache.Cache()
     folder = cache.folder
     parent = next((path for path in (folder, *folder.parents) if path.exists()), folder)
     usable = os.access(parent, os.W_OK)

@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from consan import late
 from consan._errors import ConsanError
 from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
@@ -34,17 +35,15 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
     `--timeout` is for all: what the launch has left of it.
     """
-    from consan.session.asking.reruns import LONGEST, Ran, Reruns
-
     if report.device != "cpu" or requested.module is None or report.exit:
         return _told(report)
 
-    def run(ptx: str, seed: int) -> Ran:
+    def run(ptx: str, seed: int) -> late.reruns.Ran:
         left = None if args.timeout is None else max(requested.ends - time.monotonic(), _SHORTEST)
         return requested.again(argparse.Namespace(**(vars(args) | {"timeout": left})), ptx, seed)
 
-    search = Reruns(
-        requested.module, run, requested.block, requested.cluster, requested.ends, longest=LONGEST - requested.searched,
+    search = late.reruns.Reruns(
+        requested.module, run, requested.block, requested.cluster, requested.ends, longest=late.reruns.LONGEST - requested.searched,
         source=_source(requested, args),
     )  # fmt: skip
     try:
@@ -55,11 +54,9 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
 
 
 def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource | None:
-    from consan.session.asking.reruns import CudaSource
-
     if not is_cuda(args.file):
         return None
-    return CudaSource(args.file, read_file(args.file), lambda text: compile_text(text, args, requested.arch))
+    return late.reruns.CudaSource(args.file, read_file(args.file), lambda text: compile_text(text, args, requested.arch))
 
 
 def _told(report: Report, tried: int = 0) -> Report:

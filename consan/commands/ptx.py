@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Final
 from rich.console import Console
 from rich.table import Table
 
+from consan import late
 from consan._errors import UsageError, did_you_mean
 from consan.commands.effects import with_effects
 from consan.files import check_writable, write_file
@@ -50,10 +51,7 @@ class PtxCommand:
 
 def instrumented(args: argparse.Namespace) -> Instrumented:
     """The module with hooks, made as a session makes it."""
-    from consan.instrument import instrument
-    from consan.session.modules.runtime import library_for
-
-    return instrument(load_ptx(args), library=library_for, name=args.file)
+    return late.instrument.instrument(load_ptx(args), library=late.runtime.library_for, name=args.file)
 
 
 def _ptx(module: Instrumented) -> str:
@@ -80,11 +78,9 @@ def _sites(module: Instrumented) -> str:
 
 def _hazards(module: Instrumented) -> str:
     """Register hazards of matrix products on any path, found without a launch."""
-    from consan.reports.static import static_findings
-
     rows = [
         (f"{found.kind} {found.hazard}", found.kernel, ", ".join(str(access.ptx_line) for access in found.accesses), found.message)
-        for found in static_findings(module.hazards)
+        for found in late.static_report.static_findings(module.hazards)
     ]
     return _table(("hazard", "kernel", "lines", "what"), rows, "no hazard in the text")
 

@@ -11,7 +11,7 @@ import sys
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan import options
+from consan import late, options
 from consan._errors import Interrupted, UsageError
 from consan.commands.stress import INTERRUPTED, add_worker_options, workers_of
 from consan.files import check_writable, write_file
@@ -38,31 +38,25 @@ class ReduceCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Search, store, show."""
-        from consan.triage.again import job_again, stress_document
-        from consan.triage.minimise import Minimiser, failure_of
-        from consan.triage.show import Bar, show_schedule
-
-        document = stress_document(args.file)
+        document = late.again.stress_document(args.file)
         number = None if args.finding is None else options.read_as("--finding", args.finding, options.read_positive)
-        failure, seeds = failure_of(document, number)
+        failure, seeds = late.minimise.failure_of(document, number)
         stored = str(Path(args.output or f"{args.file.removesuffix('.json')}.schedule.json").absolute())
         check_writable(stored)
         workers = workers_of(args)
-        job = job_again(args.file, document, args.rules)
+        job = late.again.job_again(args.file, document, args.rules)
         seed = seeds[0] if args.chosen is None else options.read_as("--seed", args.chosen, options.read_count)
-        with workers, Bar() as bar:
-            search = Minimiser(job, failure, seed, workers, bar, tuple(document["kernels"]))
+        with workers, late.show.Bar() as bar:
+            search = late.minimise.Minimiser(job, failure, seed, workers, bar, tuple(document["kernels"]))
             search.run()
             result = _document(args, search)
         write_file(stored, json.dumps(result, indent=1) + "\n")
-        show_schedule(result, sys.stdout)
+        late.show.show_schedule(result, sys.stdout)
         print(f"stored: {stored}; next: consan replay {stored}")
         return INTERRUPTED if search.partial else EXIT_VIOLATIONS
 
 
 def _document(args: argparse.Namespace, search: Minimiser) -> Json:
-    from consan.triage.schedule_file import write
-
     if search.partial and not search.recorded:
         raise Interrupted("interrupted before the failure was repeated: there is nothing to keep")
     outcome = search.last()
@@ -72,4 +66,4 @@ def _document(args: argparse.Namespace, search: Minimiser) -> Json:
         )
     about = {"recorded": search.recorded, "runs": search.runs, "seconds": round(search.seconds, 3)}
     more = {"partial": search.partial, "search": about, "consan": installed_version(), "command": ["consan", *args.argv]}
-    return write(search.job.subject, search.failure, search.baseline, search.decisions, outcome, **more)
+    return late.schedule_file.write(search.job.subject, search.failure, search.baseline, search.decisions, outcome, **more)

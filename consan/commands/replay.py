@@ -13,7 +13,7 @@ import os
 import sys
 from dataclasses import replace
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError
 from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, is_archive, read_data, write_file
@@ -47,36 +47,30 @@ class ReplayCommand:
 
 def replay_schedule(args: argparse.Namespace) -> int:
     """Run, compare, show."""
-    from consan.triage import again
-    from consan.triage.show import show_replay
-
     times = 3 if args.confirm is None else options.read_as("--confirm", args.confirm, options.read_positive)
     folder = os.getcwd()  # the run changes to the campaign's folder
-    data = again.any_document(args.file)
-    stored = again.stored_of(args.file, data, args.chosen)
-    job = again.job_again(args.file, data, args.rules)
-    outcomes = again.replay(job, stored, times)
+    data = late.again.any_document(args.file)
+    stored = late.again.stored_of(args.file, data, args.chosen)
+    job = late.again.job_again(args.file, data, args.rules)
+    outcomes = late.again.replay(job, stored, times)
     same = sum(stored.failure(outcome) and outcome.result == stored.result for outcome in outcomes)
     report = outcomes[0].report
     assert report is not None
     report = replace(report, seed=stored.seed, command=("consan", *args.argv))
     if args.output is not None:
         write_file(args.output, render(report, choose_format(None, args.output)), folder)
-    show_replay(data, outcomes, report, sys.stdout)
+    late.show.show_replay(data, outcomes, report, sys.stdout)
     print(f"{'reproduced' if same == times else 'NOT reproduced'}: {same} of {times} times: {stored.failure.text}")
     return EXIT_VIOLATIONS if same == times else NOT_REPRODUCED
 
 
 def replay_histories(args: argparse.Namespace) -> int:
     """Check recorded histories again, and show the report. The status is that of `consan check`."""
-    from consan.session.executing.histories import replay
-    from consan.session.session import Session
-
     for option, value in (("--seed", args.chosen), ("--confirm", args.confirm)):
         if value is not None:
             raise UsageError(f"{option}: {args.file} holds recorded histories, which are not run again")
-    session = Session(SessionOptions(device="cpu", engine="record"), private=True)
-    found, texts = replay(session, args.file, read_data(args.file))
+    session = late.session.Session(SessionOptions(device="cpu", engine="record"), private=True)
+    found, texts = late.histories.replay(session, args.file, read_data(args.file))
     report = finish(found, args.rules, of_texts(texts))
     report = replace(report, command=("consan", *args.argv), status=exit_status(report))
     if args.output is not None:

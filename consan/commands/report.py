@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError
 from consan.commands.deliver import choose_format, deliver
 from consan.files import check_writable, read_file, write_file
@@ -73,16 +73,12 @@ def _shown_by_triage(name: str, chosen: str, notes: bool) -> bool:
     """Whether the file holds a campaign or a schedule. Those have only a text form."""
     if chosen != "text" or '"schema": "consan.report/' in read_file(name)[:200]:
         return False
-    from consan.triage.again import KNOWN
-    from consan.triage.schedule_file import load as load_document, refused
-    from consan.triage.show import show_document
-
     try:
-        document = load_document(name)
+        document = late.schedule_file.load(name)
     except UsageError:
         return False
-    if document["schema"] not in KNOWN:
+    if document["schema"] not in late.again.KNOWN:
         return False
-    with refused(name, document["schema"]):
-        show_document(document, sys.stdout, notes=notes)
+    with late.schedule_file.refused(name, document["schema"]):
+        late.show.show_document(document, sys.stdout, notes=notes)
     return True

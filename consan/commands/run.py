@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from consan import options
+from consan import late, options
 from consan._errors import ConsanError, ExitCode
 from consan.commands.base import remark
 from consan.commands.deliver import choose_format, deliver, judged, keep, settled
@@ -72,9 +72,7 @@ class RunCommand:
         program = native or find_program(args)
         out = _output(args, program.label)
         if native is not None:
-            from consan.native.run import run_native  # late: --help needs no session
-
-            status, report, places = run_native(native, SessionOptions.in_arguments(args))
+            status, report, places = late.native_run.run_native(native, SessionOptions.in_arguments(args))
             return _reported(settled(report, places, args.rules, status), args, out)
         assert isinstance(program, PythonProgram)
         with _folder() as folder:
@@ -154,9 +152,7 @@ def _replace_closed_output() -> None:
 
 
 def _shadow_memory(session: Session) -> str:
-    from consan.session.modules.shadow import describe_most
-
-    return f"shadow memory: {describe_most(session.device.most_shadow)}"
+    return f"shadow memory: {late.shadow.describe_most(session.device.most_shadow)}"
 
 
 def _after_failure(failure: ConsanError | None, status: int) -> int:

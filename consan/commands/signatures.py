@@ -11,6 +11,7 @@ import shlex
 from collections.abc import Iterable, Iterator, Sequence
 from typing import TYPE_CHECKING, Final
 
+from consan import late
 from consan.launching.declarations import declarations
 
 if TYPE_CHECKING:
@@ -44,14 +45,12 @@ _BY_PTX: Final = {"f32": "f32", "f64": "f64", "u16": "u16", "s16": "i16", "b16":
 
 def describe(module: Module, entries: Sequence[Function], source: str, words: Sequence[str]) -> Iterator[str]:
     """Lines on each kernel: its parameters, and a command to start from that begins with `words`."""
-    from consan.reports.names import function_name
-
     declared = {one.name: one for one in declarations(source)}
     for entry in entries:
         one = next((declared[name] for name in _names_in(entry.name, declared)), None)
         matches = one is not None and len(one.parameters) == len(entry.params)
         texts = one.parameters if one is not None and matches else ("",) * len(entry.params)
-        name = one.name if one is not None else function_name(entry.name)
+        name = one.name if one is not None else late.names.function_name(entry.name)
         yield f"kernel {name}" + (f" ({entry.name})" if name != entry.name else "")
         for number, (parameter, text) in enumerate(zip(entry.params, texts, strict=True), 1):
             yield f"  --arg {number}: {text or f'.{parameter.type}'}  ({_bytes(parameter)})"
@@ -92,9 +91,7 @@ def _dimensions(entry: Function, directive: str) -> str:
 
 
 def _has_dynamic_shared(module: Module) -> bool:
-    from consan.instrument.ptx import Variable
-
-    variables = [item for item in module.items if isinstance(item, Variable) and item.in_shared]
+    variables = [item for item in module.items if isinstance(item, late.ptx.Variable) and item.in_shared]
     return any(variable.nbytes(name) == 0 for variable in variables for name in variable.names)
 
 

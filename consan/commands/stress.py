@@ -19,7 +19,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError
 from consan.commands.base import Parser
 from consan.commands.check import RequestedLaunch, add_launch_options
@@ -56,9 +56,6 @@ class StressCommand:
 
     def run(self, args: argparse.Namespace) -> int:
         """Run, store, show."""
-        from consan.triage.campaign import Campaign, refuse_empty
-        from consan.triage.show import Bar
-
         drop_idle_words(args)
         if _names_kernel(args):
             _read_rest(args)
@@ -70,10 +67,10 @@ class StressCommand:
             workers.count = 1  # one GPU does the runs
         stored = args.output or default_name(f"stress-{Path(job.subject.label.split()[-1]).stem}")
         check_writable(stored)
-        campaign = Campaign(job, seeds)
-        with workers, Bar() as bar:
+        campaign = late.campaign.Campaign(job, seeds)
+        with workers, late.show.Bar() as bar:
             campaign.run(workers, bar)
-            refuse_empty(campaign)
+            late.campaign.refuse_empty(campaign)
             campaign.confirm(workers, bar, times)
             document = campaign.document(**_about(args, job, workers))
         write_file(stored, json.dumps(document, indent=1) + "\n")
@@ -105,10 +102,8 @@ def add_worker_options(group: Any) -> None:
 
 def workers_of(args: argparse.Namespace) -> Workers:
     """The workers that the options describe."""
-    from consan.triage.executors import Workers, cores
-
-    count = cores() if args.workers is None else options.read_as("--workers", args.workers, options.read_count)
-    return Workers(count, args.executor)
+    count = late.executors.cores() if args.workers is None else options.read_as("--workers", args.workers, options.read_count)
+    return late.executors.Workers(count, args.executor)
 
 
 def read_seeds(text: str) -> range:
@@ -148,18 +143,16 @@ def _format(given: str | None) -> str:
 
 def job_of(args: argparse.Namespace) -> Job:
     """The job that the words describe."""
-    from consan.triage.outcome import Job
-
     if args.keep_histories:
         raise UsageError("--keep-histories: stress keeps no histories; check a seed that it found with consan check --seed N")
     limit = options.read_as("--run-timeout", args.run_timeout, options.read_seconds)
     if _names_kernel(args):
         kernel, ptx = kernel_of(args)
-        return Job(kernel, ptx, tuple(args.rules), min(limit, args.timeout or limit))
+        return late.outcome.Job(kernel, ptx, tuple(args.rules), min(limit, args.timeout or limit))
     given = next((f"--{name}" for name in ("grid", "block", "entry", "ctas") if getattr(args, name) is not None), None)
     if given or args.args or args.expect:
         raise UsageError(f"{given or ('--arg' if args.args else '--expect')} is for a kernel's file, which ends in .cu or .ptx")
-    return Job(program_of(args), "", tuple(args.rules), limit)
+    return late.outcome.Job(program_of(args), "", tuple(args.rules), limit)
 
 
 def _names_kernel(args: argparse.Namespace) -> bool:
@@ -183,27 +176,23 @@ def _read_rest(args: argparse.Namespace) -> None:
 
 def kernel_of(args: argparse.Namespace) -> tuple[KernelSubject, str]:
     """The launch and its PTX. An error in it is found here once, not by each worker."""
-    from consan.instrument.ptx import parse
-    from consan.session.modules.device import shared_device
-    from consan.triage.subject import KernelSubject, absolute_args, absolute_expect, hash_ptx, sources_of_kernel
-
     if args.grid is None or args.block is None:
         raise UsageError("a kernel needs --grid and --block (see consan stress --help)")
     parsed = RequestedLaunch(args)
-    expect = absolute_expect(args.expect)
-    files = sources_of_kernel(args.file, parsed.specs, expect)
-    backend = shared_device(args.device).backend
+    expect = late.subject.absolute_expect(args.expect)
+    files = late.subject.sources_of_kernel(args.file, parsed.specs, expect)
+    backend = late.device.shared_device(args.device).backend
     named = args.entry
     ptx = load_ptx(args, backend.arch)
-    entry = choose_entry(parse(ptx, args.file), args.entry, args.file)
+    entry = choose_entry(late.ptx.parse(ptx, args.file), args.entry, args.file)
     _refuse_filters(args, entry.name)
     check_parameters(entry, parsed.specs, args.file)
-    return KernelSubject(
+    return late.subject.KernelSubject(
         file=args.file, entry=entry.name, grid=parsed.grid, block=parsed.block, cluster=parsed.cluster, smem=parsed.smem,
-        ctas=parsed.ctas, args=absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
+        ctas=parsed.ctas, args=late.subject.absolute_args(parsed.specs), seed=args.seed, defines=tuple(args.defines),
         include_dirs=tuple(args.include_dirs), std=args.std, arch=args.arch, expect=expect, folder=os.getcwd(),
         rtol=_tolerance("--rtol", args.rtol, expect), atol=_tolerance("--atol", args.atol, expect),
-        device=backend.choice, policy=args.policy, ptx_hash=hash_ptx(ptx), files=files,
+        device=backend.choice, policy=args.policy, ptx_hash=late.subject.hash_ptx(ptx), files=files,
         shadow_memory=args.shadow_memory, assembly=args.assembly,
         engine=args.engine, trace_memory=args.trace_memory, exhaustive=args.exhaustive, sample=args.sample,
         global_memory=args.global_memory,
@@ -221,19 +210,16 @@ def _refuse_filters(args: argparse.Namespace, entry: str) -> None:
 
 def program_of(args: argparse.Namespace) -> ProgramSubject:
     """The program, located once, so that a wrong name is one error."""
-    from consan.session.modules.device import shared_device
-    from consan.triage.subject import ProgramSubject, sources_of_program
-
     native = find_native(args)
     if native is None:
         find_program(args)
     else:
         check_native(SessionOptions.in_arguments(args))
-    device = "gpu" if native is not None else shared_device(args.device).backend.choice
+    device = "gpu" if native is not None else late.device.shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
     given = [*_given(args), "--device", device]
-    sources = sources_of_program(flag, tuple(words))
-    return ProgramSubject(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, device, sources)
+    sources = late.subject.sources_of_program(flag, tuple(words))
+    return late.subject.ProgramSubject(flag, tuple(words), os.getcwd(), tuple(given), args.compare_stdout, device, sources)
 
 
 def _given(args: argparse.Namespace) -> list[str]:
@@ -255,12 +241,10 @@ def _about(args: argparse.Namespace, job: Job, workers: Workers) -> dict[str, An
 
 
 def _show(document: dict[str, Any], shown: str, stored: str, notes: bool) -> None:
-    from consan.triage.show import show_stress
-
     if shown == "json":
         print(json.dumps(document, indent=1))
     else:
-        show_stress(document, sys.stdout, notes=notes)
+        late.show.show_stress(document, sys.stdout, notes=notes)
     following = f"; next: consan reduce {stored}" if document["verdict"] == VIOLATIONS else ""
     print(f"stored: {stored}{following}", file=sys.stderr if shown == "json" else sys.stdout)
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
-from consan import options
+from consan import late, options
 from consan._errors import UsageError, did_you_mean
 from consan.files import read_file
 from consan.launching.declarations import kernel_names
@@ -78,14 +78,12 @@ def compile_text(text: str, args: argparse.Namespace, arch: str) -> str:
 
 def compile_for(text: str, wanted: str | None, **options: Any) -> tuple[CompileResult, str | None]:
     """Compile CUDA C++ to PTX. Returns it with the kernel's symbol; a name such as `rev<float, 128>` is instantiated."""
-    from consan.toolchain.nvrtc import MisnamedKernelError, compile_ptx
-
     expression = " ".join((wanted or "").split())
     if "<" not in expression:
-        return compile_ptx(text, **options), wanted
+        return late.nvrtc.compile_ptx(text, **options), wanted
     try:
-        result = compile_ptx(text, **options, instantiate=(expression,))
-    except MisnamedKernelError as error:
+        result = late.nvrtc.compile_ptx(text, **options, instantiate=(expression,))
+    except late.nvrtc.MisnamedKernelError as error:
         raise UsageError(f"--entry '{expression}': {error}{_meant(expression, text)}") from None
     return result, result.symbols[expression]
 
@@ -105,16 +103,12 @@ def read_module(ptx: str, name: str, *, wild: bool | None = None) -> Module:
     The output of NVRTC is trusted, except for inline assembly, which NVRTC copies unchecked. `wild`: no compiler made the text, as when
     the name says so.
     """
-    from consan.instrument.isa.features import missing_target
-    from consan.instrument.ptx import parse
-    from consan.toolchain.assemble import why_broken
-
-    module, compiled = parse(ptx, name), is_cuda(name)
-    missing = missing_target(module)
+    module, compiled = late.ptx.parse(ptx, name), is_cuda(name)
+    missing = late.isa_features.missing_target(module)
     if missing is not None:
         raise UsageError(f"{_place(module, missing[0].line, compiled)}: {missing[1]}")
     if not compiled or _INLINE_ASSEMBLY in ptx:
-        refusal = why_broken(ptx, module.target, wild=not compiled if wild is None else wild)
+        refusal = late.assemble.why_broken(ptx, module.target, wild=not compiled if wild is None else wild)
         if refusal is not None:
             raise UsageError(f"{_place(module, refusal.line, compiled, refusal.column)}: {refusal.reason}{_allowed(module, refusal.line)}")
     return module
@@ -122,10 +116,8 @@ def read_module(ptx: str, name: str, *, wild: bool | None = None) -> Module:
 
 def _allowed(module: Module, line: int) -> str:
     """The modifiers that may stand in place of one that no form of the instruction in a line has."""
-    from consan.instrument.isa.table import alternatives
-
     every = (each for function in module.functions for each in function.instructions() if each.line == line)
-    wrong, fitting = next(filter(any, (alternatives(each.parts) for each in every)), ("", ()))
+    wrong, fitting = next(filter(any, (late.isa_table.alternatives(each.parts) for each in every)), ("", ()))
     return f"; in place of .{wrong} are allowed: {', '.join(f'.{word}' for word in fitting)}" if wrong else ""
 
 

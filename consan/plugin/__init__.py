@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any, Final, Literal
 
 import pytest
 
+from consan import late
 from consan.plugin.keys import CHECKING, LEDGER, WATCH, setting
 
 if TYPE_CHECKING:
@@ -70,21 +71,15 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", marker)
     _begin(config)
     if setting(config, "consan_mutate"):
-        from consan.plugin.mutate import Score
-
-        config.pluginmanager.register(Score(config))
+        config.pluginmanager.register(late.plugin_mutate.Score(config))
     if LEDGER not in config.stash and (CHECKING in config.stash or setting(config, "consan_report")):
-        from consan.plugin.ledger import open_ledger
-
-        open_ledger(config)
+        late.plugin_ledger.open_ledger(config)
 
 
 def _begin(config: pytest.Config) -> None:
     if CHECKING in config.stash or not setting(config, "consan"):
         return
-    from consan.plugin.watch import Checking
-
-    config.stash[CHECKING] = checking = Checking(config)
+    config.stash[CHECKING] = checking = late.plugin_watch.Checking(config)
     config.add_cleanup(checking.close)
 
 
@@ -98,10 +93,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """An invalid marker ends the run at once, with one line."""
     marked = [item for item in items if item.get_closest_marker("consan") or item.get_closest_marker("consan_allow")]
     if marked:
-        from consan.plugin import markers
-
         for item in marked:
-            markers.read(item)
+            late.plugin_markers.read(item)
 
 
 @pytest.hookimpl(wrapper=True, trylast=True)
@@ -163,6 +156,4 @@ def pytest_report_teststatus(report: pytest.TestReport) -> tuple[str, str, str] 
 @pytest.fixture
 def consan(request: pytest.FixtureRequest) -> Consan:
     """Sanitized launches: `with consan.check() as report: ...`, `consan.assert_clean(kernel, grid, block, args)`, `consan.launch(...)`."""
-    from consan.plugin.fixture import for_test
-
-    return for_test(request.node)
+    return late.plugin_fixture.for_test(request.node)

@@ -28,6 +28,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
+from consan import late
 from consan.process.termination import before_termination, uninterrupted
 from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
@@ -267,10 +268,8 @@ class ChildSession:
 
 def arm(given: dict[str, Any]) -> None:
     """Sanitize this process's kernels. Called in a new interpreter when it imports a framework."""
-    from consan import adapters
-
     session = ChildSession(given)
-    adapters.install(session)
+    late.adapters.install(session)
     atexit.register(session.end)
     before_leaving(session.end)  # children of the fork server end with os._exit
     os.register_at_fork(after_in_child=lambda: session.forked(Path(given["folder"])))

@@ -24,6 +24,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Final
 
+from consan import late
 from consan._errors import ConsanError, ExitCode, UsageError
 from consan.native.program import NativeProgram
 
@@ -216,9 +217,7 @@ def execute(program: PythonProgram) -> int:
 
 def run_program(program: PythonProgram, session: Session) -> tuple[int, ConsanError | None]:
     """The program's status, and consan's own error if one ended it."""
-    from consan import adapters  # late: --help needs none
-
-    adapters.install(session)
+    late.adapters.install(session)
     try:
         return execute(program), None
     except ConsanError as error:
@@ -226,7 +225,7 @@ def run_program(program: PythonProgram, session: Session) -> tuple[int, ConsanEr
     except KeyboardInterrupt:  # during the wait for the program's threads
         return int(ExitCode.INTERRUPTED), None
     finally:
-        adapters.remove()
+        late.adapters.remove()
 
 
 def _main_module(program: PythonProgram) -> types.ModuleType:

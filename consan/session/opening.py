@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from consan import late
 from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
@@ -12,6 +13,4 @@ if TYPE_CHECKING:
 
 def open_session(options: SessionOptions, **others: Any) -> Session:
     """The session that the options ask for. `others`: the other parameters of `Session`."""
-    from consan.session.session import Session  # late
-
-    return Session(options, **others)
+    return late.session.Session(options, **others)

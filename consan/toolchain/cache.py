@@ -21,6 +21,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from consan import late
+
 VARIABLE = "CONSAN_CACHE_DIR"
 LARGEST = 512 << 20  # bytes of all entries
 _KEPT = 0.75  # of LARGEST, after old entries were removed
@@ -40,11 +42,9 @@ def default_folder() -> Path:
 
 @functools.lru_cache(maxsize=1)
 def _release() -> str:
-    from importlib import metadata  # late: it imports the packages for mail
-
     try:
-        return metadata.version("consan")
-    except metadata.PackageNotFoundError:
+        return late.metadata.version("consan")
+    except late.metadata.PackageNotFoundError:
         return "source"
 
 

@@ -5,15 +5,15 @@ from __future__ import annotations
 import functools
 import shlex
 
+from consan import late
+
 
 @functools.cache
 def install(extra: str) -> str:
     """`pip install 'nvidia-cuda-nvrtc<14,>=13.0' ...` for `cpu`, with the extras that this one includes."""
-    from importlib import metadata  # late: it imports the packages for mail
-
     try:
-        required = metadata.requires("consan") or []
-    except metadata.PackageNotFoundError:
+        required = late.metadata.requires("consan") or []
+    except late.metadata.PackageNotFoundError:
         required = []
     packages = _packages(required, extra)
     return f"pip install {shlex.join(packages)}" if packages else f"pip install '.[{extra}]' in a checkout of consan"

@@ -18,6 +18,7 @@ from dataclasses import dataclass, field
 from statistics import NormalDist
 from typing import Any, Final, Protocol
 
+from consan import late
 from consan._errors import Interrupted, UsageError
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, plural
 from consan.triage import subject as subjects
@@ -274,9 +275,7 @@ def _again(same: int, again: Sequence[Outcome]) -> Json | None:
 
 
 def _bytes_of(subject: subjects.KernelSubject) -> int:
-    from consan.launching.arguments import parse_args
-
-    buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in parse_args(subject.args)]
+    buffers: list[Any] = [getattr(spec, "buffer", spec) for spec in late.arguments.parse_args(subject.args)]
     return sum(buffer.size * buffer.dtype.itemsize for buffer in buffers if hasattr(buffer, "size"))
 
 

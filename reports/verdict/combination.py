@@ -12,6 +12,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any
 
+from consan import late
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict.conclusion import concluded
 from consan.reports.verdict.coverage import AREAS, gaps, not_checked, of_reasons, rows, says_nothing_ran
@@ -32,10 +33,8 @@ _COUNTS = (
 
 def combine(reports: Sequence[Report], **others: Any) -> Report:
     """One report. `others` are fields to set in it. Needs at least one report."""
-    from consan.reports.verdict.merging import merge_findings  # late: --help needs no tables of relations
-
     first = reports[0]
-    findings = merge_findings(finding for report in reports for finding in report.findings)
+    findings = late.merging.merge_findings(finding for report in reports for finding in report.findings)
     combined = Report(
         verdict=INCOMPLETE,
         device=", ".join(_once(report.device for report in reports)),

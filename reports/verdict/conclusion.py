@@ -6,6 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
+from consan import late
 from consan.reports.model import (
     CLEAN,
     EXIT_INCOMPLETE,
@@ -41,13 +42,11 @@ def assemble(
     `unchecked`: more reasons, one sentence each, why something inside `checked` was not fully checked. `covered`: such reasons by kernel
     and area. `why_nothing`: explains a run in which no kernel was checked.
     """
-    from consan.reports.verdict.merging import merge_findings  # late: --help needs no tables of relations
-
     report = Report(
         verdict=INCOMPLETE,
         device=device,
         kernels=tuple(kernels),
-        findings=with_whole_fixes(merge_findings(findings)),
+        findings=with_whole_fixes(late.merging.merge_findings(findings)),
         checked=tuple(checked),
         uninstrumented=tuple(uninstrumented),
         dropped=dropped,

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from typing import Final
 
+from consan import late
 from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Unmodelled, kernels_checked, plural
 
 GLOBAL_MEMORY: Final = "global-memory"
@@ -260,9 +261,7 @@ AREAS: Final[dict[str, Callable[[tuple[KernelSummary, ...]], str]]] = {GLOBAL_ME
 @cache
 def installed_version() -> str:
     """The version of consan; "unknown" where it is not installed as a package."""
-    from importlib import metadata
-
     try:
-        return metadata.version("consan")
-    except metadata.PackageNotFoundError:
+        return late.metadata.version("consan")
+    except late.metadata.PackageNotFoundError:
         return "unknown"

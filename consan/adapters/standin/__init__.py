@@ -17,6 +17,7 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
+from consan import late
 from consan._errors import NotSupported
 from consan.adapters.base import SessionLike
 
@@ -79,10 +80,8 @@ class CupyStandIn:
         if "cupy" in sys.modules:
             session.note("CuPy was imported before consan was installed: its kernels run on the GPU and are not checked")
             return
-        from consan.adapters.standin import context
-
         machine: Any = getattr(session.backend, "machine", session.backend)
-        context.enter(context.StandinContext(session, machine))
+        late.standin_context.enter(late.standin_context.StandinContext(session, machine))
         self._finder = _Finder()
         sys.meta_path.insert(0, self._finder)
 
@@ -90,10 +89,8 @@ class CupyStandIn:
         """Take it away; a later `import cupy` finds the real one."""
         if self._finder is None:
             return
-        from consan.adapters.standin import context
-
         sys.meta_path.remove(self._finder)
         self._finder = None
         for name in [name for name in sys.modules if _is_ours(name)]:
             del sys.modules[name]
-        context.leave()
+        late.standin_context.leave()

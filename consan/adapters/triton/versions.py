@@ -11,6 +11,7 @@ import re
 from types import ModuleType
 from typing import Any
 
+from consan import late
 from consan._errors import NotSupported
 from consan.adapters.base import SessionLike
 
@@ -32,11 +33,9 @@ def installed() -> bool:
 
 def described() -> str:
     """Its name and version, without importing it."""
-    from importlib import metadata
-
     try:
-        return f"Triton {metadata.version('triton')}"
-    except metadata.PackageNotFoundError:
+        return f"Triton {late.metadata.version('triton')}"
+    except late.metadata.PackageNotFoundError:
         return "Triton"
 
 

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Final
 
+from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import DeviceLost
 from consan.instrument.between import TextRelations
@@ -243,9 +244,7 @@ def _outside(access: Access) -> dict[str, str]:
 
 def _touched(fault: Fault) -> tuple[int, int] | None:
     """The bytes accessed. Shared memory counts from the CTA's first byte, as in the kernel."""
-    from consan.backends.cpu.state.memory import RESERVED_SHARED  # late: a GPU needs no virtual machine
-
-    begin = fault.address - (RESERVED_SHARED if fault.space == "shared" else 0)
+    begin = fault.address - (late.machine_memory.RESERVED_SHARED if fault.space == "shared" else 0)
     return (begin, begin + fault.nbytes) if fault.nbytes else None
 
 
@@ -323,9 +322,7 @@ def _memory(polled: Polled, prepared: Prepared, entry: str) -> str:
 
 def _phase(blocked: Blocked, state: BarrierState, layout: Layout) -> Phase:
     """An mbarrier, by its CTA and offset, with its phase and what is pending. Its waiters are in the same CTA."""
-    from consan.backends.cpu.state.memory import RESERVED_SHARED  # late: a GPU needs no virtual machine
-
-    offset = state.address - RESERVED_SHARED
+    offset = state.address - late.machine_memory.RESERVED_SHARED
     name = layout.name(offset, offset + _MBARRIER_BYTES)
     pending = state.pending - _PENDING_VALUES if state.pending >= _PENDING_VALUES // 2 else state.pending  # below 0: too many arrivals
     return Phase(offset, state.phase, pending, state.expected, state.tx, blocked.cluster_rank, name)

@@ -12,6 +12,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
+from consan import late
 from consan.backends.base import Backend
 from consan.checker.spins import Polling
 from consan.instrument.between import TextRelations
@@ -64,10 +65,8 @@ class _Held:
         return self._known[name]
 
     def _holds(self, site: Site, line: int) -> bool:
-        from consan.backends.cpu.decode.patience import PatientLoops  # late: few launches hang
-
         function = next(each for each in self._prepared.instrumented.module.functions if each.body and each.name == site.function)
-        loops = PatientLoops(function)
+        loops = late.patience.PatientLoops(function)
         reads = list(_at(function, site.ptx_line, site.opcode))
         return len(reads) == 1 and any(loops.held_at(head, reads[0]) for head in _at(function, line))
 
@@ -81,11 +80,9 @@ def _site(prepared: Prepared, poll: Polling) -> Site:
 
 
 def _waiter(poll: Polling, prepared: Prepared, entry: str, started: Started) -> Waiter:
-    from consan.backends.cpu.state.faults import Polled  # late: few launches hang
-
     site, stand = _site(prepared, poll), poll.stand
     lock = not _LOCKS.isdisjoint(site.opcode.split("."))
-    polled = Polled("shared" if poll.shared else "global", poll.address, poll.nbytes, poll.value, lock=lock)
+    polled = late.machine_faults.Polled("shared" if poll.shared else "global", poll.address, poll.nbytes, poll.value, lock=lock)
     shown = poll_of(polled, prepared, entry)
     where = started.launched.ctaid(stand.cta), stand.warp, stand.lanes
     return Waiter(*where, "spin", shown_at(site), polls=(shown,), polled=shown.text)

@@ -9,6 +9,7 @@ from collections import OrderedDict, deque
 from collections.abc import Callable
 from typing import Protocol
 
+from consan import late
 from consan._errors import EnvironmentFailure
 from consan.backends.base import Backend, Handle
 from consan.checker.memory import LogMemory
@@ -21,18 +22,14 @@ from consan.session.modules.shadow import Shadow, arena_bytes_of
 
 def open_backend(device: str) -> Backend:
     """The backend for `--device`. `auto` takes the GPU if there is one."""
-    from consan.backends.virtual import VirtualBackend  # late: a GPU needs no virtual machine
-
     if device == "cpu":
-        return VirtualBackend()
+        return late.virtual_backend.VirtualBackend()
     try:
-        from consan.backends.cuda import CudaBackend  # late: the virtual machine needs no driver
-
-        return CudaBackend()
+        return late.cuda_backend.CudaBackend()
     except (EnvironmentFailure, OSError) as error:
         if device == "gpu":
             raise EnvironmentFailure(f"--device gpu: {error}") from None
-        return VirtualBackend()
+        return late.virtual_backend.VirtualBackend()
 
 
 _Wanted = tuple[str, Variant, bool, bool, bool, str]  # text and variant; if it is assembled fast, recorded, with global memory; why not

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 
+from consan import late
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, runtime_architecture
 from consan.toolchain.cache import Cache, key
 
@@ -21,10 +22,8 @@ def runtime_library(variant: Variant, architecture: str) -> RuntimeLibrary:
 
 def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> str:
     """Compile the shadow runtime, through the disk cache. Implements `instrument.runtime.Compiler`."""
-    from consan.toolchain.nvrtc import compile_ptx  # late: most runs find the runtime on disk
-
     def compile_now() -> str:
         options = ("-rdc=true",)
-        return compile_ptx(source, name="consan_runtime.cu", arch=architecture, defines=dict(defines), options=options).ptx
+        return late.nvrtc.compile_ptx(source, name="consan_runtime.cu", arch=architecture, defines=dict(defines), options=options).ptx
 
     return Cache().fetch_text(key("runtime", source, architecture, *sorted(f"{k}={v}" for k, v in defines.items())), compile_now)

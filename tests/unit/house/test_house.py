@@ -9,11 +9,15 @@ from pathlib import Path
 
 import pytest
 
+from consan import late
+
 ROOT = Path(__file__).parents[3]
 # The rooms from the ground up, and the rooms that each may import from: only rooms above it in this table, so there is no cycle.
 # A room is a folder, or a file right under consan/. Late imports count.
 ERRORS, MACHINE, SESSION = "consan._errors", "consan.backends.cpu", "consan.session"
+LATE = "consan.late"  # the table of modules that are imported at their first use: for all
 ROOMS = {
+    LATE: (),
     ERRORS: (),
     "consan.suggest": (),
     "consan.files": (ERRORS,),
@@ -108,6 +112,7 @@ ROOMS = {
 }
 # Of these rooms, annotations may name types of the rooms that use them: they are handed what runs them.
 NAMING_UPWARDS = {
+    LATE,
     *(f"{MACHINE}.{room}" for room in ("state", "decode", "semantics")),
     *(f"{SESSION}.{room}" for room in ("executing", "comparing", "asking")),
 }
@@ -127,6 +132,10 @@ def _parts(path: Path) -> list[str]:
 MODULES = {".".join(_parts(path)): path for path in FILES}
 
 
+def _names(node: ast.Import | ast.ImportFrom) -> list[str]:
+    return [alias.name for alias in node.names]
+
+
 def _imported(module: str) -> Iterator[tuple[str, bool]]:
     """The modules of ours that a module imports, and whether only type checkers see the import."""
     path = MODULES[module]
@@ -134,13 +143,16 @@ def _imported(module: str) -> Iterator[tuple[str, bool]]:
     tree = ast.parse(path.read_text())
     guards = [node for node in ast.walk(tree) if isinstance(node, ast.If) and ast.unparse(node.test) == "TYPE_CHECKING"]
     typing = {id(node) for guard in guards for node in ast.walk(guard)}
+    has_late = any(isinstance(node, ast.ImportFrom) and node.module == "consan" and "late" in _names(node) for node in tree.body)
     for node in ast.walk(tree):
         if isinstance(node, ast.ImportFrom):
             assert node.level <= 1, f"{path}: an import from above its own package"
             parent = ".".join(filter(None, (package if node.level else "", node.module)))
             names = [name if (name := f"{parent}.{alias.name}") in MODULES else parent for alias in node.names]
+        elif has_late and isinstance(node, ast.Attribute) and ast.unparse(node.value) == "late":
+            names = [late.HOMES[node.attr]]  # an import at its first use is an import
         else:
-            names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+            names = _names(node) if isinstance(node, ast.Import) else []
         yield from ((name, id(node) in typing) for name in names if _within(name, ("consan",)))
 
 
@@ -159,7 +171,7 @@ def test_rooms(room: str) -> None:
     inside = [module for module in MODULES if _room(module) == room]
     found = {(module, name, typed) for module in inside for name, typed in _imported(module) if _room(name) != room}
     free = room in NAMING_UPWARDS
-    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, ROOMS[room]) and not (typed and free)}
+    wrong = {f"{module}: {name}" for module, name, typed in found if not _within(name, (LATE, *ROOMS[room])) and not (typed and free)}
     assert inside
     assert not wrong
 

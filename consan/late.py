@@ -1,0 +1,105 @@
+"""The modules that are imported at their first use, so that commands start quickly and need only what they do.
+
+`from consan import late` at the top of a file, and `late.nvrtc.compile_ptx(...)` where it is used. HOMES has them all: packages that take
+long to import, rooms that a command or a device may not need, and packages that may not be installed. Type checkers read the imports below;
+tests/unit/house/test_imports.py holds both alike. All other imports are at the top of files.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Final
+
+if TYPE_CHECKING:
+    import difflib
+    from importlib import metadata
+
+    from pygments import lexers
+
+    from consan import adapters, config, instrument, suppressions
+    from consan.adapters.standin import context as standin_context
+    from consan.backends import cuda as cuda_backend, virtual as virtual_backend
+    from consan.backends.cpu.decode import patience
+    from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
+    from consan.instrument import ptx
+    from consan.instrument.isa import features as isa_features, table as isa_table
+    from consan.launching import arguments
+    from consan.native import build as native_build, run as native_run
+    from consan.plugin import (
+        fixture as plugin_fixture,
+        ledger as plugin_ledger,
+        markers as plugin_markers,
+        mutate as plugin_mutate,
+        watch as plugin_watch,
+    )
+    from consan.reports import html as html_report, names, static as static_report, text as text_report
+    from consan.reports.verdict import merging, precedence
+    from consan.session import session
+    from consan.session.asking import advice, reruns, timing
+    from consan.session.executing import histories, recording
+    from consan.session.modules import device, layouts, runtime, shadow
+    from consan.toolchain import assemble, cache, find, nvrtc
+    from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
+else:
+
+    def __getattr__(name: str):
+        """The module of a name. Names are not kept here: `sys.modules` has what is imported."""
+        if name in HOMES:
+            return import_module(HOMES[name])
+        raise AttributeError(f"module 'consan.late' has no attribute '{name}'")
+
+
+HOMES: Final = {
+    "difflib": "difflib",
+    "metadata": "importlib.metadata",
+    "lexers": "pygments.lexers",
+    "adapters": "consan.adapters",
+    "standin_context": "consan.adapters.standin.context",
+    "patience": "consan.backends.cpu.decode.patience",
+    "machine_faults": "consan.backends.cpu.state.faults",
+    "machine_memory": "consan.backends.cpu.state.memory",
+    "cuda_backend": "consan.backends.cuda",
+    "virtual_backend": "consan.backends.virtual",
+    "config": "consan.config",
+    "instrument": "consan.instrument",
+    "isa_features": "consan.instrument.isa.features",
+    "isa_table": "consan.instrument.isa.table",
+    "ptx": "consan.instrument.ptx",
+    "arguments": "consan.launching.arguments",
+    "native_build": "consan.native.build",
+    "native_run": "consan.native.run",
+    "plugin_fixture": "consan.plugin.fixture",
+    "plugin_ledger": "consan.plugin.ledger",
+    "plugin_markers": "consan.plugin.markers",
+    "plugin_mutate": "consan.plugin.mutate",
+    "plugin_watch": "consan.plugin.watch",
+    "html_report": "consan.reports.html",
+    "names": "consan.reports.names",
+    "static_report": "consan.reports.static",
+    "text_report": "consan.reports.text",
+    "merging": "consan.reports.verdict.merging",
+    "precedence": "consan.reports.verdict.precedence",
+    "advice": "consan.session.asking.advice",
+    "reruns": "consan.session.asking.reruns",
+    "timing": "consan.session.asking.timing",
+    "histories": "consan.session.executing.histories",
+    "recording": "consan.session.executing.recording",
+    "device": "consan.session.modules.device",
+    "layouts": "consan.session.modules.layouts",
+    "runtime": "consan.session.modules.runtime",
+    "shadow": "consan.session.modules.shadow",
+    "session": "consan.session.session",
+    "suppressions": "consan.suppressions",
+    "assemble": "consan.toolchain.assemble",
+    "cache": "consan.toolchain.cache",
+    "find": "consan.toolchain.find",
+    "nvrtc": "consan.toolchain.nvrtc",
+    "again": "consan.triage.again",
+    "campaign": "consan.triage.campaign",
+    "executors": "consan.triage.executors",
+    "minimise": "consan.triage.minimise",
+    "outcome": "consan.triage.outcome",
+    "schedule_file": "consan.triage.schedule_file",
+    "show": "consan.triage.show",
+    "subject": "consan.triage.subject",
+}
