@@ -27,7 +27,6 @@ from consan.commands.run import default_name
 from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry
 from consan.launching.source import load_ptx
-from consan.native.run import check_native
 from consan.process.program import drop_idle_words, find_native, find_program
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, INCOMPLETE, VIOLATIONS
 from consan.reports.verdict.coverage import installed_version
@@ -214,7 +213,7 @@ def program_of(args: argparse.Namespace) -> ProgramSubject:
     if native is None:
         find_program(args)
     else:
-        check_native(SessionOptions.in_arguments(args))
+        late.native_run.check_native(SessionOptions.in_arguments(args))
     device = "gpu" if native is not None else late.device.shared_device(args.device).backend.choice
     flag, words = next((flag, words) for flag, words in (("-m", args.module), ("-c", args.code), ("", args.program)) if words)
     given = [*_given(args), "--device", device]

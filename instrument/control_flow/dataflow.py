@@ -55,7 +55,8 @@ def spread_marks(graph: Graph, through: Callable[[Instruction, Marks], Iterable[
         marks = dict(before)
         return marks, [(step.instruction.start, list(through(step.instruction, marks))) for step in graph.nodes[number].steps]
 
-    states = forward(graph.successors, {entry: {} for entry in graph.entries}, lambda number, marks: passed(number, marks)[0], _united)
+    starts = {entry: Marks() for entry in graph.entries}
+    states = forward(graph.successors, starts, lambda number, marks: passed(number, marks)[0], _united)
     found: dict[int, list[int]] = {}
     for number, before in states.items():
         for start, marks in passed(number, before)[1]:

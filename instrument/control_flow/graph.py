@@ -89,7 +89,7 @@ class Graph:
 
     def repeats(self, number: int) -> bool:
         """Whether a path leads from a node back to it."""
-        return paths.repeats(self.successors, number)
+        return paths.repeats(self.successors.__getitem__, number)
 
     def leading_to(self, marked: Iterable[int]) -> set[int]:
         """Some nodes, and those from which a path leads to one of them."""

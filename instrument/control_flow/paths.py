@@ -1,26 +1,17 @@
 """Paths through numbered nodes: what is reachable, in which order, and which nodes are in loops.
 
-Edges give the successors of each node: a list by number, or a dictionary. Nothing here knows instructions.
+Nothing here knows instructions.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Container, Hashable, Iterable, Iterator, Sequence
-from typing import Protocol, TypeVar
+from collections.abc import Callable, Collection, Container, Hashable, Iterable, Iterator, Sequence
+from typing import TypeVar
 
 _N = TypeVar("_N", bound=Hashable)
-_In = TypeVar("_In", contravariant=True)
-_Out = TypeVar("_Out", covariant=True)
 
 Edges = Sequence[Collection[int]]
 """The successors of each node."""
-
-
-class EdgesOf(Protocol[_In, _Out]):
-    """What gives the successors of a node: a sequence or a mapping."""
-
-    def __getitem__(self, node: _In, /) -> Iterable[_Out]:
-        """The successors of a node."""
 
 
 def inverse(edges: Edges) -> list[list[int]]:
@@ -32,9 +23,9 @@ def inverse(edges: Edges) -> list[list[int]]:
     return found
 
 
-def reached(edges: EdgesOf[_N, _N], starts: Iterable[_N], within: Container[_N] | None = None, without: Container[_N] = ()) -> set[_N]:
+def reached(edges: Edges, starts: Iterable[int], within: Container[int] | None = None, without: Container[int | None] = ()) -> set[int]:
     """Some nodes, and those that paths lead to from them. The paths stay among the nodes `within`, and pass none of `without`."""
-    pending, seen = list(starts), set[_N]()
+    pending, seen = list(starts), set[int]()
     while pending:
         node = pending.pop()
         if node not in seen and node not in without and (within is None or node in within):
@@ -43,14 +34,14 @@ def reached(edges: EdgesOf[_N, _N], starts: Iterable[_N], within: Container[_N] 
     return seen
 
 
-def behind(edges: EdgesOf[_N, _N], starts: Iterable[_N], within: Container[_N] | None = None, without: Container[_N] = ()) -> set[_N]:
+def behind(edges: Edges, starts: Iterable[int], within: Container[int] | None = None, without: Container[int | None] = ()) -> set[int]:
     """The nodes that paths of at least one edge lead to."""
     return reached(edges, [each for node in starts for each in edges[node]], within, without)
 
 
-def closure(edges: EdgesOf[_N, _N], starts: Iterable[_N], blocked: Container[_N]) -> set[_N]:
+def closure(edges: Edges, starts: Iterable[int], blocked: Container[int]) -> set[int]:
     """The nodes that paths of at least one edge lead to. A blocked node is reached but not passed."""
-    pending, seen = [each for node in starts for each in edges[node]], set[_N]()
+    pending, seen = [each for node in starts for each in edges[node]], set[int]()
     while pending:
         node = pending.pop()
         if node not in seen:
@@ -59,16 +50,16 @@ def closure(edges: EdgesOf[_N, _N], starts: Iterable[_N], blocked: Container[_N]
     return seen
 
 
-def repeats(edges: EdgesOf[_N, _N], node: _N) -> bool:
-    """Whether a path leads from a node back to it."""
-    pending, seen = list(edges[node]), set[_N]()
+def repeats(following: Callable[[_N], Iterable[_N]], node: _N) -> bool:
+    """Whether a path leads from a node, of any kind, back to it."""
+    pending, seen = list(following(node)), set[_N]()
     while pending:
         other = pending.pop()
         if other == node:
             return True
         if other not in seen:
             seen.add(other)
-            pending += edges[other]
+            pending += following(other)
     return False
 
 
@@ -80,7 +71,7 @@ def has_cycle(edges: Edges, within: Iterable[int]) -> bool:
     return bool(left)
 
 
-def postorder(edges: EdgesOf[int, int], starts: Collection[int], blocked: Container[int] = ()) -> Iterator[int]:
+def postorder(edges: Edges, starts: Collection[int], blocked: Container[int] = ()) -> Iterator[int]:
     """The nodes that can be reached, each after those that it leads to (but for retreating edges), start by start.
 
     A blocked node is reached but not passed, unless it is a start.
@@ -90,7 +81,7 @@ def postorder(edges: EdgesOf[int, int], starts: Collection[int], blocked: Contai
         yield from _visit(edges, start, seen, blocked)
 
 
-def _visit(edges: EdgesOf[int, int], start: int, seen: set[int], blocked: Container[int] = ()) -> Iterator[int]:
+def _visit(edges: Edges, start: int, seen: set[int], blocked: Container[int] = ()) -> Iterator[int]:
     path = [(start, iter(edges[start]))]
     while path:
         node, rest = path[-1]

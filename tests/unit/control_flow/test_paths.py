@@ -26,14 +26,14 @@ def test_what_is_reached(edges: list[tuple[int, ...]], starts: set[int], without
     assert paths.behind(edges, starts, nodes - without) == after - without
     others = {other for node in starts - without for other in nodes if free[node][other]}
     assert paths.reached(edges, starts, without=without) == (starts | others) - without
-    assert paths.reached(dict(enumerate(edges)), starts, nodes - without) == (starts | others) - without
+    assert paths.reached(edges, starts, nodes - without) == (starts | others) - without
 
 
 @ANY_TIME
 @given(graphs())
 def test_cycles(edges: list[tuple[int, ...]]) -> None:
     leading, nodes = leads(edges), range(len(edges))
-    assert [paths.repeats(edges, node) for node in nodes] == [leading[node][node] for node in nodes]
+    assert [paths.repeats(edges.__getitem__, node) for node in nodes] == [leading[node][node] for node in nodes]
     assert paths.has_cycle(edges, nodes) == any(leading[node][node] for node in nodes)
 
 

@@ -126,7 +126,7 @@ class FlattenedModule:
                 edges[name] = self.callees(code)
                 pending += sorted(edges[name])
         functions = [code for name in sorted(edges, key=lambda n: n != entry) if (code := self.code(name)) is not None]
-        cyclic = {name for name in edges if repeats(edges, name)}
+        cyclic = {name for name in edges if repeats(edges.__getitem__, name)}
         for code in functions:
             code.recursive = code.recursive or code.name in cyclic
         reach = Reach(functions[0], functions, takes_clusters=any(code.takes_clusters for code in functions))
