@@ -36,6 +36,9 @@ __all__ = [
     "triton",
 ]
 
+if not os.path.isdir(os.path.join(__path__[0], "instrument")):  # a checkout, which has instrument/ and reports/ beside this folder
+    __path__.append(os.path.dirname(os.path.abspath(__path__[0])))
+
 _HOMES = {
     **dict.fromkeys(("Kernel", "Stream", "TensorMap", "check", "launch"), "consan.api"),
     **dict.fromkeys(("Access", "Finding", "RacyKernelError", "Report"), "consan.reports.model"),
