@@ -27,10 +27,19 @@ _NEXT = (
 _BETWEEN = "put {barrier_call} between the {first_role} and the {second_role} of the statement at {first_at}"
 _ONE_STORES = "give each thread bytes of its own; or let one thread store, which has the value that is wanted"
 _REGISTER = " (load into a register before it, store after it{outside})"
+
+
+class _Rest(dict[str, str]):
+    """Words for some places of a text: the others stay, for the words of a finding."""
+
+    def __missing__(self, name: str) -> str:
+        return f"{{{name}}}"
+
+
 # A race within one statement, or between two iterations of a loop.
 _SHAPED_RACES = {
     f"{name}@{shape}/{hazard}": Situation(
-        missing, (fix + more).replace("{barrier_call}", call).replace("{outside}", outside), message
+        missing, (fix + more).format_map(_Rest(barrier_call=call, outside=outside)), message
     )
     for name, call, missing, outside in (
         ("no-barrier", "{cta_barrier}", _CTA_BARRIER, ", and the barrier outside of any branch"),

@@ -30,7 +30,6 @@ MOST_STEPS: Final = 20_000  # of all paths of a launch
 MOST_PLACES: Final = 1 << 16  # CTAs, times the iterations of a loop
 _PLACES_OF_A_STEP: Final = 256  # that many at a time count as a step more
 _MOST_STATES: Final = 8  # that are kept of paths at a branch that loaded values decide
-ITERATIONS_AT_ONCE = True  # tests go iteration by iteration
 
 
 @dataclass(frozen=True)
@@ -177,7 +176,7 @@ class _Walk:
         """Go through many iterations of a loop at whose begin a path is, if they are all alike (iterations.py)."""
         head = path.heads.setdefault(path.node, LoopHead())
         before = head.visited(path.registers)
-        if before is None or not ITERATIONS_AT_ONCE:
+        if before is None:
             return
         growth = Growth.between(before, path.registers, len(path.ctas), self._kernel.widths)
         while (count := min(head.iterations, MOST_PLACES // len(path.ctas))) >= FEWEST:

@@ -7,9 +7,11 @@ are those of integers. Its names are those of sizes.py, of `numbers` and of FORM
 
 from __future__ import annotations
 
+import ast
+import operator
 from dataclasses import dataclass
-from functools import cache
-from typing import Any
+from functools import cache, partial
+from typing import Any, Final
 
 from consan.instrument.abi.records import RECORDS, THREAD, offsets, size
 from consan.instrument.abi.sizes import CLASS_COUNT, CLASS_SHIFT, NAMED_BARRIERS, sizes
@@ -130,20 +132,42 @@ def _known(variant: Variant) -> dict[str, Any]:
     """The names in the expressions, but for those of a launch."""
     known: dict[str, Any] = {"sizeof": lambda record: size(record, variant.ctas), **RECORDS, **sizes(variant.ctas), **numbers(variant)}
     known["POWER_OF_TWO"] = lambda value: 1 << _log2(max(value, 1))
+    known["max"] = max
     for formula, text in FORMULAS.items():
         name, _, parameters = formula.rstrip(")").partition("(")
-        known[name] = eval(f"lambda {parameters}: {_integral(text)}", known)
+        known[name] = partial(_formula, text, parameters.split(", "), known)
     return known
 
 
+def _formula(text: str, parameters: list[str], known: dict[str, Any], *values: int) -> int:
+    return _value(_parsed(text), known | dict(zip(parameters, values, strict=True)))
+
+
 def _bytes(part: Part, variant: Variant, launch: dict[str, int]) -> int:
-    result: int = eval(_integral(part.bytes), _known(variant), launch)
-    return result
+    return _value(_parsed(part.bytes), _known(variant) | launch)
 
 
-def _integral(text: str) -> str:
-    """An expression in C++ as one in Python."""
-    return text.replace("/", "//")
+_OPERATIONS: Final = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv}
+
+
+@cache
+def _parsed(text: str) -> ast.expr:
+    """An expression in C++: its grammar is that of Python, too."""
+    return ast.parse(text, mode="eval").body
+
+
+def _value(node: ast.expr, known: dict[str, Any]) -> Any:
+    """The value of an expression of numbers, names, calls and the operations above; divisions are those of integers."""
+    match node:
+        case ast.Constant(value=int(number)):
+            return number
+        case ast.Name(id=name):
+            return known[name]
+        case ast.BinOp(left=left, op=operation, right=right):
+            return _OPERATIONS[type(operation)](_value(left, known), _value(right, known))
+        case ast.Call(func=ast.Name(id=name), args=arguments):
+            return known[name](*(_value(each, known) for each in arguments))
+    raise ValueError(f"no expression of a size: {ast.unparse(node)}")
 
 
 def _cells(variant: Variant, shared: int) -> int:

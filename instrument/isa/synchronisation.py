@@ -1,9 +1,9 @@
-"""Rows of barriers, fences, mbarriers, non-bulk asynchronous copies and tensor-map updates.
+"""Rows of barriers, fences, non-bulk asynchronous copies and tensor-map updates. Those of mbarriers are in mbarriers.py.
 
-PTX ISA 9.7.13.1 to 9.7.13.4 (bar, barrier, bar.warp.sync, barrier.cluster, membar, fence), 9.7.13.15 (mbarrier), 9.7.13.16 to 9.7.13.18
+PTX ISA 9.7.13.1 to 9.7.13.4 (bar, barrier, bar.warp.sync, barrier.cluster, membar, fence), 9.7.13.16 to 9.7.13.18
 (tensormap.cp_fenceproxy, clusterlaunchcontrol), 9.7.9.25 (cp.async) and 9.7.9.28 (tensormap.replace).
 
-Checked: barriers of a CTA, a warp and a cluster, thread fences, cp.async with its groups, mbarriers, proxy fences, tensor maps in shared
+Checked: barriers of a CTA, a warp and a cluster, thread fences, cp.async with its groups, proxy fences, tensor maps in shared
 memory. `fence` without semantics is `.acq_rel`, and `membar` is `fence.sc` ("membar / fence", Description). `bar.X` is
 `barrier.X.aligned`. A CTA barrier orders the participants' accesses like an acquire-release at CTA scope. The roles `barrier` and `count`
 tell which of its operands are present.
@@ -26,12 +26,7 @@ from consan.instrument.effects import (
     LaunchAnswer,
     LaunchRequest,
     MapFence,
-    MbarrierArrive,
     MbarrierCopies,
-    MbarrierInit,
-    MbarrierInval,
-    MbarrierTransaction,
-    MbarrierWait,
     ProxyFence,
     Read,
     WarpSync,
@@ -251,87 +246,6 @@ ASYNC_COPY: list[Row] = [
     ),
 ]
 
-_LOCAL = {"ss": "shared shared::cta"}
-_ANY = {"ss": "shared shared::cta shared::cluster", "scope": "cta cluster"}
-_INIT = makes(MbarrierInit, count="count", at="mbar")
-_TRANSACTION = makes(MbarrierTransaction, size="tx-count", at="mbar", complete=".complete_tx")
-_ARRIVE = makes(
-    MbarrierArrive, count="count", expected="tx-count", at="mbar", drop=".arrive_drop", no_complete=".noComplete", relaxed=".relaxed"
-)
-
-
-def _mbarrier(word: str, block: str, access: str, **columns: object) -> list[Row]:
-    return rows(
-        f"{_SYNC}mbarrier.{word}",
-        "mbarrier",
-        block,
-        name=f"mbarrier.{word}",
-        status="checked",
-        touch=f"{access} mbar ss 8",
-        completion="mbarrier",
-        **columns,
-    )
-
-
-MBARRIER: list[Row] = [
-    *_mbarrier("init", "mbarrier.init{.ss}.b64 [mbar], count", "write", classes=_LOCAL, makes=_INIT),
-    *_mbarrier("inval", "mbarrier.inval{.ss}.b64 [mbar]", "write", classes=_LOCAL, makes=makes(MbarrierInval, at="mbar")),
-    *(
-        row
-        for word in ("expect_tx", "complete_tx")
-        for row in _mbarrier(
-            word,
-            f"mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 [mbar], tx-count",
-            "rmw",
-            sem="relaxed",
-            classes={**_ANY, "sem": "relaxed"},
-            makes=_TRANSACTION,
-        )
-    ),
-    *(
-        row
-        for word in ("arrive", "arrive_drop")
-        for row in _mbarrier(
-            word,
-            f"""
-            mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 dst, [mbar]{{, count}}
-            mbarrier.{word}.expect_tx{{.sem.scope}}{{.ss}}.b64 dst, [mbar], tx-count
-            mbarrier.{word}.noComplete{{.sem.scope}}{{.ss}}.b64 dst, [mbar], count
-            """,
-            "rmw",
-            sem="release",
-            scope="cta",
-            ordering=("release", "relaxed"),
-            classes={**_ANY, "sem": "release relaxed"},
-            makes=_ARRIVE,
-        )
-    ),
-    *(
-        row
-        for word, hint in (("test_wait", ""), ("try_wait", "{, time-hint}"))
-        for row in _mbarrier(
-            word,
-            f"""
-            mbarrier.{word}{{.sem.scope}}{{.ss}}.b64 dst, [mbar], state{hint}
-            mbarrier.{word}.parity{{.sem.scope}}{{.ss}}.b64 dst, [mbar], parity{hint}
-            """,
-            "read",
-            sem="acquire",
-            scope="cta",
-            ordering=("acquire", "relaxed"),
-            makes=makes(MbarrierWait, parity="parity", at="mbar", relaxed=".relaxed"),
-            classes={**_LOCAL, "scope": "cta cluster", "sem": "acquire relaxed"},
-        )
-    ),
-    *rows(
-        _SYNC + "mbarrier.pending_count",
-        "mbarrier",
-        "mbarrier.pending_count.b64 dst, state",
-        name="mbarrier.pending_count",
-        status="checked",
-    ),
-]
-
 # The lanes synchronise, read the map, and synchronise again; the checker lets the first of them write.
 _WHOLE_WARP = makes(WarpSync, mask=0xFFFFFFFF)
 _FIELDS = {
@@ -397,4 +311,4 @@ CLUSTER: list[Row] = [
     ),
 ]
 
-ROWS: list[Row] = [*BARRIER, *FENCE, *ASYNC_COPY, *MBARRIER, *CLUSTER]
+ROWS: list[Row] = [*BARRIER, *FENCE, *ASYNC_COPY, *CLUSTER]

@@ -10,13 +10,25 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from consan.instrument.isa import arithmetic, bulk, control, conversion, logic, matrix, memory, synchronisation, tensor_memory, video
+from consan.instrument.isa import (
+    arithmetic,
+    bulk,
+    control,
+    conversion,
+    logic,
+    matrix,
+    mbarriers,
+    memory,
+    synchronisation,
+    tensor_memory,
+    video,
+)
 from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.roles import names
 
 __all__ = ["ROWS", "alternatives", "canonical", "destinations", "is_memory_or_sync", "lookup", "sources"]
 
-_MODULES = (arithmetic, logic, conversion, video, control, memory, synchronisation, bulk, matrix, tensor_memory)
+_MODULES = (arithmetic, logic, conversion, video, control, memory, synchronisation, mbarriers, bulk, matrix, tensor_memory)
 ROWS: tuple[Row, ...] = tuple(row for module in _MODULES for row in module.ROWS)
 
 

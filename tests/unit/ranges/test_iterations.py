@@ -72,7 +72,6 @@ def _of_seeds(seeds: range) -> Iterator[tuple[str, int]]:
 
 def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) -> tuple[int, int]:
     """Compare the accesses. Returns how many kernels had some, and how many iterations were gone through at once."""
-    monkeypatch.setattr(walk, "MOST_PLACES", 1 << 9)
     known, leapt, real = 0, 0, Growth.iterations
 
     def counted(self: Growth, count: int, through: Any) -> Any:
@@ -82,10 +81,10 @@ def _check(kernels: Iterable[tuple[str, int]], monkeypatch: pytest.MonkeyPatch) 
         return left
 
     for text, bound in kernels:
-        monkeypatch.setattr(walk, "ITERATIONS_AT_ONCE", False)
+        monkeypatch.setattr(walk, "MOST_PLACES", 0)  # iteration by iteration
         monkeypatch.setattr(walk, "MOST_STEPS", 1 << 20)
         wanted = _accesses(text, bound)
-        monkeypatch.setattr(walk, "ITERATIONS_AT_ONCE", True)
+        monkeypatch.setattr(walk, "MOST_PLACES", 1 << 9)
         monkeypatch.setattr(walk, "MOST_STEPS", 1 << 16)
         monkeypatch.setattr(Growth, "iterations", counted)
         assert _accesses(text, bound) == wanted, (bound, text)

@@ -6,7 +6,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 _WITHOUT_INSTALLATION = """
 import sys
 sys.meta_path[:] = [each for each in sys.meta_path if "editable" not in getattr(each, "__name__", "").lower()]
