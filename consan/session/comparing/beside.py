@@ -220,8 +220,9 @@ class Beside:
 
         Raises `UsageError` if the stream is one of another block.
         """
-        everything = self.timeline.everything
-        return StreamPlace(everything, everything) if stream is None else stream.place(self.timeline, programmatic=programmatic)
+        if stream is not None:
+            return stream.place(self.timeline, programmatic=programmatic)
+        return StreamPlace(everything := self.timeline.everything, everything)
 
     def launched(
         self, session: Session, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False

@@ -70,7 +70,9 @@ class ProgramStream(Stream):
 
     def _ends(self) -> None:
         assert self._timeline is not None
-        if self.kind in _PARTNER:
+        if self.kind is Blocking.DEFAULT:  # there is one
+            self._reached[self.kind] = self._over
+        elif self.kind in _PARTNER:
             reached = self._reached.get(self.kind, frozenset()) | self._over
             self._reached[self.kind] = reached if len(reached) <= len(self._timeline.running) else self._timeline.left(reached)
 

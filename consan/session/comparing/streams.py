@@ -140,7 +140,8 @@ class Stream:
     def launched(self, number: int, place: StreamPlace) -> None:
         """The stream has made a launch."""
         assert self._timeline is not None
-        self._over |= self._timeline.running[number]
+        end = self._timeline.running[number]
+        self._over = end if place.start is self._over else self._over | end  # sets of hundreds of launches
         self._last = number, place
         self._ends()
 
