@@ -32,7 +32,7 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[programs.Program], 
         *(programs.default_stream_last, True),
     ),
     "the default stream is waited for": (
-        *(program_streams, "ProgramStream._ends", "if self.kind in _PARTNER:", "if self.kind is Blocking.YES:"),
+        *(program_streams, "ProgramStream._ends", "self._reached[self.kind] = self._over", "pass"),
         *(programs.default_stream_first, True),
     ),
     "non-blocking streams": (
