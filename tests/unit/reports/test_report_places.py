@@ -134,7 +134,7 @@ def inlined(*frames: tuple[str, int]) -> Access:
     ],
 )
 def test_places_of_a_finding_are_told_apart(first: Any, second: Any, shown: list[tuple[str, int]]) -> None:
-    both = places.apart((inlined(*first), inlined(*second)))
+    both = places.distinct((inlined(*first), inlined(*second)))
     assert [(access.file, access.line) for access in both] == shown
     assert [next(places.steps(access)) for access in both] == shown
     assert all(access.innermost is None or access.innermost.line != access.line for access in both)
