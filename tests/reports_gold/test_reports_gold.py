@@ -70,6 +70,19 @@ def test_it_reads_as_stored(bug: Bug, report: Report, form: str) -> None:
     golden.check(f"{bug.name}.{form}", FORMS[form](report), folder=GOLD)
 
 
+def _sentences(report: Report) -> str:
+    """What a reader learns of each finding, without the places that the shapes above show."""
+    parts = ("message", "missing", "fix")
+    return "".join(
+        f"{finding.severity}[{finding.kind}] {finding.hazard}\n" + "".join(f"  {part}: {getattr(finding, part)}\n" for part in parts)
+        for finding in report.findings
+    )
+
+
+def test_its_sentences_read_as_stored(bug: Bug, report: Report) -> None:
+    golden.check(f"{bug.name}.sentences", _sentences(report), folder=GOLD)
+
+
 @pytest.mark.parametrize("form", FORMS)
 def test_each_form_names_the_kind_and_both_lines(report: Report, form: str) -> None:
     rendered = FORMS[form](report)
@@ -86,6 +99,6 @@ def test_the_log_is_valid_by_the_published_schema(report: Report) -> None:
 
 def test_the_stored_files_are_those_of_the_table_and_hold_nothing_of_a_machine() -> None:
     stored = sorted(GOLD.iterdir())
-    assert [path.name for path in stored] == sorted(f"{name}.{form}" for name, form in STORED)
+    assert [path.name for path in stored] == sorted([f"{name}.{form}" for name, form in STORED] + [f"{bug.name}.sentences" for bug in BUGS])
     for path in stored:
         assert not re.search(r"/(tmp|home|root|work|usr)/|site-packages|\b20\d\d-(?!01-01)\d\d-\d\d", path.read_text()), path.name
