@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
     from pygments import lexers
 
-    from consan import adapters, config, instrument, suppressions
+    from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
     from consan.backends import cuda as cuda_backend, virtual as virtual_backend
     from consan.backends.cpu.decode import patience
@@ -37,7 +37,7 @@ if TYPE_CHECKING:
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
     from consan.session.executing import histories, recording
-    from consan.session.modules import device, layouts, runtime, shadow
+    from consan.session.modules import device, hooks, layouts
     from consan.toolchain import assemble, cache, find, nvrtc
     from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
 else:
@@ -61,7 +61,6 @@ HOMES: Final = {
     "cuda_backend": "consan.backends.cuda",
     "virtual_backend": "consan.backends.virtual",
     "config": "consan.config",
-    "instrument": "consan.instrument",
     "isa_features": "consan.instrument.isa.features",
     "isa_table": "consan.instrument.isa.table",
     "ptx": "consan.instrument.ptx",
@@ -85,9 +84,8 @@ HOMES: Final = {
     "histories": "consan.session.executing.histories",
     "recording": "consan.session.executing.recording",
     "device": "consan.session.modules.device",
+    "hooks": "consan.session.modules.hooks",
     "layouts": "consan.session.modules.layouts",
-    "runtime": "consan.session.modules.runtime",
-    "shadow": "consan.session.modules.shadow",
     "session": "consan.session.session",
     "suppressions": "consan.suppressions",
     "assemble": "consan.toolchain.assemble",

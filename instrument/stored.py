@@ -18,8 +18,8 @@ from importlib.resources import files
 from typing import Any, overload
 
 from consan.instrument import Instrumented, Places
+from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
-from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, StaticFinding, UnmodelledInstruction
 
 _APART = ("ptx", "lines", "places")

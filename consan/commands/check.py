@@ -220,8 +220,9 @@ class RequestedLaunch:
         values = placed.parameters(arrays, "--arg")
         session.address_name = late.layouts.name_addresses(prepared, entry.name, placed.buffers)
         status = 0
-        with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
-            remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
+        if prepared.recorded is None:
+            with contextlib.suppress(ConsanError):  # if it cannot be launched, `launch` reports why
+                remark(lambda: str(session.room(prepared, entry.name, self.block, self.smem, self.cluster)))
         try:
             session.launch(
                 prepared, entry.name, self.grid, self.block, values,

@@ -178,7 +178,7 @@ def _adapters() -> Iterator[Line]:
 
 def _memory() -> Iterator[Line]:
     _, found = gpus()
-    for name, bound in late.shadow.describe_bounds(found[0].memory if found else None):
+    for name, bound in late.hooks.describe_bounds(found[0].memory if found else None):
         yield Line("shadow memory", name, INFO, bound)
 
 

@@ -51,7 +51,7 @@ class PtxCommand:
 
 def instrumented(args: argparse.Namespace) -> Instrumented:
     """The module with hooks, made as a session makes it."""
-    return late.instrument.instrument(load_ptx(args), library=late.runtime.library_for, name=args.file)
+    return late.hooks.instrument(load_ptx(args), library=late.hooks.library_for, name=args.file)
 
 
 def _ptx(module: Instrumented) -> str:

@@ -90,7 +90,8 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
     session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
-    remark(lambda: _shadow_memory(session))
+    if session.recording.engine == options.INLINE:
+        remark(lambda: _shadow_memory(session))
     session.source_dir = folder / "sources"
     if not folder.is_dir():
         session.note("there is no temporary folder: launches of child processes are not in this report")
@@ -152,7 +153,7 @@ def _replace_closed_output() -> None:
 
 
 def _shadow_memory(session: Session) -> str:
-    return f"shadow memory: {late.shadow.describe_most(session.device.most_shadow)}"
+    return f"shadow memory: {late.hooks.describe_most(session.device.most_shadow)}"
 
 
 def _after_failure(failure: ConsanError | None, status: int) -> int:

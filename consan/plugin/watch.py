@@ -29,7 +29,6 @@ from consan.reports.names import kernel_name
 from consan.reports.render import render
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran
-from consan.session.modules.shadow import describe_most
 from consan.session.opening import open_session
 
 
@@ -55,11 +54,9 @@ class Checking:
         adapters.remove()
 
     def describe(self) -> str:
-        """Lines for pytest's header."""
+        """The line for pytest's header."""
         strict = ", strict" if self.settings.strict else ""
-        most = describe_most(self.session.device.most_shadow)
-        first = f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
-        return f"{first}\nconsan: shadow memory: {most}"
+        return f"consan: every test is sanitized on {self.session.backend.device_name}, seed {self.session.seed}{strict}"
 
     def watch(self, item: pytest.Item) -> WatchedTest:
         """Start a test: earlier launches are not its own."""

@@ -15,12 +15,12 @@ import weakref
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Dim3, Handle
+from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Module
-from consan.instrument.runtime import Variant
 from consan.progress import SILENT, Progress
 from consan.reports import model
 from consan.reports.decode import decode
@@ -45,11 +45,13 @@ from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
 from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules.prepared import Prepared
-from consan.session.modules.shadow import Drained, Room, Shadow
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
 from consan.session.planning.selection import Selection
+
+if TYPE_CHECKING:
+    from consan.session.modules.shadow import Drained, Room, Shadow
 
 DEFAULTS: Final = SessionOptions()
 
@@ -313,8 +315,8 @@ class Session:
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
         counters, outer = drained.counters if drained else None, self.options.looks_at_global
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
-        unknown = unknown_order(self.modules.used.values())
-        findings, left_out = selected(found, self.recording.findings, self.watch.findings, summary.static(), unknown)
+        of_records = self.recording.findings, self.watch.findings
+        findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
         report = assemble(
             device=self.backend.device_name,
             kernels=summary.kernels(),
@@ -350,11 +352,12 @@ class Session:
                 self.watch.synchronize()
             return self._read_back(lost=self.device.lost)
 
-    def _read_back(self, *, lost: bool) -> tuple[list[model.Finding], Drained]:
+    def _read_back(self, *, lost: bool) -> tuple[list[model.Finding], Drained | None]:
         """Stored records, and those of the tables."""
+        if not self.device.has_hooks:
+            return self._found, self._drained
         drained = self.device.shadow.drain(lost=lost)
-        modules = {p.number: self.sites_of(p) for p in self.modules.used.values()}
-        found = decode(drained.found, modules)
+        found = decode(drained.found, {p.number: self.sites_of(p) for p in self.modules.used.values()})
         return [*self._found, *found], drained if self._drained is None else self._drained.plus(drained)
 
     def sites_of(self, prepared: Prepared) -> ModuleSites:

@@ -8,7 +8,6 @@ gets the stored value, to tell writers of the same value from writers of differe
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
 
 from consan.instrument.abi.flags import PatternFlags, SiteFlags
 from consan.instrument.abi.hooks import HOOKS, hook
@@ -26,12 +25,10 @@ from consan.instrument.passes.emit import (
     value_words,
     wide_address,
 )
-from consan.instrument.ptx import Operand, Underscore, Vector
+from consan.instrument.passes.pieces import WIDTHS, pieces
+from consan.instrument.ptx import Operand, Vector
 from consan.instrument.runtime import RuntimeLibrary
 
-HOOK_WIDTHS = (1, 2, 4, 8, 16, 32)
-"""Bytes of the accesses that are followed. One of 32 is two of 16 (`pieces`)."""
-_WIDEST = 16  # of a hook
 _ROW_WORDS = 4  # of a row of stmatrix
 
 
@@ -64,7 +61,7 @@ def bytes_of(work: Work, access: MemoryAccess) -> int:
 
 def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: MemoryAccess) -> str:
     nbytes = bytes_of(work, access)
-    if nbytes not in HOOK_WIDTHS or access.address is None:
+    if nbytes not in WIDTHS or access.address is None:
         raise Unsupported(f"access of {nbytes} bytes")
     snippet, instruction = Snippet(), work.instruction
     condition = ""
@@ -96,43 +93,6 @@ def _shared_text(context: Context, plan: FunctionPlan, work: Work, access: Memor
     if context.variant.flags and access.is_strong:
         _flag_hooks(context, work, access, snippet, address, guard)
     return snippet.text()
-
-
-@dataclass(frozen=True)
-class _Piece:
-    """Bytes of an access with their own hook and site."""
-
-    offset: int
-    size: int
-    unused: bool = False
-
-
-def pieces(plan: FunctionPlan, work: Work, access: MemoryAccess, nbytes: int) -> list[_Piece]:
-    """Split an access of 32 bytes into halves, and a load into the parts that something reads and those that nothing reads (R-UNINIT).
-
-    Compilers widen loads to whole vectors, which may include padding or data of others. A vector load is a scalar load of each element
-    ("Vector Data-types", 8.2.4), and a register that is named nowhere else in the function has no effect. A load whose registers are all
-    unused stays whole: then the source asks for the load.
-    """
-    target = operand_of(work, "dst") if work.row.is_load and access.in_shared and not access.is_strong else None
-    if not isinstance(target, Vector):
-        return [_Piece(offset, min(nbytes, _WIDEST)) for offset in range(0, nbytes, _WIDEST)]
-    width = access.width_bytes
-    unused = [isinstance(element, Underscore) or plan.names[element.text] < 2 for element in target.elements]
-    if all(unused) or not any(unused):
-        return [_Piece(0, nbytes)]
-    pieces: list[_Piece] = []
-    for index, alone in enumerate(unused):
-        pieces.append(_Piece(index * width, width, alone))
-        while len(pieces) > 1 and (both := _joined(*pieces[-2:])):
-            pieces[-2:] = [both]
-    return pieces
-
-
-def _joined(left: _Piece, right: _Piece) -> _Piece | None:
-    """Two neighbours as one piece, if one hook can take both: aligned, and a power of two of bytes."""
-    fits = (left.size, left.unused) == (right.size, right.unused) and left.offset % (2 * left.size) == 0
-    return _Piece(left.offset, 2 * left.size, left.unused) if fits else None
 
 
 def _flag_hooks(context: Context, work: Work, access: MemoryAccess, before: Snippet, address: str, guard: str) -> None:

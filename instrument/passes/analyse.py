@@ -11,7 +11,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from typing import Any
 
-from consan.instrument.abi.variant import needed
+from consan.instrument.abi.variant import Variant, needed
 from consan.instrument.isa import Row, is_memory_or_sync, lookup, row_of
 from consan.instrument.isa.features import beyond_the_rules
 from consan.instrument.passes.annotated import described
@@ -19,7 +19,6 @@ from consan.instrument.passes.context import FunctionPlan, Work
 from consan.instrument.passes.indirect import unknown_targets
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
-from consan.instrument.runtime import Variant
 from consan.instrument.sites import FunctionStats, UnmodelledInstruction
 
 UNKNOWN_CALL = "call by an address that may lie outside of the module"

@@ -7,18 +7,21 @@ from collections import Counter
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from consan.instrument.abi.bits import ADDRESS
 from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
+from consan.instrument.abi.variant import Variant
 from consan.instrument.isa import InstructionEvent, Row, fenced_spaces
 from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
 from consan.instrument.passes.given_up import given_up
 from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
-from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
+
+if TYPE_CHECKING:
+    from consan.instrument.runtime import RuntimeLibrary
 
 _NAME = re.compile(r"[%\w$]+")
 _REGISTERS: Final = {"slot": SLOT, "state": STATE, "me": SELF}
@@ -107,7 +110,7 @@ class Context:
     edits: Edits
     variant: Variant
     plans: dict[str, FunctionPlan]
-    library: RuntimeLibrary
+    library: RuntimeLibrary | None = None  # of called hooks
     inline: bool = False
     sides: GlobalSides = field(default_factory=GlobalSides)
     sites: list[Site] = field(default_factory=list)
@@ -186,6 +189,7 @@ class Context:
             return
         arguments = [value for _, value in HookCall(fast, call.values).arguments(self.variant, _REGISTERS | _HEAD)]
         label = f"$__consan_in{len(self.sites)}"
+        assert self.library is not None
         self.hooks |= set(self.library.callees[fast.symbol])
         snippet.paste(self.library.inlined(fast.symbol, arguments, label), guard, label)
 

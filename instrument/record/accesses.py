@@ -9,9 +9,9 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess, has_action, row_of
-from consan.instrument.passes.accesses import HOOK_WIDTHS, pieces
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
+from consan.instrument.passes.pieces import WIDTHS, pieces
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record import data, orders, wmma
 from consan.instrument.record.lowering import element_bytes, lower, put
@@ -37,7 +37,7 @@ def add(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     assert issubclass(made.kind, SharedAccess)
     instruction, access = work.instruction, work.event.first
     nbytes = access.total_bytes
-    if access.address is None or nbytes not in HOOK_WIDTHS:
+    if access.address is None or nbytes not in WIDTHS:
         raise Unsupported(f"{instruction.opcode}: access of {nbytes} bytes")
     located = kernel.locate(instruction, access.address, access.space)
     value = _stored_value(kernel, kernel.open_block(), work, access) if "value" in made.operands else NO_WORD

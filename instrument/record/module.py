@@ -10,11 +10,13 @@ import functools
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from consan.instrument.abi.variant import Variant
 from consan.instrument.collection import no_collection
 from consan.instrument.isa import family_of
 from consan.instrument.passes.analyse import external_calls, plan_functions
 from consan.instrument.passes.call_joins import numbers_of
 from consan.instrument.passes.context import Context, FunctionPlan
+from consan.instrument.passes.delays import DECLARATION, insert_delays
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
@@ -30,7 +32,6 @@ from consan.instrument.record.rewrite import KernelRewrite
 from consan.instrument.record.takes import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
 from consan.instrument.record.words import Manner
-from consan.instrument.runtime import RuntimeLibrary, Variant
 from consan.instrument.sites import StaticFinding
 
 COMPACT = True  # modules whose threads leave have compact logs where that can be
@@ -46,6 +47,7 @@ def record(
     leaves: bool = False,
     compact: bool | None = None,
     refusal: str = "",
+    delays: bool = False,
 ) -> Recorded:
     """Rewrite a module. Kernels with something that is not recorded yet stay as they are (`Recorded.refused`).
 
@@ -54,10 +56,10 @@ def record(
     `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
     logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
     `compact`: the log has only what the host cannot compute, if that is possible; None: as `COMPACT` says.
-    `refusal`: why no kernel may be recorded; empty if they may.
+    `refusal`: why no kernel may be recorded; empty if they may. `delays`: warps wait at synchronising instructions, as a seed says.
     """
     module = parse(source, name) if isinstance(source, str) else source
-    pass_ = Pass(module, outer and not refusal, isa, leaves)
+    pass_ = Pass(module, outer and not refusal, isa, leaves, delays)
     if refusal:
         pass_ = replace(pass_, unsupported={each.name: refusal for each in module.functions if each.kind == "entry"})
     while True:
@@ -112,6 +114,7 @@ class Pass:
     outer: bool
     isa: bool
     leaves: bool
+    delays: bool = False
     unsupported: dict[str, str] = field(default_factory=dict)  # kernels of which a part was found that is not recorded yet, and why
 
     def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
@@ -127,7 +130,7 @@ class Pass:
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
-        context = Context(self.module, Edits(self.module), Variant(), plans, RuntimeLibrary({}, {}))
+        context = Context(self.module, Edits(self.module), Variant(), plans)
         kernels = self._kernels(context, taken, modes, manner, known)
         for kernel in kernels:
             mode, shared = memories[kernel.plan.function.name]
@@ -135,6 +138,8 @@ class Pass:
         words = max((_rewritten(kernel, plans, manner) for kernel in kernels), default=1)
         for kernel in kernels:
             kernel.cut(words)
+        if self.delays and not manner.on_host:
+            insert_delays(self.module, context.edits)
         return self._recorded(context, kernels, refused, modes, words), kernels
 
     def _kernels(
@@ -175,7 +180,7 @@ class Pass:
         self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], modes: dict[str, Mode], words: int
     ) -> Recorded:
         manner = kernels[0].manner if kernels else Manner.FULL
-        plans, more = context.plans, expansion.variable() if manner.on_host else ""
+        plans, more = context.plans, expansion.variable() if manner.on_host else f"{DECLARATION}\n" * self.delays
         calls = any(not kernel.plan.is_entry for kernel in kernels)
         entries = tuple(plan.function.name for plan in context.entries())
         taken = {kernel.plan.function.name: kernel for kernel in kernels}

@@ -175,9 +175,7 @@ def coverage_of(kernel: KernelSummary) -> Coverage:
     counts = kernel.global_checked, kernel.launches
     ctas = kernel.global_ctas, kernel.ctas
     shares = kernel.global_checked == kernel.launches and 0 < ctas[0] < ctas[1]
-    return Coverage(
-        kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed, ctas if shares else None
-    )
+    return Coverage(kernel.name, GLOBAL_MEMORY, _state(kernel), *counts, kernel.global_gaps, kernel.global_missed, ctas if shares else None)
 
 
 def _state(kernel: KernelSummary) -> str:

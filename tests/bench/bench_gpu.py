@@ -106,7 +106,7 @@ def build_times(name: str, arch: str) -> dict[str, float]:
     """Seconds to parse and instrument, and to assemble, with the runtime already compiled."""
     import corpus
 
-    from consan.instrument import instrument
+    from consan.instrument.called_hooks import instrument
     from consan.session.modules.runtime import library_for
 
     ptx = corpus.get(f"{name}/{arch}").make()

@@ -27,7 +27,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument import cluster_tier, instrument
+from consan.instrument import cluster_tier
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.instrument.record import module, record
 from consan.instrument.runtime import Variant

@@ -11,7 +11,7 @@ import pytest
 from device_support import Bench, compiled, markers
 
 from consan.backends.cpu import Fault, LaunchStats
-from consan.instrument import instrument
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import Edits, parse
 from consan.reports.model import Report
 from consan.session.executing import endings as faults

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from consan._errors import UsageError
-from consan.instrument import instrument
 from consan.instrument.abi import hooks
 from consan.instrument.abi.variant import CHOICES, reachable
+from consan.instrument.called_hooks import instrument
 from consan.instrument.runtime import RuntimeLibrary, Variant, load, source
 from consan.session.modules.runtime import compile_runtime, library_for
 from consan.toolchain import nvrtc

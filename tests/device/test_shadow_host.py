@@ -67,8 +67,8 @@ def test_tables_do_not_overlap(shadow: Shadow) -> None:
     assert all(start % 16 == 0 for start, _ in ranges)
 
 
-def test_modules_and_counters_are_numbered_without_gaps(shadow: Shadow) -> None:
-    assert [shadow.register(entries) for entries in (3, 1, 0, 2)] == [(0, 0), (1, 3), (2, 4), (3, 4)]
+def test_counters_are_numbered_without_gaps(shadow: Shadow) -> None:
+    assert [shadow.register(module, entries) for module, entries in enumerate((3, 1, 0, 2))] == [0, 3, 4, 4]
 
 
 def test_the_control_block_names_the_record_the_module_and_its_counter(shadow: Shadow) -> None:
@@ -78,8 +78,8 @@ def test_the_control_block_names_the_record_the_module_and_its_counter(shadow: S
 
 
 def test_words_for_addresses_are_a_module_s_own(shadow: Shadow) -> None:
-    for entries, words in ((1, 2), (1, 0), (1, 3)):
-        shadow.register(entries, words)
+    for module, words in enumerate((2, 0, 3)):
+        shadow.register(module, 1, words)
     first, none, third = (int(np.frombuffer(shadow.control_block(module, 0), "<u8")[2]) for module in range(3))
     assert (third - first, none) == (8, 0)
     shadow.backend.write(third + 4, (1 + 48).to_bytes(4, "little"))
@@ -89,17 +89,17 @@ def test_words_for_addresses_are_a_module_s_own(shadow: Shadow) -> None:
 
 
 def test_without_room_for_words_nothing_is_told(shadow: Shadow) -> None:
-    shadow.register(1, 1 << 20)
+    shadow.register(0, 1, 1 << 20)
     assert np.frombuffer(shadow.control_block(0, 0), "<u8")[2] == 0
     assert shadow.placed(0, 0, 2) == [None, None]
 
 
 def test_more_launch_counters_than_there_are_is_an_error(shadow: Shadow) -> None:
     with pytest.raises(OverflowError):
-        shadow.register(sizes.LAUNCH_COUNTERS + 1)
-    assert shadow.register(sizes.LAUNCH_COUNTERS) == (0, 0)
+        shadow.register(0, sizes.LAUNCH_COUNTERS + 1)
+    assert shadow.register(0, sizes.LAUNCH_COUNTERS) == 0
     with pytest.raises(OverflowError):
-        shadow.register(1)
+        shadow.register(1, 1)
 
 
 def test_drain_reads_what_the_device_wrote(shadow: Shadow) -> None:

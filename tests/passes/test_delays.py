@@ -11,7 +11,8 @@ import numpy as np
 import pytest
 
 from consan.backends.cpu import Machine
-from consan.instrument import Instrumented, instrument
+from consan.instrument import Instrumented
+from consan.instrument.called_hooks import instrument
 from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.ptx import Edits, parse
 from consan.session.modules.runtime import library_for

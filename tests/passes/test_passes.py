@@ -8,7 +8,8 @@ from pathlib import Path
 import case_file
 import pytest
 
-from consan.instrument import Instrumented, instrument
+from consan.instrument import Instrumented
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import Instruction, Label, Module, parse, print_module
 from consan.instrument.sites import InlinedCall
 from consan.session.modules.runtime import library_for

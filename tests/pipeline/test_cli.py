@@ -221,7 +221,7 @@ def test_a_script_from_the_command_line_has_its_own_arguments() -> None:
 
 
 def test_shadow_memory_is_told_before_the_run_on_a_terminal(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    words = ["check", "k.cu", *LAUNCH, *CUDA_ARGS, "i32=64", "-D", "FIXED", "--shadow-memory", "16M"]
+    words = ["check", "k.cu", *LAUNCH, *CUDA_ARGS, "i32=64", "-D", "FIXED", "--shadow-memory", "16M", "--engine", "inline"]
     main(words)
     assert capsys.readouterr().err == ""
     monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
@@ -233,7 +233,7 @@ def test_shadow_memory_is_told_before_the_run_on_a_terminal(capsys: pytest.Captu
     err = capsys.readouterr().err
     assert f"consan: shadow memory: {told}, at most 16 MiB at a time\n" in err
     assert [line for line in err.splitlines() if "running shift" in line]
-    main(["run", "--device", "cpu", "--shadow-memory", "32M", "-c", "pass"])
+    main(["run", "--device", "cpu", "--engine", "inline", "--shadow-memory", "32M", "-c", "pass"])
     assert capsys.readouterr().err.startswith("consan: shadow memory: at most 32 MiB at a time\n")
 
 

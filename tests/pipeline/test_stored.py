@@ -8,7 +8,8 @@ from pathlib import Path
 import pipeline_kernels as kernels
 import pytest
 
-from consan.instrument import Instrumented, instrument
+from consan.instrument import Instrumented
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore

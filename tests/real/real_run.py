@@ -11,7 +11,8 @@ import pytest
 from real_cases import Array, Launch
 
 from consan._errors import ConsanError
-from consan.instrument import Instrumented, instrument
+from consan.instrument import Instrumented
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.reports.model import Report
 from consan.session.modules.runtime import library_for

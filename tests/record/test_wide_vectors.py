@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import consan
-from consan.instrument import instrument
+from consan.instrument.called_hooks import instrument
 from consan.instrument.record import record
 from consan.session.modules.runtime import library_for
 from consan.toolchain.assemble import assemble_cached

@@ -5,7 +5,7 @@ from __future__ import annotations
 from engine_support import cuda
 
 from consan.backends.cpu import LoadedModule, Machine
-from consan.instrument import instrument
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.session.modules.runtime import library_for
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
@@ -13,8 +13,10 @@ from consan.reports.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
 from consan.session.modules.prepared import Prepared
-from consan.session.modules.shadow import Counters, Drained
 from consan.session.planning.selection import Selection
+
+if TYPE_CHECKING:
+    from consan.session.modules.shadow import Counters, Drained
 
 _REGISTERS: Final = "matrix-registers"
 _UNCHECKED: Final = "the registers of its matrix products were not checked"

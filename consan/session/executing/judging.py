@@ -110,7 +110,7 @@ class Judge:
         started.restore, started.proven = restore, made.proven
         if not beside:
             started.timeout = self.watch.timeout
-        if self.keeper is not None and not started.recorded.has_global(entry):
+        if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return made.form, started
 

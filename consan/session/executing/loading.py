@@ -10,17 +10,19 @@ import functools
 import math
 from collections.abc import Callable
 from dataclasses import replace
+from typing import TYPE_CHECKING
 
+from consan import late
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
 from consan.backends.driver import own_calls
 from consan.checker.ahead import later, settle
-from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier, instrument
+from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
+from consan.instrument.abi.variant import Variant
 from consan.instrument.passes.lifted import lowered
 from consan.instrument.passes.reserved import with_reserved
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
-from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
 from consan.session.executing.recording import Recording
@@ -28,12 +30,13 @@ from consan.session.modules.device import Device
 from consan.session.modules.layouts import layout_of
 from consan.session.modules.prepared import Prepared
 from consan.session.modules.producers import framework_of
-from consan.session.modules.runtime import library_for
-from consan.session.modules.shadow import Room
 from consan.session.modules.variables import bound, exported, unbindable
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.cache import Cache, key
 from consan.toolchain.registers import assemble_known, assemble_recorded
+
+if TYPE_CHECKING:
+    from consan.session.modules.shadow import Room
 
 
 class Modules:
@@ -78,14 +81,15 @@ class Modules:
             made_by = key("instrumented", ptx, repr(base), f"{self.inline} {delays}", fingerprint())
             done = self._rewritten(made_by, base, read, delays)
             prepared = self._prepared(ptx, name, done)
+            words = sum(len(each.placed) for each in done.functions)
+            prepared.counter = device.shadow.register(prepared.number, len(done.entries), words)
             prepared.delayed = delays
             if device.backend.assembles:
                 prepared.cubin, prepared.notes = assemble_known(made_by, ptx, done, device.backend.arch, fast=self._fast)
             return prepared
 
     def _prepared(self, ptx: str, name: str, done: Instrumented) -> Prepared:
-        number, counter = self._device.shadow.register(len(done.entries), sum(len(each.placed) for each in done.functions))
-        prepared = Prepared(name, ptx, done, number, counter, framework=framework_of(ptx))
+        prepared = Prepared(name, ptx, done, next(self._device.numbers), framework=framework_of(ptx))
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
@@ -95,12 +99,12 @@ class Modules:
         with self.progress.module(name):
             plain = [later(functools.partial(assemble_cached, ptx, backend.arch))] if backend.assembles else []
             try:
-                leaves = not backend.simulates  # the virtual machine ends launches by itself
-                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves, refusal=refusal)
+                leaves, delays = not backend.simulates, self._device.delay_seed is not None  # the virtual machine ends launches by itself
+                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves, refusal=refusal, delays=delays)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             prepared = self._prepared(ptx, name, done[0])
-            prepared.recorded = done[1]
+            prepared.recorded, prepared.delayed = done[1], delays
             if backend.assembles:
                 settle(plain)
                 prepared.assembly = lambda: assemble_recorded(ptx, done[0].ptx, backend.arch).cubin
@@ -117,7 +121,7 @@ class Modules:
 
         def make() -> str:
             try:
-                made.append(instrument(read(), base=base, library=library_for, inline=self.inline, delays=delays))
+                made.append(late.hooks.instrument(read(), base=base, library=late.hooks.library_for, inline=self.inline, delays=delays))
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             return dump(made[0])
@@ -148,7 +152,7 @@ class Modules:
     @property
     def records(self) -> bool:
         """Whether modules are recorded."""
-        return self._recording.options.records and self._device.delay_seed is None
+        return self._recording.options.records
 
     def _other(self, prepared: Prepared) -> str | Module:
         """The text of another form of a module. Where a framework has loaded it, that form uses the variables there (variables.py)."""
@@ -185,15 +189,16 @@ class Modules:
         return _load(self._device, self._assembled(prepared))
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Write the control block of a module that another library has loaded. A recorded one has none."""
+        """Write the control block of a module that another library has loaded. A recorded one has none, but may have delays."""
+        with own_calls():
+            if prepared.delayed:
+                set_symbol(SEED, self._device.delay_bytes())
         if prepared.recorded is not None:
             return
         if self._recording.options.records:
             self._recording.takes_hooks(prepared.name, "its framework launches it")
         with own_calls():
             set_symbol(CONTROL, self._device.shadow.control_block(prepared.number, prepared.counter))
-            if prepared.delayed:
-                set_symbol(SEED, self._device.delay_bytes())
 
     def for_cluster(self, prepared: Prepared, ctas: int) -> Prepared:
         """The module for launches with this cluster size. It is instrumented again if it was not made for it."""
@@ -225,7 +230,9 @@ class Modules:
         variant = self.for_cluster(prepared, math.prod(cluster)).instrumented.variant
         ctas = math.prod(cluster) if math.prod(cluster) > 1 else max(variant.cluster, 1)  # the module may fix the cluster size
         bytes_ = self._device.backend.resources(prepared.loaded, entry).static_shared + shared
-        return Room(class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self._device.most_shadow)
+        return late.hooks.Room(
+            class_bytes(slot_bytes(variant, math.prod(block), bytes_, ctas)), ctas * bytes_, ctas, self._device.most_shadow
+        )
 
 
 def _assemble(prepared: Prepared) -> Prepared:

@@ -33,5 +33,5 @@ class News:
             self.on_found()
 
     def _ring_has_more(self) -> bool:
-        before, self._in_ring = self._in_ring, self.device.shadow.found()
+        before, self._in_ring = self._in_ring, self.device.shadow.found() if self.device.has_hooks else 0
         return self._in_ring > before

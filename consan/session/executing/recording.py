@@ -28,8 +28,8 @@ from consan.checker.recorder import Checked, Histories
 from consan.checker.starting import start
 from consan.checker.tally import ProvenLaunches, Tally
 from consan.instrument import Instrumented, Places
+from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
-from consan.instrument.runtime import Variant
 from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decode import decode
@@ -94,13 +94,14 @@ class Recording:
         return self.options.exhaustive or self.asker is not None or bool(ASKERS)
 
     def rewritten(
-        self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool, refusal: str = ""
+        self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool, refusal: str = "", delays: bool = False
     ) -> tuple[Instrumented, Recorded]:
         """The recorded module. `leaves`: threads leave when the host says so. `refusal`: why no kernel may be recorded.
+        `delays`: warps wait at synchronising instructions.
 
         Raises `PtxSyntaxError`, and `EnvironmentFailure` where there is no checker.
         """
-        rewriting = Rewriting(ptx, read, outer, self.options.isa, leaves, REMEMBERS, refusal)
+        rewriting = Rewriting(ptx, read, outer, self.options.isa, leaves, REMEMBERS, refusal, delays)
         done, waits = rewriting.done()
         library()
         if rewriting.made:  # else its histories are mostly known

@@ -135,17 +135,22 @@ class SessionWatch:
 
     def _stands(self, entry: str, why: str, threads: int, *, left: bool) -> None:
         """Note the places of threads that the hooks have told."""
+        if not self._device.has_hooks:
+            self.reasons[unfinished(entry, why, [], 0, threads)] = None
+            return
         records, over = self._device.shadow.take_stands(lost=not left)
         for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
             self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
 
     def _abort(self, patience: float) -> bool:
         """Make running kernels exit, and wait for that; False if they do not, and then the device is lost."""
-        self._device.shadow.set_abort(True)
+        if self._device.has_hooks:
+            self._device.shadow.set_abort(True)
         if self.recorded is not None and self.recorded.memory is not None:
             self.recorded.memory.stop()
         if self._backend.synchronize(max(LEAVING, patience)):
-            self._device.shadow.set_abort(False)
+            if self._device.has_hooks:
+                self._device.shadow.set_abort(False)
             return True
         self._device.lost = True
         return False

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import functools
+import itertools
 import threading
 import weakref
 from collections import OrderedDict, deque
 from collections.abc import Callable
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from consan import late
 from consan._errors import EnvironmentFailure
@@ -15,9 +16,8 @@ from consan.backends.base import Backend, Handle
 from consan.checker.memory import LogMemory
 from consan.checker.receipts import Receipts
 from consan.instrument import CONTROL, SEED
-from consan.instrument.runtime import Variant
+from consan.instrument.abi.variant import Variant
 from consan.session.modules.prepared import Prepared
-from consan.session.modules.shadow import Shadow, arena_bytes_of
 
 
 def open_backend(device: str) -> Backend:
@@ -31,6 +31,9 @@ def open_backend(device: str) -> Backend:
             raise EnvironmentFailure(f"--device gpu: {error}") from None
         return late.virtual_backend.VirtualBackend()
 
+
+if TYPE_CHECKING:
+    from consan.session.modules.shadow import Shadow
 
 _Wanted = tuple[str, Variant, bool, bool, bool, str]  # text and variant; if it is assembled fast, recorded, with global memory; why not
 
@@ -58,12 +61,20 @@ class Device:
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
         self._owner: weakref.ref[Owner] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
+        self.numbers = itertools.count()  # of modules
         self._arena_bytes = arena_bytes
 
     @functools.cached_property
     def shadow(self) -> Shadow:
-        """The shadow tables. Created with the first module."""
-        return Shadow(self.backend, arena_bytes=self.most_shadow)
+        """The shadow tables of called hooks. Created with the first module that has them."""
+        made = late.hooks.Shadow(self.backend, arena_bytes=self.most_shadow)
+        made.reset(cta_limit=self.owner.cta_limit if self.owner is not None else 0)
+        return made
+
+    @property
+    def has_hooks(self) -> bool:
+        """Whether a module with called hooks was made."""
+        return "shadow" in self.__dict__
 
     @functools.cached_property
     def receipts(self) -> Receipts:
@@ -73,7 +84,7 @@ class Device:
     @property
     def most_shadow(self) -> int:
         """Limit on the bytes of shadow cells."""
-        return self._arena_bytes or arena_bytes_of(self.backend)
+        return self._arena_bytes or late.hooks.arena_bytes_of(self.backend)
 
     @property
     def owner(self) -> Owner | None:
@@ -96,14 +107,15 @@ class Device:
 
     def start(self, cta_limit: int) -> None:
         """Forget what was recorded. On the virtual machine the next launch then runs as in a new process: same seed, same report."""
-        self.shadow.reset(cta_limit=cta_limit)
+        if self.has_hooks:
+            self.shadow.reset(cta_limit=cta_limit)
         self.backend.restart()
 
     def renew(self) -> None:
         """Reset what earlier launches left behind, where the backend is `seeded`: the next launch runs as a first one."""
         self._owner = None
         self.backend.renew()
-        if "shadow" in self.__dict__:
+        if self.has_hooks:
             self.shadow.renew()
             for prepared in self.prepared():
                 self.plant(prepared)
@@ -134,12 +146,12 @@ class Device:
             weakref.finalize(prepared, self._unused.append, loaded).atexit = False
 
     def plant(self, prepared: Prepared) -> None:
-        """Write the control block of a loaded module."""
+        """Write the control block of a loaded module, if it has one, and the seed of its delays."""
         if prepared.handle is not None and prepared.recorded is None:
             address, _ = self.backend.symbol(prepared.handle, CONTROL)
             self.backend.write(address, self.shadow.control_block(prepared.number, prepared.counter))
-            if prepared.delayed:
-                self.backend.write(self.backend.symbol(prepared.handle, SEED)[0], self.delay_bytes())
+        if prepared.handle is not None and prepared.delayed:
+            self.backend.write(self.backend.symbol(prepared.handle, SEED)[0], self.delay_bytes())
 
     def delay(self, seed: int | None) -> None:
         """Delay warps at synchronising instructions of the modules that are prepared from now on, by this seed. None: no more."""

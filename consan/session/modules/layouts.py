@@ -192,7 +192,9 @@ def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[Sha
     offsets = device.backend.shared_offsets(prepared.loaded, entry) if prepared.loaded is not None else None
     if offsets is not None:
         return offsets
-    return {found[0].symbol: 0} if len(found) == 1 else told_offsets(device.shadow, prepared, entry)
+    if len(found) == 1:
+        return {found[0].symbol: 0}
+    return told_offsets(device.shadow, prepared, entry) if prepared.recorded is None else {}
 
 
 def told_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:

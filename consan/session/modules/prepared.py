@@ -27,7 +27,7 @@ class Prepared:
     plain: str
     instrumented: Instrumented
     number: int
-    counter: int
+    counter: int = 0  # of called hooks
     cubin: bytes | None = None
     assembly: Callable[[], bytes] | None = None  # makes the machine code, where the device wants some and it is not made yet
     notes: tuple[str, ...] = ()  # notes of the assembler for the report

@@ -33,6 +33,7 @@ class Rewriting:
     leaves: bool
     keeps: bool
     refusal: str = ""
+    delays: bool = False
     made: list[Recorded] = field(default_factory=list)
 
     def done(self) -> tuple[Recorded, bool]:
@@ -51,7 +52,7 @@ class Rewriting:
         return found, waits
 
     def _recorded(self) -> Recorded:
-        return record(self.read(), outer=self.outer, isa=self.isa, leaves=self.leaves, refusal=self.refusal)
+        return record(self.read(), outer=self.outer, isa=self.isa, leaves=self.leaves, refusal=self.refusal, delays=self.delays)
 
     def _kept(self, part: str, make: Callable[[], Made]) -> Made:
         """One of the values, from disk or made."""
@@ -63,7 +64,7 @@ class Rewriting:
             made.append(make())
             return codec.dumps(made[0])
 
-        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT} {self.refusal}"
+        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT} {self.refusal} {self.delays}"
         stored = CACHE.fetch(key("rewritten", codec.FORM, part, self.ptx, how, fingerprint()), data)
         found: Made = made[0] if made else codec.loads(stored)
         return found

@@ -22,6 +22,7 @@ def runtime_library(variant: Variant, architecture: str) -> RuntimeLibrary:
 
 def compile_runtime(source: str, architecture: str, defines: dict[str, str]) -> str:
     """Compile the shadow runtime, through the disk cache. Implements `instrument.runtime.Compiler`."""
+
     def compile_now() -> str:
         options = ("-rdc=true",)
         return late.nvrtc.compile_ptx(source, name="consan_runtime.cu", arch=architecture, defines=dict(defines), options=options).ptx

@@ -123,7 +123,6 @@ class Shadow:
         self.ring, self._words = pinned[:_RING_BYTES], pinned[_RING_BYTES:].view("<u4")
         self._first_words: dict[int, int] = {}  # of modules whose kernels tell addresses
         self._used_words = 0
-        self._modules = 0
         self._counters = 0
         self.address = backend.alloc_apart(records.size(records.RUNTIME))
         self.renew()
@@ -148,17 +147,16 @@ class Shadow:
         record["ring"] = ring_address
         return record.tobytes()
 
-    def register(self, entries: int, words: int = 0) -> tuple[int, int]:
-        """Number of a new module and of its first launch counter; its kernels store `words` addresses of shared variables."""
-        module, counter = self._modules, self._counters
+    def register(self, module: int, entries: int, words: int = 0) -> int:
+        """The number of a new module's first launch counter; its kernels store `words` addresses of shared variables."""
+        counter = self._counters
         if module >= _MODULE_LIMIT or counter + entries > sizes.LAUNCH_COUNTERS:
             raise OverflowError("too many instrumented modules in one process")
-        self._modules += 1
         self._counters += entries
         if 0 < words <= _WORDS - self._used_words:
             self._first_words[module] = self._used_words
             self._used_words += words
-        return module, counter
+        return counter
 
     def control_block(self, module: int, counter: int) -> bytes:
         """The 32 bytes of a module's `__consan_ctl`. Its kernels call hooks, so the cells must be there."""

@@ -23,6 +23,7 @@ def prepared(*variables: SharedVariable, plain: str = "", functions: int = 1, pl
         plain=plain,
         loaded=object(),
         number=5,
+        recorded=None,
     )
 
 

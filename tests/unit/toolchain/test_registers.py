@@ -7,7 +7,8 @@ import re
 import pytest
 
 from consan._errors import EnvironmentFailure
-from consan.instrument import Instrumented, instrument
+from consan.instrument import Instrumented
+from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.session.modules.runtime import library_for
 from consan.toolchain import assemble, find, nvrtc, registers

@@ -1,0 +1,67 @@
+"""Called hooks are one room: without its files a copy of the package records and checks all the same, and names what is missing."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import consan
+
+ROOT = Path(consan.__file__).parent.parent
+# Behind the door, consan/session/modules/hooks.py.
+ROOM = (
+    *("instrument/runtime", "instrument/called_hooks.py", "consan/session/modules/shadow.py", "consan/session/modules/runtime.py"),
+    *(f"instrument/passes/{name}.py" for name in ("accesses", "barriers", "bulk", "convergence", "frames", "globals", "mbarriers")),
+    *(f"instrument/passes/{name}.py" for name in ("symbols", "tensormaps")),
+)
+TESTS = (
+    *("tests/record/test_leaving.py", "tests/record/test_recorded_functions.py"),
+    *("tests/record/test_recorded_delays.py", "tests/record/test_framework_launches.py"),
+)
+NEED_HOOKS = "graph or first_hooks or engines or records_nothing"  # of these: a graph, or a comparison
+# An editable install finds the files of the checkout, too.
+ALONE = "import sys\nsys.meta_path[:] = [each for each in sys.meta_path if 'Editable' not in getattr(each, '__name__', '')]\n"
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The package, laid out as it is installed, without the room; and the tests."""
+    folder = tmp_path_factory.mktemp("consan") / "copy"
+    for source, place in (("consan", "consan"), ("instrument", "consan/instrument"), ("reports", "consan/reports"), ("tests", "tests")):
+        shutil.copytree(ROOT / source, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    (folder / "sitecustomize.py").write_text(ALONE)
+    for name in ROOM:
+        path = folder / name.replace("instrument", "consan/instrument", 1)
+        assert path.exists(), name
+        shutil.rmtree(path) if path.is_dir() else path.unlink()
+    return folder
+
+
+def run(copy: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Python in the copy, whose package comes before the one that is installed."""
+    given = {**os.environ, "PYTHONPATH": str(copy)}
+    return subprocess.run([sys.executable, *words], cwd=copy, env=given, capture_output=True, text=True, check=False, timeout=900)
+
+
+def test_the_copy_is_what_runs(copy: Path) -> None:
+    done = run(copy, "-c", "import consan, consan.instrument; print(consan.__file__, consan.instrument.__file__)")
+    assert done.stdout.split() == [str(copy / "consan" / "__init__.py"), str(copy / "consan" / "instrument" / "__init__.py")], done.stderr
+
+
+def test_kernels_are_recorded_without_the_room(copy: Path) -> None:
+    done = run(copy, "-m", "pytest", "-q", "-x", "-p", "no:cacheprovider", *TESTS, "-k", f"not ({NEED_HOOKS})")
+    assert done.returncode == 0, done.stdout[-3000:]
+
+
+def test_hooks_are_what_is_missing(copy: Path) -> None:
+    text = (
+        "import consan; consan.launch(consan.Kernel('extern \"C\" __global__ void k() {}', 'k'), 1, 32, [], device='cpu', engine='inline')"
+    )
+    done = run(copy, "-c", text)
+    assert "called_hooks" in done.stderr
