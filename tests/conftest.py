@@ -22,8 +22,8 @@ from consan.backends import driver
 from consan.backends.virtual import VirtualBackend
 from consan.options import RECORD
 from consan.session.executing import recording
-from consan.session.executing.recording import Recording
 from consan.session.modules import device as devices
+from consan.session.planning.options import SessionOptions
 
 MODULES_KEPT = 4  # by a session on the virtual machine, for tests that say nothing else
 TESTS = Path(__file__).parent
@@ -78,7 +78,7 @@ def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     folder = request.path.relative_to(TESTS).parts[0]
     with pytest.MonkeyPatch.context() as patch:
         if folder in HOOKS:
-            patch.setattr(Recording, "wanted", lambda self, backend: self.engine == RECORD)
+            patch.setattr(SessionOptions, "records", property(lambda self: self.chosen_engine == RECORD))
         yield
     for name in [name for name, device in devices.DEVICES.items() if device.backend.choice == "cpu"]:
         del devices.DEVICES[name]

@@ -20,7 +20,6 @@ from consan.backends.cuda import CudaModule
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
 from consan.instrument.runtime import Variant
-from consan.session.executing.recording import Recording
 from consan.session.modules import device as devices
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
@@ -99,7 +98,7 @@ def backend(monkeypatch: pytest.MonkeyPatch) -> FakeGpu:
     fake = FakeGpu()
     monkeypatch.setattr(devices, "open_backend", lambda device: fake)
     monkeypatch.setattr(devices, "DEVICES", {})
-    monkeypatch.setattr(Recording, "wanted", lambda self, backend: backend.records)
+    monkeypatch.setattr(SessionOptions, "records", property(lambda self: fake.records))
     monkeypatch.setitem(adapters.ADAPTERS, "gpu", (TritonAdapter(),))
     return fake
 
