@@ -14,7 +14,7 @@ DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo test test-slow test-gpu test-triton lint clean
+.PHONY: help demo docs test test-slow test-gpu test-triton lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
@@ -51,6 +51,10 @@ lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and c
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c -- -std=gnu11
 
+docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
+	$(BIN)/python tutorials/site.py build/docs
+	$(BIN)/python -m mkdocs build -f build/docs/mkdocs.yml
+
 clean: ## remove the environment and what was built
 	rm -rf $(VENV) $(TRITON_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
@@ -63,6 +67,10 @@ $(VENV)/.cpu: pyproject.toml | $(BIN)/python
 
 $(VENV)/.test: pyproject.toml | $(BIN)/python
 	$(PIP) install -e '.[cpu,test]'
+	@touch $@
+
+$(VENV)/.docs: pyproject.toml | $(BIN)/python
+	$(PIP) install -e '.[docs]'
 	@touch $@
 
 $(TRITON_VENV)/.test: pyproject.toml

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from consan.asserting import assert_clean
     from consan.reports.model import Access, Finding, RacyKernelError, Report
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 __all__ = [
     "Access",
     "ConsanError",

@@ -185,14 +185,14 @@ def _memory() -> Iterator[Line]:
 def _recording() -> Iterator[Line]:
     _, found = gpus()
     origin, memory = late.recording.describe(found[0].memory if found else None)
-    hint = "install consan again: its build takes g++, clang++ or the package ziglang"
+    hint = "pip install ziglang, or install g++ or clang++: it is then compiled at first use"
     yield Line("recording engine", "checker", OK if origin else MISSING, origin or "not built, and no compiler", hint)
     yield Line("recording engine", "trace memory", INFO, memory)
 
 
 def _native() -> Iterator[Line]:
     origin = late.native_build.INTERPOSER.origin()
-    hint = "install consan again: its build takes gcc, clang or the package ziglang"
+    hint = "pip install ziglang, or install gcc or clang: it is then compiled at first use"
     yield Line("other programs", "interposer", OK if origin else MISSING, origin or "not built, and no compiler", hint)
 
 
