@@ -18,7 +18,6 @@ from consan.instrument.ptx import Address, Function, Instruction, Register, Symb
 from consan.ranges.forms import ParameterWord
 
 _POINTER: Final = 8  # bytes
-_SPACES: Final = ("global", "generic")
 _Made = Mapping[Key, list[Instruction]]  # the instructions that write a register
 
 
@@ -45,7 +44,7 @@ def _accesses(function: Function) -> Iterator[tuple[Instruction, MemoryAccess]]:
         row = lookup(instruction.parts)
         if row is None or row.calls:
             raise _Foreign
-        yield from ((instruction, access) for access in row.accesses(instruction) if access.space in _SPACES)
+        yield from ((instruction, access) for access in row.accesses(instruction) if access.may_be_global)
 
 
 def _base(access: MemoryAccess) -> Register:

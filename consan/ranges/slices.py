@@ -21,7 +21,6 @@ from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, 
 from consan.ranges.operations import SpreadOperation
 from consan.ranges.values import SpreadValue, Unknown
 
-_UNSEEN: Final = frozenset({"texture", "surface", "multimem", "wmma", "call"})  # families that reach memory in ways that are not followed
 _WIDE: Final = 64
 _ALL_LANES: Final = (-1, (1 << 32) - 1)  # of a member mask
 
@@ -164,7 +163,7 @@ class Slice:
 
 def _check(instruction: Instruction) -> None:
     row = lookup(instruction.parts)
-    if row is None or row.family in _UNSEEN or row.breaks:
+    if row is None or row.reaches_elsewhere or row.breaks:
         raise NotProven(f"{instruction.opcode} is not followed", never=True)
     try:
         outer = _outer(instruction)

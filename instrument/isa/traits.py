@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Generic, TypeVar
 
-from consan.instrument.isa.families import BARRIERS, COPIES, SYNCHRONISING
+from consan.instrument.isa.families import ACTING, BARRIERS, COPIES, ELSEWHERE, HARMLESS, QUIET, STEADY, SYNCHRONISING, UNRECORDED
 
 __all__ = ["AccessTraits", "OrderTraits", "Traits"]
 
@@ -44,6 +44,7 @@ class Traits:
     family: str
     action: str
     flow: str
+    status: str
 
     # -- where control goes ------------------------------------------------------------------------------------------------
 
@@ -76,10 +77,16 @@ class Traits:
     is_matrix_access = _OfRow(lambda row: row.family in ("ldmatrix", "stmatrix"))
     # the warp moves one matrix; which lane accesses which bytes is not specified
     is_whole_matrix_access = _OfRow(lambda row: row.family == "wmma")
+    accesses_memory = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.is_whole_matrix_access)  # in the generic proxy
+    # a log of global memory has it
+    is_recorded_access = _OfRow(lambda row: row.is_ordinary or row.is_whole_matrix_access or row.family == "surface")
     # it accesses memory at addresses of threads, and does nothing else
     is_access = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.family == "cp.async")
 
     is_annotation = _OfRow(lambda row: row.family == "annotation")  # a comment of `consan.h`
+    begins_region = _OfRow(lambda row: row.is_annotation and row.action == "begin")  # from here on accesses are compared with no others
+    ends_region = _OfRow(lambda row: row.is_annotation and row.action == "end")  # from here on they are compared again
+    orders_by_name = _OfRow(lambda row: row.is_annotation and row.action in ("release", "acquire"))  # an order that the text does not show
 
     # -- registers ---------------------------------------------------------------------------------------------------------
 
@@ -91,10 +98,15 @@ class Traits:
     # it computes the address in another CTA of the cluster
     maps_address = _OfRow(lambda row: row.family == "cluster-address" and row.action == "map")
     is_of_clusters = _OfRow(lambda row: row.family == "cluster-address")  # it computes with addresses of the CTAs of a cluster
+    deals_registers = _OfRow(lambda row: row.action == "registers")  # gives registers to other warps, or takes them
     moves_stack = _OfRow(lambda row: row.action in ("alloca", "restore"))  # changes the stack pointer of the thread
     exchanges = _OfRow(lambda row: row.family == "warp-collective")  # lanes of a warp exchange registers
     asks_who_is_active = _OfRow(lambda row: row.action == "active")  # the result is the set of lanes that execute it together
+    # its result is of the lane, of the warp or of the cluster: it does not follow from its operands alone
+    has_own_result = _OfRow(lambda row: row.exchanges or row.is_of_clusters)
     computes_together = _OfRow(lambda row: row.family == "mma")  # the warp computes with matrices in registers
+    # it moves or multiplies matrices with all lanes of a warp
+    is_of_matrices = _OfRow(lambda row: row.computes_together or row.is_matrix_access or row.is_whole_matrix_access)
 
     # -- barriers, fences and mbarriers ------------------------------------------------------------------------------------
 
@@ -106,6 +118,8 @@ class Traits:
     reduces = _OfRow(lambda row: row.is_cta_barrier and row.action == "red")  # a barrier of the CTA combines a value of each thread
     suspends = _OfRow(lambda row: (row.family, row.action) in _SUSPENDING)  # the thread may block here until others arrive
     is_of_grids = _OfRow(lambda row: row.action in ("grid", "grid-wait"))  # orders grids of dependent launches
+    # no log has it
+    is_never_recorded = _OfRow(lambda row: row.family == "texture" or row.is_of_many or row.status == "not modelled" or row.is_of_grids)
     is_fence = _OfRow(lambda row: row.family == "fence")  # a fence of memory accesses
     is_proxy_fence = _OfRow(lambda row: row.family == "proxy-fence")  # a fence between proxies
     is_mbarrier = _OfRow(lambda row: row.family == "mbarrier")  # an operation on an mbarrier
@@ -142,6 +156,13 @@ class Traits:
     awaits_tensor_memory = _OfRow(lambda row: row.action in ("wait::ld", "wait::st"))
     is_of_tensor_memory = _OfRow(lambda row: row.family == "tcgen05")  # an operation on tensor memory
     loads_tensor_memory = _OfRow(lambda row: row.is_of_tensor_memory and row.action == "ld")  # moves tensor memory to registers
+    # others may notice it: it writes memory, synchronises, or works asynchronously
+    acts = _OfRow(lambda row: row.family in ACTING)
+    is_harmless = _OfRow(lambda row: row.family in HARMLESS)  # no other thread notices it
+    is_unrecorded = _OfRow(lambda row: row.family in UNRECORDED)  # it leaves nothing in a log
+    is_quiet = _OfRow(lambda row: row.family in QUIET)  # a thread alone may repeat it in a loop that waits
+    is_steady = _OfRow(lambda row: row.family in STEADY)  # it changes no memory
+    reaches_elsewhere = _OfRow(lambda row: row.family in ELSEWHERE)  # it reaches memory in a way that the text does not show
     # it issues, commits or awaits copies or matrix products
     is_asynchronous = _OfRow(lambda row: row.family in COPIES or row.is_of_products)
 

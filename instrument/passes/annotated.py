@@ -8,7 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 
-from consan.instrument.isa import family_of, has_action, lookup
+from consan.instrument.isa import row_of
 from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Function, Instruction, Module
 
@@ -19,7 +19,7 @@ _OPPOSITE = {"begin": "end", "end": "begin"}
 
 def orders(function: Function) -> bool:
     """Whether a function has an annotation that releases or acquires."""
-    return any(has_action(instruction, FAMILY, "release", "acquire") for instruction in function.instructions())
+    return any(row_of(instruction).orders_by_name for instruction in function.instructions())
 
 
 def ignored(function: Function) -> frozenset[int]:
@@ -36,11 +36,11 @@ def _regions(function: Function) -> Iterator[tuple[Instruction | None, Instructi
     """Each begin and its end; None for one that lacks. Regions do not nest."""
     begin = None
     for instruction in function.instructions():
-        if has_action(instruction, FAMILY, "begin"):
+        if row_of(instruction).begins_region:
             if begin is not None:
                 yield begin, None
             begin = instruction
-        elif has_action(instruction, FAMILY, "end"):
+        elif row_of(instruction).ends_region:
             yield begin, instruction
             begin = None
     if begin is not None:
@@ -49,10 +49,10 @@ def _regions(function: Function) -> Iterator[tuple[Instruction | None, Instructi
 
 def described(module: Module, function: Function) -> tuple[str, ...]:
     """What a report lists: `release at k.cu:12`, `ignored: k.cu:12 to k.cu:15`, and regions without a begin or an end."""
-    found = [each for each in function.instructions() if family_of(each) == FAMILY]
+    found = [each for each in function.instructions() if row_of(each).is_annotation]
     if not found:
         return ()
-    orders = [f"{row.action} at {_where(module, each)}" for each in found if (row := lookup(each.parts)) and row.action not in _OPPOSITE]
+    orders = [f"{row_of(each).action} at {_where(module, each)}" for each in found if row_of(each).orders_by_name]
     regions = [_region(module, begin, end) for begin, end in _regions(function)]
     return tuple(dict.fromkeys((*orders, *regions)))
 

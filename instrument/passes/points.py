@@ -17,13 +17,9 @@ from dataclasses import dataclass, replace
 
 from consan.instrument.control_flow import BasicBlock, Graph, PathStep, graph_of
 from consan.instrument.control_flow.paths import closure, components
-from consan.instrument.isa import family_of, lookup, row_of
-from consan.instrument.isa.families import BARRIERS, COPIES
+from consan.instrument.isa import lookup, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand
 
-_MATRIX = frozenset({"mma", "ldmatrix", "stmatrix", "wmma"})
-_WRITES = frozenset({"store", "atomic", "reduction", "stmatrix", "wmma", "multimem", "surface"})
-_EFFECTS = _WRITES | BARRIERS | COPIES | {"call", "wgmma", "tcgen05", "mbarrier"}
 _ALL = 0xFFFFFFFF
 MOST_JOINS = 32
 
@@ -74,7 +70,7 @@ def members_of(instruction: Instruction) -> Members | None:
     if row.is_warp_barrier:
         return Members(instruction.operands[0])
     if row.is_aligned(instruction.parts):
-        return Members(whole=row.family in _MATRIX)
+        return Members(whole=row.is_of_matrices)
     return Members(instruction.operands[-1]) if row.collective and instruction.operands else None
 
 
@@ -194,13 +190,13 @@ class _Joins:
 
 
 def _has_effect(instruction: Instruction) -> bool:
-    return family_of(instruction) in _EFFECTS
+    return row_of(instruction).acts
 
 
 def works(instruction: Instruction) -> bool:
     """Whether an instruction has an effect, or computes with other lanes."""
-    row = lookup(instruction.parts)
-    return row is not None and (row.family in _EFFECTS or row.family in _MATRIX or row.collective)
+    row = row_of(instruction)
+    return row.acts or row.is_of_matrices or row.collective
 
 
 def _is_shown(instruction: Instruction) -> bool:

@@ -18,7 +18,6 @@ from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, key_o
 from consan.instrument.isa import lookup, row_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register, Symbol
 
-_HARMLESS = frozenset({"arithmetic", "address", "load", "warp-collective", "cluster-address", "fence"})
 _LIMIT = 4000  # limit of steps followed for one wait
 _MASK = (1 << 64) - 1
 _FALSE, _TRUE = 0, 1
@@ -105,7 +104,7 @@ def _harmless(step: PathStep, known: Known) -> bool:
     if _runs(step, known) is False:
         return True
     row = row_of(instruction)
-    return row.branches or row.sleeps or row.family in _HARMLESS
+    return row.branches or row.sleeps or row.is_harmless
 
 
 def _after(step: PathStep, known: Known) -> Known:

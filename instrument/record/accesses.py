@@ -8,7 +8,7 @@ from consan.instrument.control_flow import key_of
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import MemoryAccess, has_action, row_of
+from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
 from consan.instrument.passes.pieces import WIDTHS, pieces
@@ -87,7 +87,7 @@ def _is_immediate(kernel: KernelRewrite, work: Work, source: Operand | None) -> 
     if not isinstance(source, Register):
         return False
     made = kernel.definitions.get(key_of(work.instruction.scope, source.name), [])
-    return len(made) == 1 and has_action(made[0], "arithmetic", "move") and isinstance(made[0].operands[-1], Immediate)
+    return len(made) == 1 and row_of(made[0]).moves and isinstance(made[0].operands[-1], Immediate)
 
 
 def add_barrier(kernel: KernelRewrite, work: Work, made: Makes) -> None:

@@ -12,9 +12,7 @@ from consan.instrument.isa import lookup
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Instruction
 
-_OUTER = ("global", "generic")
 _PAST_CACHE = frozenset({"cg", "cv"})
-_UNRECORDED = frozenset({"arithmetic", "address", "fence", "special"})
 
 
 def awaits_store(function: Function, *, weak: bool = False) -> bool:
@@ -48,9 +46,9 @@ def _reads(instruction: Instruction, *, weak: bool) -> bool:
         return False
     access = row.event(instruction).first
     past = weak and not _PAST_CACHE.isdisjoint(instruction.parts)
-    return (access.is_strong or past) and access.space in _OUTER
+    return (access.is_strong or past) and access.may_be_global
 
 
 def _is_unrecorded(instruction: Instruction) -> bool:
     row = lookup(instruction.parts)
-    return row is not None and (row.branches or row.sleeps or row.family in _UNRECORDED)
+    return row is not None and (row.branches or row.sleeps or row.is_unrecorded)

@@ -29,7 +29,7 @@ from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.control_flow.paths import on_cycles
-from consan.instrument.isa import Row, adds, elects, has_action, is_exact, is_move, lookup, row_of
+from consan.instrument.isa import Row, adds, elects, is_exact, is_move, lookup, row_of
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
@@ -37,7 +37,6 @@ from consan.instrument.ptx import Address, Block, Immediate, Instruction, Regist
 from consan.instrument.record.uniform import WarpValues
 
 _WINDOWS = frozenset({"shared", "shared::cta", "global"})  # the host knows where they begin
-_RESULTS = frozenset({"warp-collective", "cluster-address"})  # families whose results are recorded if they are needed
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})
 _SAME |= {f"%lanemask_{name}" for name in ("eq", "lt", "le", "gt", "ge")}
 _AXES = tuple(
@@ -162,11 +161,11 @@ class Computed:
             return Certainty.UNKNOWN
         others = [self._of_name(instruction, name) for name in self._others(instruction)]
         found = max((guarded, self.level(self._sources(instruction)), *others))
-        return Certainty.UNKNOWN if row.family in _RESULTS and found is not Certainty.KNOWN else found
+        return Certainty.UNKNOWN if row.has_own_result and found is not Certainty.KNOWN else found
 
     def is_pure(self, instruction: Instruction, row: Row) -> bool:
         """Whether an instruction's result follows from its operands alone."""
-        if self.parameter(instruction) is not None or row.family in _RESULTS:
+        if self.parameter(instruction) is not None or row.has_own_result:
             return True
         if row.converts_address:
             return row.modifiers(instruction.parts)["space"] in _WINDOWS
@@ -191,7 +190,7 @@ class Computed:
     def parameter(self, instruction: Instruction) -> LaunchConstant | None:
         """The bytes of a kernel parameter that an instruction loads."""
         row = lookup(instruction.parts)
-        if row is None or not row.is_load or row.describe(instruction).space != "param":
+        if row is None or not row.is_load or not row.describe(instruction).is_parameter:
             return None
         access = row.describe(instruction)
         address = access.address
@@ -239,7 +238,7 @@ class Computed:
     def _is_result(self, instruction: Instruction) -> bool:
         """Whether what an instruction writes is recorded, if it is needed."""
         row = lookup(instruction.parts)
-        return row is not None and row.family in _RESULTS and not (elects_one(instruction) or self.warp.spreads(instruction))
+        return row is not None and row.has_own_result and not (elects_one(instruction) or self.warp.spreads(instruction))
 
     def _note(self, instruction: Instruction, strong: bool) -> None:
         """Keep what the host needs to know of the launch."""
@@ -337,6 +336,6 @@ def parameter_place(made: dict[Key, list[Instruction]], base: object, scope: Blo
         if adds(definition) and isinstance(base, Immediate):
             offset += int(base.value)
             base = definition.operands[1]
-        elif not (has_action(definition, "arithmetic", "move") or gives_parameter(definition)):
+        elif not (row_of(definition).moves or gives_parameter(definition)):
             return "", 0
     return (base.name, offset) if isinstance(base, Symbol) else ("", 0)

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 
 from consan.instrument.control_flow import Graph, key_of, read, written
 from consan.instrument.control_flow.dataflow import Marks, spread_marks
-from consan.instrument.isa import has_action
+from consan.instrument.isa import row_of
 from consan.instrument.ptx import Instruction
 
 
@@ -33,7 +33,7 @@ def _used(instruction: Instruction, marks: Marks) -> Iterator[int]:
     reads = {key_of(instruction.scope, name) for name in read(instruction)}
     for load in [load for load, registers in marks.items() if registers & reads]:
         marks[load] -= reads
-        if has_action(instruction, "arithmetic", "move"):
+        if row_of(instruction).moves:
             marks[load] |= frozenset(written(instruction))
         if not marks[load]:
             del marks[load]

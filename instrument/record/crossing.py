@@ -13,20 +13,16 @@ import functools
 
 from consan.instrument.control_flow import graph_of
 from consan.instrument.control_flow.places import instructions_of, places_reached
-from consan.instrument.isa import lookup
+from consan.instrument.isa import Row, row_of, swaps
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.record import data
-
-_SPACES = ("shared", "shared::cta", "generic")
-_SWAPS = frozenset({"exch", "cas"})
-_BARRIERS = frozenset({"barrier", "warp-barrier"})
 
 
 @functools.lru_cache(maxsize=256)
 def may_cross(function: Function) -> bool:
     """Whether a look may come behind a store, with no barrier between."""
     stores = {each.start for each in function.instructions() if _is_store(each)}
-    looks = {each.start for each in function.instructions() if _is_strong(each, ("load",)) and each.start not in data.flags_of(function)}
+    looks = {each.start for each in function.instructions() if _is_look(each) and each.start not in data.flags_of(function)}
     if not (stores and looks):
         return False
     graph = graph_of(function)
@@ -40,17 +36,20 @@ def may_cross(function: Function) -> bool:
 
 
 def _is_barrier(instruction: Instruction) -> bool:
-    row = lookup(instruction.parts)
-    return row is not None and row.family in _BARRIERS
+    row = row_of(instruction)
+    return row.is_cta_barrier or row.is_warp_barrier
 
 
 def _is_store(instruction: Instruction) -> bool:
-    return _is_strong(instruction, ("store",)) or (not _SWAPS.isdisjoint(instruction.parts) and _is_strong(instruction, ("atomic",)))
+    row = row_of(instruction)
+    return (row.is_store or (row.is_atomic and swaps(instruction))) and _is_strong(row, instruction)
 
 
-def _is_strong(instruction: Instruction, families: tuple[str, ...]) -> bool:
-    row = lookup(instruction.parts)
-    if row is None or row.family not in families or not row.touches:
-        return False
-    access = row.event(instruction).first
-    return access.is_strong and access.space in _SPACES
+def _is_look(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return row.is_load and _is_strong(row, instruction)
+
+
+def _is_strong(row: Row, instruction: Instruction) -> bool:
+    access = row.describe(instruction)
+    return access.is_strong and access.may_be_shared

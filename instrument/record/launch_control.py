@@ -15,7 +15,7 @@ from consan.instrument.control_flow.dataflow import Marks, spread_marks
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import Row, lookup, row_of
+from consan.instrument.isa import Row, row_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.ptx import Instruction, Register
@@ -23,7 +23,6 @@ from consan.instrument.ptx import Instruction, Register
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_SHOWS = frozenset({"load", "store", "atomic", "reduction", "bulk", "tensor", "tcgen05"})
 _SELECTS = ("selp", "slct")
 _JOINS = ("and", "or")  # of predicates; of words they are arithmetic, as in the address tile * 64 | lane
 
@@ -87,14 +86,11 @@ def selects(instruction: Instruction, row: Row | None) -> bool:
 
 def _passed_on(instruction: Instruction, marks: Marks) -> Iterator[int]:
     """Change a marks by an instruction that is no query; yields the queries whose id it shows."""
-    row, writes, guard = lookup(instruction.parts), frozenset(written(instruction)), instruction.predicate
-    family = row.family if row is not None else ""
+    row, writes, guard = row_of(instruction), frozenset(written(instruction)), instruction.predicate
     names = set(read(instruction))
     operands = names - ({guard.register} if guard is not None else set())
-    passes, shows = (
-        row is not None and row.is_arithmetic and not selects(instruction, row),
-        family in _SHOWS or bool(row_of(instruction).flow),
-    )
+    passes = row.is_arithmetic and not selects(instruction, row)
+    shows = row.is_ordinary or row.is_bulk or row.is_of_tensor_memory or bool(row.flow)
     for query, registers in list(marks.items()):
         if shows and registers & _keys(instruction, names):
             yield query

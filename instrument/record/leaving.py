@@ -18,7 +18,7 @@ import itertools
 from dataclasses import dataclass, field
 
 from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier
-from consan.instrument.isa import has_action
+from consan.instrument.isa import row_of
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
@@ -79,7 +79,7 @@ class Leaving:
 
     def at_failed_wait(self, instruction: Instruction, label: str) -> str:
         """Go to a label, unless the host stops the launch. A try_wait fails only after it has waited long, so each failure looks."""
-        blocks = has_action(instruction, "mbarrier", "try_wait")
+        blocks = row_of(instruction).is_blocking_phase_wait
         return (_always() if blocks else _due()) + _look() + f"@!%__consan_q bra {label};\n"
 
     def behind_wait(self, instruction: Instruction, passed: str) -> str:

@@ -15,12 +15,7 @@ from consan.instrument.effects import Fence, MbarrierInit, WarpSync
 from consan.instrument.isa import does, flow_of, lookup
 from consan.instrument.ptx import Function, Instruction
 
-_OUTER = ("global", "generic", "surface")
-_ACCESSES = frozenset({"load", "store", "atomic", "reduction", "wmma", "surface"})
-_NEVER_RECORDED = frozenset({"texture", "multimem"})  # families
-_OF_GRIDS = ("griddepcontrol",)
 _SHARED_FLAG = "there is a flag in shared memory in its reach: the run had one order of its accesses"
-_TOGETHER = frozenset({"warp-collective", "ldmatrix", "stmatrix", "mma", "wmma", "wgmma"})
 
 
 @dataclass(frozen=True)
@@ -80,7 +75,7 @@ class BarrierReach:
         """Whether warp-synchronous instructions come behind, before the lanes meet again."""
         places = [place for place, each in enumerate(self._text.instructions) if each.line in lines]
         found = (lookup(self._text.instructions[place].parts) for place in self._around(places, _meets, both=False))
-        return any(row is not None and row.family in _TOGETHER for row in found)
+        return any(row is not None and (row.exchanges or row.is_of_matrices or row.is_of_products) for row in found)
 
     def initialises(self, lines: set[int]) -> bool:
         """Whether mbarriers are initialised before, behind the last barrier of all threads."""
@@ -107,18 +102,19 @@ class BarrierReach:
         row, flow = lookup(instruction.parts), flow_of(instruction)
         if row is None or row.calls:
             return f"{instruction.opcode} in its reach is not followed"
-        if row.family in _NEVER_RECORDED or row.status == "not modelled" or row.name in _OF_GRIDS:
+        if row.is_never_recorded:
             return f"{instruction.opcode} in its reach is not recorded"
         if flow in ENDS:
             return "" if self._outer else "threads exit in its reach, and global memory was not recorded"
-        if row.family in _ACCESSES and row.describe(instruction).space not in _OUTER:
+        access = row.describe(instruction) if row.is_recorded_access else None
+        if access is not None and not (access.may_be_global or access.in_surface):
             return _SHARED_FLAG if self._is_flag(instruction) else ""
-        if row.family not in _ACCESSES:
+        if access is None:
             return "" if not row.does(Fence) or self._outer else f"{instruction.opcode} in its reach is not recorded"
         if not self._outer:
             return "there are global accesses in its reach, and global memory was not recorded"
-        strong = row.describe(instruction).is_strong
-        return "there is a flag in global memory in its reach: the run had one order of its accesses" if self._flags and strong else ""
+        flag = self._flags and access.is_strong
+        return "there is a flag in global memory in its reach: the run had one order of its accesses" if flag else ""
 
     def _is_flag(self, instruction: Instruction) -> bool:
         """Whether threads may tell each other something by an access to shared memory: a strong one, whose value is used if it has one."""

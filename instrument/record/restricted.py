@@ -13,7 +13,6 @@ from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.record.global_memory import Mode
 
 _OF_OTHERS = ("shared::cluster", "generic")
-_ACCESSES = frozenset({"load", "store", "atomic", "reduction", "ldmatrix", "stmatrix", "wmma"})
 
 
 def settle(plans: dict[str, FunctionPlan], modes: dict[str, Mode]) -> None:
@@ -33,8 +32,7 @@ def _reaches_more(plan: FunctionPlan) -> bool:
     """Whether a function may access shared memory of another CTA, or tensor memory."""
     rows = ((lookup(each.parts), each) for each in plan.function.instructions())
     return any(
-        row.does(TensorMemoryEffect)
-        or (row.family in _ACCESSES and any(access.qualified_space in _OF_OTHERS for access in row.accesses(each)))
+        row.does(TensorMemoryEffect) or (row.accesses_memory and any(access.qualified_space in _OF_OTHERS for access in row.accesses(each)))
         for row, each in rows
         if row is not None
     )

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from consan.instrument.control_flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.effects import WordValue, kinds
 from consan.instrument.effects.model import When
-from consan.instrument.isa import UNKNOWN, family_of, flow_of, has_action, row_of
+from consan.instrument.isa import UNKNOWN, family_of, flow_of, row_of
 from consan.instrument.passes.annotated import ignored
 from consan.instrument.passes.call_joins import points_of
 from consan.instrument.passes.context import Context, FunctionPlan, Work
@@ -114,7 +114,7 @@ class KernelRewrite:
         self.completions = tensor_memory.completions(self)
         self.shown = launch_control.uses(self)
         # A kernel that deals out its registers has none left for the exchange of the values of stmatrix.
-        self.is_tight = any(has_action(each, "special", "registers") for each in self.plan.function.instructions())
+        self.is_tight = any(row_of(each).deals_registers for each in self.plan.function.instructions())
         works = {work.instruction.start: work for work in self.plan.work}
         nodes = {id(step.instruction): number for number, node in enumerate(self.graph.nodes) for step in node.steps}
         last: Instruction | None = None

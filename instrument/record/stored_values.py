@@ -17,7 +17,6 @@ from consan.instrument.isa import computes, lookup, row_of
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Instruction
 
-_OUTER = ("global", "generic")
 _MOST = 31  # stores that have a bit
 _ELSEWHERE = 1 << _MOST
 _MANY = 16  # nodes
@@ -92,5 +91,5 @@ def _weak(function: Function, family: str) -> Iterator[Instruction]:
         row = lookup(instruction.parts)
         if row is not None and row.family == family and row.touches:
             access = row.event(instruction).first
-            if access.space in _OUTER and not access.is_strong:
+            if access.may_be_global and not access.is_strong:
                 yield instruction

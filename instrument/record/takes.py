@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterator
 
 from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
-from consan.instrument.isa import MemoryAccess, destinations, does, has_action, lookup, polls, row_of, spares_shared
+from consan.instrument.isa import MemoryAccess, destinations, does, lookup, polls, row_of, spares_shared
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.ptx import Immediate, Instruction
@@ -154,7 +154,7 @@ def _polls(plan: FunctionPlan, logged: tuple[bool, bool], *, looped: bool) -> It
     steps = [step.instruction for number, node in enumerate(graph.nodes) if looped or graph.repeats(number) for step in node.steps]
     found = [each for each in steps if _may_wait(plan, each)]
     outside = [each for each in found if _is_global(each)]
-    pauses = bool(outside) or any(has_action(each, "mbarrier", "test_wait", "try_wait") for each in steps)
+    pauses = bool(outside) or any(row_of(each).is_phase_wait for each in steps)
     yield from (each for each in found if (_is_logged(each, *logged) if each in outside else not (pauses and _sleeps(each))))
 
 

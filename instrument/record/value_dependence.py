@@ -22,7 +22,6 @@ from consan.instrument.ptx import Function, Instruction, Module
 _DATA = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
 _SPACES = {"generic": ("shared", "global", "local")}
 _DEPARTS = CONTROL | {"call"}
-_WAITS = frozenset({"mbarrier"})  # their results end loops; the log holds those that were true
 
 
 def value_depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
@@ -66,7 +65,7 @@ class _Slice:
         """Begin at the accesses; returns the state spaces whose contents they may alter."""
         spaces: set[str] = set()
         for instruction, row in self._instructions:
-            if instruction.line not in lines or row is None or row.family in _WAITS or not is_memory_or_sync(instruction.parts):
+            if instruction.line not in lines or row is None or row.is_mbarrier or not is_memory_or_sync(instruction.parts):
                 continue
             loaded = list(written(instruction))
             self.registers.update(loaded)
@@ -83,7 +82,7 @@ class _Slice:
             if not (read or guarded or (spaces and _spaces(row, instruction, "read") & spaces)):
                 continue
             self.reached |= self._decides(instruction, row, guarded)
-            if row is None or row.family not in _WAITS:
+            if row is None or not row.is_mbarrier:  # results of waits end loops; the log holds those that were true
                 self.registers.update(written(instruction))
             spaces |= _spaces(row, instruction, "write")
 

@@ -73,7 +73,7 @@ def _add_global(kernel: KernelRewrite, work: Work, kind: Any, access: MemoryAcce
     block, snippet, scope = kernel.open_block(), Snippet(), work.instruction.scope
     executes = _executes(snippet, work, tile, first)
     assert access.address is not None
-    wide = wide_address(snippet, access.address, scope, "global" if access.space == "global" else "")
+    wide = wide_address(snippet, access.address, scope, "global" if access.in_global else "")
     if access.is_generic:
         outside = snippet.register("pred")
         snippet.add(f"isspacep.global {outside}, {wide}; and.pred {executes}, {executes}, {outside};")

@@ -14,14 +14,11 @@ from collections.abc import Callable, Iterator
 from consan.instrument.control_flow import Graph, Key, graph_of, key_of, read, written
 from consan.instrument.control_flow.paths import has_cycle, natural_loops, reached
 from consan.instrument.isa import row_of
-from consan.instrument.isa.families import FENCES
 from consan.instrument.ptx import Function, Instruction
 
 from .operands import is_clock, is_of_hooks
 from .program import is_aligned, is_collective
 from .reach import HOOKS
-
-_QUIET = FENCES | {*("arithmetic", "control", "load", "address", "cluster-address", "special")}
 
 
 class PatientLoops:
@@ -99,7 +96,7 @@ def _is_quiet(instruction: Instruction) -> bool:
         return True
     if row.ends or row.calls or row.is_indexed or is_collective(instruction) or is_aligned(instruction):
         return False
-    return bool(row.flow) or row.family in _QUIET or row.is_phase_wait
+    return bool(row.flow) or row.is_quiet or row.is_phase_wait
 
 
 def _is_logged(instruction: Instruction) -> bool:

@@ -28,7 +28,6 @@ from consan.backends.cpu.decode.operands import is_clock, is_of_hooks
 from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.program import FunctionCode, call_parts, is_aligned, is_collective
 from consan.instrument.isa import is_wide, lookup, polls, row_of
-from consan.instrument.isa.families import FENCES
 from consan.instrument.ptx import Instruction
 
 from .output import BUILTINS
@@ -44,11 +43,6 @@ IDLE_SECONDS: Final = 60.0
 FIRST_LOOK, MOST_BETWEEN = 4, 64  # turns before the first look, and at most before another one
 CALM: Final = 2  # turns of a look without change, after which the schedule stops delaying warps
 MOST_STATES: Final = 4096  # kept per look: threads that count have a new state each turn
-
-# Families whose instructions change no memory that others see, and those that change it if they write.
-_STEADY = FENCES | {
-    *("arithmetic", "control", "load", "ldmatrix", "address", "cluster-address", "warp-collective", "mma", "special", "cache"),
-}
 
 
 @dataclass(frozen=True)
@@ -90,7 +84,7 @@ def _changes(instruction: Instruction) -> bool:
         return is_wide(instruction) or row.may_be_late
     if row.is_barrier:
         return row.arrives_only or row.reduces or row.is_cluster_barrier
-    return row.family not in _STEADY
+    return not row.is_steady
 
 
 def _erratic(instruction: Instruction) -> bool:
