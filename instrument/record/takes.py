@@ -1,11 +1,11 @@
-"""Decides which kernels the recording pass takes. Any other kernel calls hooks instead, and the report names the engine and the reason.
+"""Decides which kernels the recording pass takes. Launches of any other kernel are `incomplete`, and the report names the reason.
 
 A kernel is judged with the functions that it can reach. What else is in its file does not matter.
 
 Taken are instructions whose rows say their effects (`Row.makes`), accesses in the generic proxy, and device functions (functions.py).
-Not taken: tensor copies in mode im2col::w and, where global memory is not recorded, synchronisation through shared memory (a strong store
-and a strong load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of
-such a loop would fill the log.
+Not taken: what is not modelled and, where global memory is not recorded, synchronisation through shared memory (a strong store and a strong
+load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of such a loop
+would fill the log. The logs of such kernels have global memory whatever is looked for (module.py).
 
 Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
 between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.
