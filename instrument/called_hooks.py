@@ -78,7 +78,7 @@ def instrument(
         run(context)
     if delays:
         insert_delays(module, context.edits)
-    _module_header(context, target, f"{DECLARATION}\n" if delays else "")
+    _module_header(context, functions, target, f"{DECLARATION}\n" if delays else "")
     return Instrumented(
         ptx=context.edits.apply(),
         target=target,
@@ -103,8 +103,8 @@ def _note_families(plans: Mapping[str, FunctionPlan]) -> None:
             plan.stats.families.add("cluster-address")
 
 
-def _module_header(context: Context, target: str, more: str) -> None:
+def _module_header(context: Context, library: RuntimeLibrary, target: str, more: str) -> None:
     """Insert control block, runtime functions and `more` before the first item that could use them."""
     oldest = _CLUSTER_VERSION if context.variant.cluster else _OLDEST_VERSION
-    text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{more}{context.library.paste(context.hooks)}\n"
+    text = f"\n.visible .global .align 8 .u64 {CONTROL}[4];\n{more}{library.paste(context.hooks)}\n"
     extend_header(context, oldest, target, text)

@@ -90,7 +90,7 @@ def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
     session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
-    if session.recording.engine == options.INLINE:
+    if not session.options.records:
         remark(lambda: _shadow_memory(session))
     session.source_dir = folder / "sources"
     if not folder.is_dir():
