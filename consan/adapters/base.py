@@ -39,7 +39,6 @@ class SessionLike(Protocol):
     options: SessionOptions
     backend: Any  # consan.backends.base.Backend
     alone: bool  # whether nothing can run beside a launch
-    recording: Any  # consan.session.executing.recording.Recording
 
     @property
     def followed(self) -> Any:

@@ -129,7 +129,7 @@ class KernelRunner:
                 shared=subject.smem, cluster=subject.cluster, cooperative=prepared.synchronises_grid,
                 restore=self.placed.refresh,
             )  # fmt: skip
-        outcome = outcome_of(finish(session.report(), self.job.rules), session.endings, whole=request.whole)
+        outcome = outcome_of(finish(session.report(), self.job.rules), session.watch.endings, whole=request.whole)
         kernels, decisions = steering.kernels(), tuple(steering.recorded)
         return self._with_result(replace(outcome, kernels=kernels, decisions=decisions, described=steering.described()), request)
 

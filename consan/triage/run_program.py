@@ -110,7 +110,7 @@ def answer(job: Job, request: Request) -> Outcome:
         status, failure = programs.run_program(program, session)
     if failure is not None:
         return Outcome(status=ERROR if failure.exit_code == 70 else REFUSED, detail=str(failure))
-    outcome = outcome_of(finish(session.report(), job.rules), session.endings, whole=request.whole)
+    outcome = outcome_of(finish(session.report(), job.rules), session.watch.endings, whole=request.whole)
     if outcome.status != "ok":
         return outcome
     decisions, described = tuple(steering.recorded), steering.described()

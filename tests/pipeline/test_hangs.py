@@ -150,7 +150,7 @@ def test_a_device_that_runs_in_the_background(stops: bool, monkeypatch: pytest.M
     reasons = tuple(session.watch.reasons)
     assert reasons[0] == "fine did not run to its end: stopped after 0.5 s (--timeout SECONDS)"
     assert reasons[1:] == (() if stops else ("fine did not react to the request to stop; the device was left to it",))
-    assert (list(session.endings), session.watch.findings) == (["timeout"], [])
+    assert (list(session.watch.endings), session.watch.findings) == (["timeout"], [])
 
 
 PROGRAM = """

@@ -1,0 +1,129 @@
+"""Makes the launches of a session on its device: each as it is planned, watched to its end, and judged by its record."""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from consan.backends.base import Dim3
+from consan.instrument.abi.variant import Variant
+from consan.instrument.between import TextRelations
+from consan.reports.found import ModuleSites
+from consan.session.executing.beside_program import BesideProgram
+from consan.session.executing.histories import Keeper
+from consan.session.executing.judging import Judge, Restore
+from consan.session.executing.loading import Modules
+from consan.session.executing.recording import Recording
+from consan.session.executing.started import Started
+from consan.session.executing.watch import SessionWatch
+from consan.session.modules.device import Device
+from consan.session.modules.layouts import AddressName, AddressNames
+from consan.session.modules.prepared import Prepared
+from consan.session.planning.launch_sizes import check_residency
+from consan.session.planning.options import SessionOptions
+from consan.session.planning.plan import PlannedLaunch
+from consan.session.planning.selection import Selection
+
+
+@dataclass(frozen=True)
+class RequestedRun:
+    """A launch as its caller asks for it. `how`: shared, cluster, cooperative and stream, as `Backend.launch` has them.
+
+    `restore`: gives the buffers their earlier contents, so that the launch can be repeated; None: it cannot be. `alone`: nothing runs
+    beside it.
+    """
+
+    entry: str
+    grid: Dim3
+    block: Dim3
+    args: Sequence[bytes]
+    how: dict[str, Any]
+    address_name: AddressName  # names bytes of global memory
+    restore: Restore | None
+    seed: int
+    alone: bool
+
+
+class Executor:
+    """The launches of one session. `base`: the variant of the runtime for called hooks. `cta_limit`: CTAs that are watched (0: all)."""
+
+    def __init__(self, device: Device, options: SessionOptions, base: Variant, cta_limit: int) -> None:
+        self.device = device
+        self.recording = Recording(options)
+        self.keeper = Keeper(device, self.recording) if options.keep_histories else None
+        self.modules = Modules(device, base, self.recording, fast=options.assembly == "fast")
+        self.selection = Selection(options.filter)
+        self.watch = SessionWatch(device, options.timeout, self.modules.used)
+        self.names = AddressNames()  # of global memory, as launches have told their buffers
+        self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
+        self.beside = BesideProgram(device, self.judge, self.watch)
+        self.executed = 0  # instructions on the virtual machine, over all threads
+        self.ever_launched = False  # `forget` does not reset it
+
+    def launch(self, prepared: Prepared, asked: RequestedRun) -> bool:
+        """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
+        prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
+        taken = self.selection.takes(prepared.number, asked.entry)
+        while self._once(prepared, asked, taken=taken):
+            pass
+        return taken
+
+    def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
+        """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
+        entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
+        self.recording.kept, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
+        if taken:
+            prepared, recording = self.judge.start(prepared, entry, where, asked.restore, how["stream"], asked.args)
+        self.modules.used[prepared.number] = prepared
+        self._named(prepared, entry, asked.address_name)
+        handle = prepared.loaded if recording or (taken and prepared.recorded is None) else self.modules.plain(prepared)
+        prepared.launched = prepared.launched or handle is prepared.loaded
+        backend, timeout = self.device.backend, self.recording.options.timeout
+        if how["cooperative"]:
+            check_residency(backend, handle, entry, grid, block, how["shared"])
+        threads = math.prod(grid) * math.prod(block)
+        judged = self.judge.judged(prepared, entry, recording, handle)
+        with judged, self.modules.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
+            result = backend.launch(handle, entry, grid, block, asked.args, seed=asked.seed, timeout=timeout, **how)
+            self.executed += getattr(result, "instructions", 0)
+            if recording is not None:
+                recording.ended(result, alone=asked.alone)
+            elif taken:
+                self.recording.shapes.ran(prepared.plain, entry, grid, block)
+            self.watch.after(prepared, entry, result, threads, alone=asked.alone)
+        self.judge.news.tell(hooked=recording is None)
+        return recording is not None and recording.repeats
+
+    def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
+        """Check a launch out of a file of histories, as if it had just ended."""
+        self._named(prepared, entry, names)
+        prepared.launched = True
+        self.judge.check(prepared, entry, recording)
+
+    def _named(self, prepared: Prepared, entry: str, names: AddressName) -> None:
+        self.ever_launched, prepared.address_name = True, names
+        self.names.note(prepared, entry)
+
+    def sites_of(self, prepared: Prepared) -> ModuleSites:
+        """The module's sites for the report. The text is parsed only if there is something to report."""
+        relations = TextRelations(lambda: prepared.instrumented.module)
+        sites, entries = prepared.instrumented.sites, prepared.entries
+        names = functools.partial(self.names.name, prepared.number)
+        isa = self.recording.options.isa
+        return ModuleSites(sites, entries, prepared.framework, prepared.layout, names, relations, isa=isa)
+
+    def forget(self) -> None:
+        """Start afresh after a report."""
+        self.watch.forget()
+        self.selection.forget()
+        self.recording.forget()
+        if self.keeper is not None:
+            self.keeper.forget()
+
+
+def base_variant(options: SessionOptions, variant: Variant | None) -> Variant:
+    """The variant of the runtime for a session's called hooks."""
+    return replace(variant or Variant(), isa=options.isa or (variant is not None and variant.isa))

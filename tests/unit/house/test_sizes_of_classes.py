@@ -1,0 +1,109 @@
+"""How much a reader has to keep in mind of one class: its fields, the parameters of its constructor, and the files of one folder."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+ROOT = Path(__file__).parents[3]
+FOLDERS = ("consan", "instrument", "reports")
+MOST_FIELDS, MOST_PARAMETERS, MOST_FILES = 15, 8, 16
+
+# Public classes of the report have the fields of `consan.report/1`; the record of a finding has those of all kinds.
+PUBLIC = {"Access", "Finding", "FindingRecord", "KernelSummary", "Outcome", "Report"}
+# Not mended yet. The numbers only fall, and no name is added.
+FIELDS = {
+    "BoundBlock": 17,
+    "Client": 19,
+    "Computed": 22,
+    "FunctionCode": 21,
+    "FunctionStats": 17,
+    "GridChecked": 16,
+    "KernelRewrite": 42,
+    "KernelSubject": 29,
+    "Launch": 24,
+    "MatrixProduct": 16,
+    "Prepared": 21,
+    "Recorded": 26,
+    "Recording": 21,
+    "Row": 16,
+    "Started": 21,
+    "Wave": 25,
+    "_Checker": 24,
+}
+# Constructors of the stand-in have CuPy's parameters.
+PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
+# The virtual machine, the hooks' room and the rows of instructions are as large as the ISA.
+FREE = ("consan/backends/cpu", "instrument/passes", "instrument/runtime", "instrument/isa")
+FILES = {
+    "consan/checker": 41,
+    "consan/checker/source": 66,
+    "consan/commands": 17,
+    "instrument/record": 44,
+    "reports": 56,
+    "reports/verdict": 17,
+}
+
+
+def _classes() -> Iterator[ast.ClassDef]:
+    for path in (path for folder in FOLDERS for path in sorted((ROOT / folder).rglob("*.py"))):
+        yield from (node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.ClassDef))
+
+
+def _stored(function: ast.FunctionDef) -> Iterator[str]:
+    """Attributes of `self` that a function sets."""
+    for node in ast.walk(function):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        for target in (each for one in targets for each in (one.elts if isinstance(one, ast.Tuple) else [one])):
+            if isinstance(target, ast.Attribute) and ast.unparse(target.value) == "self":
+                yield target.attr
+
+
+def _fields(node: ast.ClassDef) -> int:
+    declared = {
+        each.target.id
+        for each in node.body
+        if isinstance(each, ast.AnnAssign) and isinstance(each.target, ast.Name) and "ClassVar" not in ast.unparse(each.annotation)
+    }
+    made = [each for each in node.body if isinstance(each, ast.FunctionDef) and each.name in ("__init__", "__post_init__")]
+    return len(declared | {name for function in made for name in _stored(function)})
+
+
+def _parameters(node: ast.ClassDef) -> int:
+    """Parameters of a constructor that is written; that of a dataclass has its fields."""
+    made = next((each.args for each in node.body if isinstance(each, ast.FunctionDef) and each.name == "__init__"), None)
+    return 0 if made is None else len(made.posonlyargs) + len(made.args) + len(made.kwonlyargs) - 1
+
+
+def _over(sizes: dict[str, int], most: int, known: dict[str, int]) -> dict[str, int]:
+    """What is larger than it may be, and what is noted without need."""
+    large = {name: size for name, size in sizes.items() if size > known.get(name, most)}
+    return large | {name: sizes.get(name, 0) for name in known if sizes.get(name, 0) <= most}
+
+
+def test_no_class_has_more_fields_than_a_reader_keeps_in_mind() -> None:
+    sizes: dict[str, int] = {}
+    for node in _classes():
+        sizes[node.name] = max(_fields(node), sizes.get(node.name, 0))
+    assert set(sizes) >= PUBLIC
+    assert _over({name: size for name, size in sizes.items() if name not in PUBLIC}, MOST_FIELDS, FIELDS) == {}
+
+
+def test_no_constructor_has_more_parameters() -> None:
+    sizes: dict[str, int] = {}
+    for node in _classes():
+        sizes[node.name] = max(_parameters(node), sizes.get(node.name, 0))
+    assert _over(sizes, MOST_PARAMETERS, PARAMETERS) == {}
+
+
+def test_no_flat_folder_is_longer_than_a_screen() -> None:
+    """Files of one folder, without its `__init__.py`."""
+    folders = [path for folder in FOLDERS for path in (ROOT / folder, *(ROOT / folder).rglob("*")) if path.is_dir()]
+    suffixes = (".py", ".hpp", ".cpp", ".cuh")
+    counts = {
+        str(path.relative_to(ROOT)): sum(each.suffix in suffixes and each.name != "__init__.py" for each in path.iterdir())
+        for path in folders
+    }
+    sizes = {name: count for name, count in counts.items() if not name.startswith(FREE)}
+    assert _over(sizes, MOST_FILES, FILES) == {}
