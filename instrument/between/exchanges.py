@@ -16,7 +16,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator
 
 from consan.instrument.between.synchronising import BARRIERS
-from consan.instrument.control_flow import Graph, Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.control_flow import Key, definitions, graph_of, guard_of, key_of, read, written
+from consan.instrument.control_flow.dataflow import forward
+from consan.instrument.control_flow.paths import behind
 from consan.instrument.control_flow.places import instructions_of, places_reached
 from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
@@ -36,7 +38,9 @@ class Exchanges:
         self._steps = instructions_of(self._graph)
         made = definitions(function)
         self._exchanges = {id(each) for steps in self._steps for each in steps if _is_exchange(each, made)}
-        self._controls = _transitive(self._graph.post_dominators.control_dependence)
+        direct = self._graph.post_dominators.control_dependence
+        # with the branches that decide about these branches
+        self._controls = [behind(direct, (number,)) for number in range(len(direct))]
         self._known: dict[tuple[int, int], bool] = {}
 
     def order(self, read_line: int, write_line: int) -> bool:
@@ -78,31 +82,30 @@ class Exchanges:
         loaded = dict.fromkeys(written(at), _LOADED)
         if not loaded or at.predicate is not None:
             return False
-        before: dict[int, _LEVELS] = {}
-        walk = _Walk(self._graph, self._steps, self._controls, self._exchanges, store)
-        pending = walk.pass_on(load[0], load[1] + 1, loaded, before)
-        while pending and not walk.failed:
-            node = pending.pop()
-            pending += walk.pass_on(node, 0, dict(before[node]), before)
+        walk, edges = _Walk(self._steps, self._controls, self._exchanges, store), self._graph.successors
+        after = walk.through(load[0], loaded, load[1] + 1)
+        if after is not None:
+            forward(edges, dict.fromkeys(edges[load[0]], after), walk.through, _least)
         return not walk.failed and walk.reached
 
 
 class _Walk:
     """One walk from a load: the least that registers depend on it, on all paths."""
 
-    def __init__(
-        self, graph: Graph, steps: list[list[Instruction]], controlled: list[set[int]], exchanges: set[int], store: tuple[int, int]
-    ) -> None:
-        self._graph, self._steps, self._controls, self._exchanges, self._store = graph, steps, controlled, exchanges, store
+    def __init__(self, steps: list[list[Instruction]], controlled: list[set[int]], exchanges: set[int], store: tuple[int, int]) -> None:
+        self._steps, self._controls, self._exchanges, self._store = steps, controlled, exchanges, store
         self.failed = self.reached = False
 
-    def pass_on(self, node: int, first: int, levels: _LEVELS, before: dict[int, _LEVELS]) -> list[int]:
-        """Go through a node; the successors of which less is known than before."""
+    def through(self, node: int, before: _LEVELS, first: int = 0) -> _LEVELS | None:
+        """The levels behind a node; None where the walk ends."""
+        if self.failed:
+            return None
+        levels = dict(before)
         context = max((levels.get((_BRANCH, str(each)), 0) for each in self._controls[node]), default=0)
         for at in range(first, len(self._steps[node])):
             instruction = self._steps[node][at]
             if _is_barrier(instruction):
-                return []
+                return None
             if (node, at) == self._store:
                 self.reached = True
                 self.failed |= max(context, _most(levels, _sources(instruction))) < _GIVEN
@@ -111,7 +114,7 @@ class _Walk:
             if row.turns and guard_of(instruction) is not None:
                 levels[_BRANCH, str(node)] = _most(levels, _sources(instruction))
             self.failed |= row.leaves and not any(level == _GIVEN for level in levels.values())
-        return [each for each in self._graph.nodes[node].successors if _lower(before, each, levels)]
+        return levels
 
     def _step(self, instruction: Instruction, levels: _LEVELS, context: int) -> None:
         made = list(written(instruction))
@@ -126,14 +129,9 @@ class _Walk:
             levels[key] = kept
 
 
-def _lower(before: dict[int, _LEVELS], node: int, levels: _LEVELS) -> bool:
-    known = before.get(node)
-    if known is None:
-        before[node] = dict(levels)
-        return True
+def _least(known: _LEVELS, levels: _LEVELS) -> _LEVELS | None:
     least = {key: min(level, levels.get(key, 0)) for key, level in known.items() if levels.get(key, 0)}
-    before[node] = least
-    return least != known
+    return None if least == known else least
 
 
 def _most(levels: _LEVELS, keys: Iterable[Key]) -> int:
@@ -161,16 +159,3 @@ def _is_exchange(instruction: Instruction, made: dict[Key, list[Instruction]]) -
 
 def _is_barrier(instruction: Instruction) -> bool:
     return instruction.predicate is None and BARRIERS["warp"](instruction)
-
-
-def _transitive(direct: list[set[int]]) -> list[set[int]]:
-    """The branches that decide whether a node is reached, and those that decide about these."""
-    found = [set(each) for each in direct]
-    changed = True
-    while changed:
-        changed = False
-        for each in found:
-            more = set().union(*(found[branch] for branch in each)) - each if each else set()
-            changed |= bool(more)
-            each |= more
-    return found

@@ -17,19 +17,21 @@ def places_reached(
 ) -> Iterator[Place]:
     """The places that a thread comes to from some places, these included. An instruction that stops is reached but not passed.
 
-    A start in the middle of a node does not count as a visit of it: a loop leads to all of its instructions.
+    A start in the middle of a node does not count as a visit of it: a loop leads to all of its instructions. With the instructions of each
+    node in reverse, and the edges too, the walk goes backwards.
     """
     pending, seen = list(starts), set[int]()
     while pending:
         node, first = pending.pop()
+        if first == 0 and node in seen:
+            continue
+        seen |= {node} if first == 0 else set()
         for at in range(first, len(steps[node])):
             yield node, at
             if stops(steps[node][at]):
                 break
         else:
-            onward = [each for each in edges[node] if each not in seen]
-            seen.update(onward)
-            pending += [(each, 0) for each in onward]
+            pending += [(each, 0) for each in edges[node]]
 
 
 def instructions_of(graph: Graph) -> list[list[Instruction]]:

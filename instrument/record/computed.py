@@ -28,7 +28,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from consan.instrument.control_flow import Graph, Key, definitions, guard_of, key_of, read, written
-from consan.instrument.control_flow.paths import on_cycles
+from consan.instrument.control_flow.paths import inverse, on_cycles, reached
 from consan.instrument.isa import Row, adds, elects, is_exact, is_move, lookup, row_of
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.tensor_operands import gives_parameter
@@ -279,17 +279,7 @@ class Computed:
         """Find the nodes that depend on kept branches alone, and not on how often a poll fails."""
         doubtful = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
         doubtful |= self.rounds | {self._nodes[start] for start in self._polled | self.passed}
-        pending = list(doubtful)
-        below: dict[int, list[int]] = defaultdict(list)
-        for node, branches in enumerate(self._controls):
-            for branch in branches:
-                below[branch].append(node)
-        while pending:
-            for node in below[pending.pop()]:
-                if node not in doubtful:
-                    doubtful.add(node)
-                    pending.append(node)
-        self.faithful = set(range(len(self.graph.nodes))) - doubtful
+        self.faithful = set(range(len(self.graph.nodes))) - reached(inverse(self._controls), doubtful)
 
     def is_faithful(self, instruction: Instruction) -> bool:
         """Whether the host passes an instruction as often as the thread did."""
