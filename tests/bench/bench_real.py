@@ -28,7 +28,7 @@ from real_cases import CASES, Case, Size  # noqa: E402
 from real_run import Buffers, entry_of  # noqa: E402
 
 from consan.backends import driver as api  # noqa: E402
-from consan.instrument import instrument  # noqa: E402
+from consan.instrument.called_hooks import instrument  # noqa: E402
 from consan.instrument.ptx import parse  # noqa: E402
 from consan.options import ASSEMBLIES  # noqa: E402
 from consan.session.modules.runtime import library_for  # noqa: E402

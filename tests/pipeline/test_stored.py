@@ -13,7 +13,7 @@ from consan.instrument.called_hooks import instrument
 from consan.instrument.ptx import parse
 from consan.instrument.runtime import Variant
 from consan.instrument.stored import dump, fingerprint, restore
-from consan.session.executing import modules
+from consan.session.modules import hooks
 from consan.session.modules.runtime import library_for
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
@@ -49,7 +49,7 @@ def test_the_code_is_part_of_the_key() -> None:
 def test_a_second_session_rewrites_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path / "cache"))
     first = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
-    monkeypatch.setattr(modules, "instrument", None)  # not called again
+    monkeypatch.setattr(hooks, "instrument", None)  # not called again
     second = Session(SessionOptions(device="cpu", shadow_memory=1 << 24), private=True).instrument(kernels.MODULE)
     assert second.instrumented.ptx == first.instrumented.ptx
     assert second.instrumented.sites == first.instrumented.sites
