@@ -22,7 +22,7 @@ def test_nothing_heavy_is_imported_where_it_is_not_used(pytester: pytest.Pyteste
         def test_it(pytestconfig):
             assert pytestconfig.pluginmanager.hasplugin("consan")
             ours = {name for name in sys.modules if name.partition(".")[0] == "consan"}
-            assert ours == {"consan", "consan.plugin", "consan.plugin.keys"}
+            assert ours == {"consan", "consan.late", "consan.plugin", "consan.plugin.keys"}
             assert not {"numpy", "rich", "cupy"} & set(sys.modules)
         """
     )

@@ -57,9 +57,14 @@ def test_versions_of_libraries_are_left_out() -> None:
     assert names.function_name(CUB) == "cub::BlockReduce::Sum"
 
 
+def _forget() -> None:
+    names.demangled.cache_clear()
+    names.function_name.cache_clear()
+
+
 @pytest.mark.parametrize(("symbol", "name"), [("_ZN3foo3barEi", "foo::bar"), ("_Z4fillIfEvPT_", "fill"), ("_ZN3foo4fillIfEEvPT_", "")])
 def test_without_a_demangler_plain_names_are_read(symbol: str, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(names, "_demangler", lambda: None)
-    names.demangled.cache_clear()
+    _forget()
     assert names.function_name(symbol) == (name or symbol)
-    names.demangled.cache_clear()
+    _forget()
