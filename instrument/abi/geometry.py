@@ -140,11 +140,13 @@ def _known(variant: Variant) -> dict[str, Any]:
 
 
 def _formula(text: str, parameters: list[str], known: dict[str, Any], *values: int) -> int:
-    return _value(_parsed(text), known | dict(zip(parameters, values, strict=True)))
+    result: int = _value(_parsed(text), known | dict(zip(parameters, values, strict=True)))
+    return result
 
 
 def _bytes(part: Part, variant: Variant, launch: dict[str, int]) -> int:
-    return _value(_parsed(part.bytes), _known(variant) | launch)
+    result: int = _value(_parsed(part.bytes), _known(variant) | launch)
+    return result
 
 
 _OPERATIONS: Final = {ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.floordiv}
