@@ -69,7 +69,7 @@ class SessionWatch:
         except DeviceLost as error:
             self.device_lost(entry, error)
         except NotSupported as error:
-            located = endings.located(error, prepared) if handle is prepared.loaded else error
+            located = endings.located(error, prepared, of_plain=handle is not prepared.loaded)
             self.unfinished(entry, str(located))
             raise located from None
         except MemoryError:
