@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 
 from consan.__main__ import main
+from consan.instrument.record.reach import BarrierReach
 
 SUPERFLUOUS = """
 extern "C" __global__ void k(const float* x, float* out) {
@@ -206,13 +207,20 @@ def test_a_warp_barrier_that_serves_convergence_is_not_assessed(tmp_path: Path) 
 # What the analysis of reaches is without a rule, and a kernel whose statement it then judges in another way: its source, words, and line.
 ONE = "--grid", "1", "--block", "128", "--arg", "f32[128]=arange", "--arg", "f32[128]=zeros"
 TWO = "--grid", "2", "--block", "64", "--arg", "f32[128]=zeros", "--arg", "i32[1]=zeros", "--arg", "f32[64]=zeros"
+WARP = "--grid", "1", "--block", "32", "--arg", "i32[32]=zeros"
 SHARED = "--grid", "1", "--block", "64", "--arg", "i32[64]=arange", "--arg", "i32[64]=zeros"
+
+
+def _made(*, begin: Any = BarrierReach.__init__, **instead: bool) -> Any:
+    return lambda self, function, **given: begin(self, function, **{**given, **instead})
+
+
 PLANTED: dict[str, tuple[str, Any, str, tuple[str, ...], int]] = {
-    "global accesses": ("_OUTER", (), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
-    "barriers end a reach": ("is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
-    "convergence": ("_TOGETHER", frozenset(), CONVERGENCE, ("--grid", "1", "--block", "32", "--arg", "i32[32]=zeros"), 4),
-    "flags": ("_ACCESSES", frozenset(), SEMAPHORE, TWO, 7),
-    "flags in shared memory": ("BarrierReach._is_flag", lambda *_: False, FLAG, SHARED, 6),
+    "global accesses": ("record.reach.BarrierReach.__init__", _made(outer=True), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
+    "barriers end a reach": ("record.reach.is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
+    "convergence": ("record.reach.BarrierReach.together", lambda *_: False, CONVERGENCE, WARP, 4),
+    "flags": ("record.reach.BarrierReach.__init__", _made(flags=False), SEMAPHORE, TWO, 7),
+    "flags in shared memory": ("record.reach.BarrierReach._is_flag", lambda *_: False, FLAG, SHARED, 6),
 }
 
 
@@ -220,7 +228,7 @@ PLANTED: dict[str, tuple[str, Any, str, tuple[str, ...], int]] = {
 def test_a_fault_planted_in_the_reach_changes_the_list(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     what, faulty, source, words, line = PLANTED[name]
     right = _advise(tmp_path, source, *words)[line]
-    monkeypatch.setattr(f"consan.instrument.record.reach.{what}", faulty)
+    monkeypatch.setattr(f"consan.instrument.{what}", faulty)
     wrong = _advise(tmp_path, source, *words)[line]
     assert (wrong["need"], wrong["why"]) != (right["need"], right["why"])
 
