@@ -42,7 +42,7 @@ from consan.session.executing.watch import SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
-from consan.session.modules.layouts import AddressName, NamedBuffers
+from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.selection import Selection
@@ -104,6 +104,11 @@ class Session:
     def watch(self) -> SessionWatch:
         """How its launches have ended. Its `endings`: "timeout", "deadlock", "fault", in the order of their first."""
         return self._executor.watch
+
+    @property
+    def names(self) -> AddressNames:
+        """Names of global memory, as its launches have told their buffers."""
+        return self._executor.names
 
     @property
     def news(self) -> News:
