@@ -75,7 +75,7 @@ def test_what_is_proven_has_no_race(seeds: range, monkeypatch: pytest.MonkeyPatc
 OWN = "data[256 + at] = at;"
 # A part of the proof, a fault in it, and a kernel with a race that is missed with it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
-    "threads of a CTA": (overlaps, "if not items.are_apart():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
+    "threads of a CTA": (overlaps, "if not items.are_disjoint():", "if False:", "data[blockIdx.x * 32 + threadIdx.x / 2] = threadIdx.x;"),
     "CTAs": (overlaps, "if (begin[1:] < end[:-1]).any():", "if False:", "data[threadIdx.x] = blockIdx.x;"),
     "ends of ranges": (overlaps, "(self.steps[:, None] + end)", "(self.steps[:, None] + begin)", "data[threadIdx.x] = blockIdx.x;"),
     "reads": (overlaps, "reached = any(", "reached = False and any(", "data[1024 + at] = data[1025 + at];"),

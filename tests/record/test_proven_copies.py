@@ -22,7 +22,7 @@ from consan.ranges import (
     copies,
     deciding,
     forms,
-    meetings,
+    overlaps,
     proof,
     slices,
     walk,
@@ -272,7 +272,7 @@ def test_a_copy_is_another_write_in_each_round() -> None:
     form = forms.AccessForm(None, 0, 4, True, False, 1, "cp.async.bulk", False, asynchronous=True)
     for of_cta, apart in ((np.zeros(1, np.int64), False), (4 * np.arange(16), True), (2 * np.arange(16), False)):
         access = accesses.SpreadAccess(np.zeros(1, np.int64), of_cta, np.zeros(1, np.int64), 4, True, False, 0, 16, form)
-        assert (not meetings.meet([walk.Path(np.zeros(1, np.int64), np.zeros(1, np.int64), accesses=[access])])) is apart
+        assert (not overlaps.meet([walk.Path(np.zeros(1, np.int64), np.zeros(1, np.int64), accesses=[access])])) is apart
 
 
 @pytest.mark.parametrize(("case", "certain"), [("boxes of their own", True), ("sums of all", False)])
@@ -328,20 +328,20 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str]] = {
     "rows of a box": (boxes, "np.arange(count) * step * stride", "np.arange(1) * step * stride", "boxes that overlap by a row"),
     "strides of a tensor": (boxes, "each[part] * stride for each", "each[part] * 64 * stride for each", "boxes that overlap by a row"),
     "columns of a box": (boxes, "form[0][1] * info.element_bytes", "4", "columns that overlap"),
-    "what begins outside": (boxes, "first = sum(apart * stride", "first = 9 * sum(apart * stride", "a load of the first row"),
+    "what begins outside": (boxes, "first = sum(distance * stride", "first = 9 * sum(distance * stride", "a load of the first row"),
     "sizes of copies": (accesses, "size_of(parts[1])", "256", "bulk copies that overlap"),
     "sizes that differ": (boxes, "_same(total, np.zeros_like(total))", "pass", "sizes of CTAs that overlap"),
     "boxes that differ": (boxes, "raise Fork([number", "return; raise Fork([number", "boxes at an edge that overlap"),
     "copies are no threads": (accesses, "numbers = _COPIES - numbers", "numbers = numbers", "a thread loads what its copy stores"),
-    "copies repeat": (meetings, " | repeats[1:]", "", "two stores without an order"),
+    "copies repeat": (overlaps, " | repeats[1:]", "", "two stores without an order"),
     "copies repeat in rounds of loaded values": (
         walk,
         "if path.node in self._kernel.repeated:",
         "if False:",
         "a store until a loaded value ends it",
     ),
-    "sums beside stores": (meetings, "written += (united(*_in_order(each)) for each in reduced.values())", "pass", "sums and a store"),
-    "sums of other elements": (meetings, "reduced.setdefault(element, [])", "reduced.setdefault(1, [])", "sums of elements of two sizes"),
+    "sums beside stores": (overlaps, "written += (united(*_in_order(each)) for each in reduced.values())", "pass", "sums and a store"),
+    "sums of other elements": (overlaps, "reduced.setdefault(element, [])", "reduced.setdefault(1, [])", "sums of elements of two sizes"),
     "one of a warp's lanes leads": (accesses, "if self.leads else None", "if True else None", "the others store at one place"),
     "a leader is any lane": (accesses, "_LEADERS - leaders.numbers // _LANES", "leaders.numbers", "a leader stores, thread 0 loads"),
     "the others are all lanes": (
@@ -372,7 +372,7 @@ def _plant(monkeypatch: pytest.MonkeyPatch, module: ModuleType, old: str, new: s
     monkeypatch.setitem(sys.modules, module.__name__, broken)
     exec(compile(source.replace(old, new), module.__name__, "exec"), broken.__dict__)
     known = dict(vars(module))
-    for user in (ranges, proof, meetings, accesses, boxes, copies, deciding, slices, walk, proofs):
+    for user in (ranges, proof, overlaps, accesses, boxes, copies, deciding, slices, walk, proofs):
         for name, value in list(vars(user).items()):
             if value is not None and known.get(name) is value and name in vars(broken):
                 monkeypatch.setattr(user, name, vars(broken)[name])
