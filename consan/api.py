@@ -32,7 +32,7 @@ from consan.launching.values import arguments, may_point
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 from consan.session.asking.results import PlainRuns
-from consan.session.comparing.beside import Beside, Copied, LaunchShape, Memory
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches, Copied, LaunchShape, Memory
 from consan.session.comparing.streams import Stream
 from consan.session.modules.layouts import name_addresses
 from consan.session.modules.prepared import Prepared
@@ -105,7 +105,7 @@ class _Block:
     """The launches inside of a `check()`: their reports, and the launches that may run beside later ones."""
 
     reports: list[Report] = field(default_factory=list)
-    beside: Beside = field(default_factory=Beside)
+    concurrent: ConcurrentLaunches = field(default_factory=ConcurrentLaunches)
 
     def take(self, report: Report) -> None:
         """A launch was made. If it is in no block, its caller gets the report at once."""
@@ -176,7 +176,7 @@ def launch(
     def compare(prepared: Prepared, placement: Placement) -> None:
         variables = () if stream is None else prepared.variables(session.backend)
         shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement, variables))
-        checking_block.beside.launched(session, prepared, shape, stream, programmatic=programmatic)
+        checking_block.concurrent.launched(session, prepared, shape, stream, programmatic=programmatic)
 
     session.recording.keeps = stream is not None
     report, known = made.on(session, args, compare)
@@ -241,7 +241,7 @@ def _block_of(stream: Stream | None, programmatic: bool) -> _Block:
     if stream is not None and not _CHECKS:
         raise UsageError("stream=...: launches are compared inside of a block of consan.check()")
     block = _CHECKS[-1] if _CHECKS else _Block()
-    block.beside.place(stream, programmatic=programmatic)
+    block.concurrent.place(stream, programmatic=programmatic)
     return block
 
 

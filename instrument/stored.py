@@ -22,7 +22,7 @@ from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, SharedVariable, Site, StaticFinding, UnmodelledInstruction
 
-_APART = ("ptx", "lines", "places")
+_BY_THEMSELVES = ("ptx", "lines", "places")
 
 
 class _Numbers(Sequence[int]):
@@ -65,7 +65,7 @@ def _contents(folder: Any) -> Iterator[Any]:
 
 def dump(done: Instrumented) -> str:
     """Everything but the places."""
-    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in _APART}
+    values = {field.name: getattr(done, field.name) for field in fields(done) if field.name not in _BY_THEMSELVES}
     plain = values | {
         "sites": [astuple(site) for site in done.sites],
         "functions": [_stats(function) for function in done.functions],

@@ -22,7 +22,7 @@ from consan.reports.culprits import blame
 from consan.reports.deadlocks import Phase
 from consan.reports.divergence import divergence
 from consan.reports.facts import buffer_facts, facts_of, lacked_arrivals, loop_facts, outside_facts, situation_of
-from consan.reports.found import ModuleSites, barrier_name, barrier_state, entry_of, is_global, kernel_of
+from consan.reports.finding_records import ModuleSites, barrier_name, barrier_state, entry_of, is_global, kernel_of
 from consan.reports.kinds import describe
 from consan.reports.misuse import explained_misuse, explained_refill
 from consan.reports.model import Dim3, Finding

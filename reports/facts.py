@@ -10,7 +10,7 @@ from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Reason
 from consan.instrument.relations import Relations
 from consan.reports.bounds import extent_of, outside
 from consan.reports.deadlocks import mbarrier
-from consan.reports.found import (
+from consan.reports.finding_records import (
     ModuleSites,
     barrier_of,
     barrier_state,

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, replace
 from typing import Final, Protocol
 
 from consan.instrument.sites import Place, Site
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.frameworks import CUDA
 from consan.reports.kinds import describe
 from consan.reports.model import Access, Dim3, Finding

@@ -105,8 +105,8 @@ def _users_frames(chain: tuple[Frame, ...]) -> list[Frame]:
 def distinct(accesses: tuple[Access, ...]) -> tuple[Access, ...]:
     """The accesses, with those that share their place but not their statement shown further inward, as far as the user's frames go."""
     inner = [_users_frames(_chain(access))[1:] for access in accesses]
-    while meeting := [n for n, access in enumerate(accesses) if inner[n] and any(_meet(access, other) for other in accesses)]:
-        accesses = tuple(_shown_at(access, inner[n].pop(0)) if n in meeting else access for n, access in enumerate(accesses))
+    while overlapping := [n for n, access in enumerate(accesses) if inner[n] and any(_meet(access, other) for other in accesses)]:
+        accesses = tuple(_shown_at(access, inner[n].pop(0)) if n in overlapping else access for n, access in enumerate(accesses))
     return accesses
 
 

@@ -10,7 +10,7 @@ from consan.instrument import surfaces
 from consan.instrument.findings import KINDS, FindingFlags, FindingRecord, Hazard, Kind, Operation
 from consan.instrument.sites import Site
 from consan.reports.divergence import TOGETHER
-from consan.reports.found import (
+from consan.reports.finding_records import (
     ModuleSites,
     barrier_state,
     entry_of,

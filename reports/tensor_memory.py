@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument.findings import FindingFlags, FindingRecord
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.kinds import place_of
 
 SPACE: Final = "tensor"  # of an Access

@@ -180,7 +180,7 @@ class Backend(Protocol):
     def alloc(self, nbytes: int) -> int:
         """Allocate device memory, 256-byte aligned."""
 
-    def alloc_apart(self, nbytes: int) -> int:
+    def alloc_separate(self, nbytes: int) -> int:
         """The same for consan's own memory, far from the kernels' buffers if the backend can choose."""
 
     def free(self, address: int) -> None:
@@ -251,7 +251,7 @@ class Backend(Protocol):
     def capturing(self, stream: int | None) -> bool:
         """Whether launches on a stream become nodes of a graph."""
 
-    def apart_from_captures(self) -> AbstractContextManager[None]:
+    def outside_captures(self) -> AbstractContextManager[None]:
         """Inside the block this thread may allocate and load modules while a stream is captured."""
 
     def on_ctas(self, tell: Callable[[int, int], None]) -> None:

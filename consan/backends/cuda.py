@@ -146,7 +146,7 @@ class CudaBackend:
             self._driver.call("cuMemAlloc_v2", ctypes.byref(address), ctypes.c_size_t(max(nbytes, 1)))
         return address.value
 
-    def alloc_apart(self, nbytes: int) -> int:
+    def alloc_separate(self, nbytes: int) -> int:
         """Same as `alloc`: the driver chooses the place."""
         return self.alloc(nbytes)
 
@@ -346,9 +346,9 @@ class CudaBackend:
         with contextlib.nullcontext() if (stream or 0) in DEFAULT_STREAMS else self.current():
             return self._streams.capturing(stream or 0)
 
-    def apart_from_captures(self) -> contextlib.AbstractContextManager[None]:
+    def outside_captures(self) -> contextlib.AbstractContextManager[None]:
         """Inside the block this thread may allocate and load modules while a stream is captured."""
-        return self._streams.apart_from_captures()
+        return self._streams.outside_captures()
 
     @contextlib.contextmanager
     def current(self) -> Iterator[None]:

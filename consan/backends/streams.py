@@ -46,7 +46,7 @@ class Streams:
         return status.value != 0
 
     @contextlib.contextmanager
-    def apart_from_captures(self) -> Iterator[None]:
+    def outside_captures(self) -> Iterator[None]:
         """Inside the block this thread's calls are no part of a capture, and do not end one."""
         mode = ctypes.c_int(RELAXED)
         self._driver.call("cuThreadExchangeStreamCaptureMode", ctypes.byref(mode))

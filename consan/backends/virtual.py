@@ -51,10 +51,10 @@ class VirtualBackend:
         with self._lock:
             return self.machine.alloc(max(nbytes, 1))
 
-    def alloc_apart(self, nbytes: int) -> int:
+    def alloc_separate(self, nbytes: int) -> int:
         """Allocate consan's own memory, far away: a kernel that overruns its buffer must not hit it."""
         with self._lock:
-            return self.machine.alloc(max(nbytes, 1), apart=True)
+            return self.machine.alloc(max(nbytes, 1), separate=True)
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
@@ -154,7 +154,7 @@ class VirtualBackend:
 
     def host_ring(self, nbytes: int) -> tuple[int, HostBytes]:
         """Device memory that the host sees as an array."""
-        address = self.machine.alloc(nbytes, apart=True)
+        address = self.machine.alloc(nbytes, separate=True)
         return address, self.machine.view(address, np.uint8, nbytes)
 
     def free_ring(self, address: int) -> None:
@@ -169,7 +169,7 @@ class VirtualBackend:
         del stream
         return False
 
-    def apart_from_captures(self) -> contextlib.AbstractContextManager[None]:
+    def outside_captures(self) -> contextlib.AbstractContextManager[None]:
         """There are no captures."""
         return contextlib.nullcontext()
 

@@ -32,7 +32,7 @@ class CudaWork:
 
     def __init__(self, backend: CudaBackend, driver: api.Driver) -> None:
         self._backend, self._driver = backend, driver
-        self._apart: ctypes.c_void_p | None = None  # a stream for kernels that the host waits for
+        self._own_stream: ctypes.c_void_p | None = None  # a stream for kernels that the host waits for
         self._ran: Any = None  # a mark of that stream
         self._lock = threading.Lock()
         self._values = (ctypes.c_uint64 * _MOST_PARAMETERS)()
@@ -70,10 +70,10 @@ class CudaWork:
     def run(self, handle: CudaModule, entry: str, ctas: int, threads: int, numbers: Sequence[int]) -> None:
         """Launch a kernel on a stream that waits for no other, and ask until it is over: other threads may use the driver meanwhile."""
         with self.entered():
-            if self._apart is None:
-                self._apart, self._ran = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING), self.new_mark()
-            self.launch(handle, entry, ctas, threads, numbers, self._apart.value or 0)
-            self.mark(self._ran, self._apart.value or 0)
+            if self._own_stream is None:
+                self._own_stream, self._ran = self._driver.create("cuStreamCreate", _STREAM_NON_BLOCKING), self.new_mark()
+            self.launch(handle, entry, ctas, threads, numbers, self._own_stream.value or 0)
+            self.mark(self._ran, self._own_stream.value or 0)
         while not self.passed(self._ran):
             time.sleep(_NAP)
 

@@ -132,7 +132,7 @@ def notes_of(checked: Checked, *, isa: bool) -> frozenset[Key]:
 
 def trouble_of(questions: Questions, checked: Checked) -> str:
     """Why nothing can be said of a launch."""
-    if checked.gaps or checked.outer or checked.unended:
+    if checked.gaps or checked.global_races or checked.unended:
         return "the launch was not checked in full"
     return "the launch has findings: repair them first" if not questions.known.issuperset(checked.keys) else ""
 
@@ -194,13 +194,13 @@ def _serving(questions: AskedLaunches, spots: list[Spot], registers: Registers) 
 
 def _together(questions: AskedLaunches, registers: Registers, free: dict[T, list[Spot]]) -> list[T]:
     """As many as may be gone at once, taken in this order."""
-    kept: list[T] = []
+    retained: list[T] = []
     gone: list[Spot] = []
     for statement, spots in free.items():
         if questions.exhausted:
             break
         without = [*gone, *spots]
         if _serves(questions, without, questions.places.left_out(without), registers):
-            kept.append(statement)
+            retained.append(statement)
             gone = without
-    return kept
+    return retained

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import Kept
+from consan.checker.concurrent_launches import Retained
 from consan.checker.grouping import Dim3, units_of
 from consan.checker.replay import History
 from consan.instrument.effects import LANES
@@ -51,7 +51,7 @@ class LaunchedKernel:
 
 
 @dataclass(frozen=True)
-class Stand:
+class StoppedThread:
     """The place of some lanes of a warp: the CTA, and a line of the PTX, or a site (STAND_AT_SITE)."""
 
     cta: int
@@ -83,10 +83,10 @@ class Collected:
                 self.rows.append(row)
                 self.found.append(record)
             else:
-                kept = self.rows[number]
-                kept[:] = kept[0] + row[0], kept[1] + row[1], min(kept[2], row[2]), max(kept[3], row[3])
+                retained = self.rows[number]
+                retained[:] = retained[0] + row[0], retained[1] + row[1], min(retained[2], row[2]), max(retained[3], row[3])
 
-    def add_outer(self, found: Iterable[Any], history: History) -> None:
+    def add_global_races(self, found: Iterable[Any], history: History) -> None:
         """Findings in global memory, whose threads have numbers that run through all units."""
         unit_threads = self.unit_ctas * history.cta_threads
         for record in found:
@@ -102,20 +102,20 @@ class Collected:
             cta = int(record["thread"]) // history.threads
             self.add(int((self._units == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
 
-    def numbered(self, kept: Kept, history: History) -> Kept:
+    def numbered(self, retained: Retained, history: History) -> Retained:
         """Accesses whose units are CTAs of the grid, and whose threads are those of a CTA."""
-        rank, thread = np.divmod(kept.rows["thread"], history.cta_threads)
-        kept.rows["unit"], kept.rows["thread"] = self._units[kept.rows["unit"], rank], thread
-        return kept
+        rank, thread = np.divmod(retained.rows["thread"], history.cta_threads)
+        retained.rows["unit"], retained.rows["thread"] = self._units[retained.rows["unit"], rank], thread
+        return retained
 
-    def stands(self, unit: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[Stand]:
+    def positions(self, unit: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[StoppedThread]:
         """The places of a unit's threads: the warps' lanes at each."""
         whole = np.pad(places, (0, -len(places) % LANES))
         for warp, lanes in enumerate(whole.reshape(-1, LANES)):
             rank, within = divmod(warp * LANES, history.cta_threads)
             for place in np.unique(lanes[lanes != 0]).tolist():
                 mask = sum(1 << int(lane) for lane in (lanes == place).nonzero()[0])
-                yield Stand(int(self._units[unit, rank]), within // LANES, mask, place)
+                yield StoppedThread(int(self._units[unit, rank]), within // LANES, mask, place)
 
     def key(self) -> Hashable:
         """The key of `records`: launches with equal keys have equal ones."""

@@ -18,10 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.ahead import later, settle
 from consan.checker.grouping import Dim3
 from consan.checker.launch import Launch, NoRoom, NotExpanded
 from consan.checker.memory import LogMemory
+from consan.checker.prefetch import later, settle
 from consan.instrument.collection import no_collection
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.record import Recorded, expansion
@@ -74,11 +74,11 @@ class VirtualExpander:
             whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops)
         except NoRoom:
             raise NotExpanded from None
-        places = {field: backend.alloc_apart(array.nbytes) for field, array in given.items()}
+        places = {field: backend.alloc_separate(array.nbytes) for field, array in given.items()}
         try:
             for where, array in given.items():
                 backend.write(places[where], array)
-            usable = max(0, launch.most_kept - launch.words) * LINE_BYTES if full else _ALL
+            usable = max(0, launch.most_retained - launch.words) * LINE_BYTES if full else _ALL
             _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1], expansion.USABLE: usable})
             entry = self.recorded.entries[self.entry]
             zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]

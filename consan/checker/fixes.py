@@ -62,7 +62,7 @@ def verified_fixes(
     `turn`: a key to sort repairs by: when each is tried (reports/verified.py, `turn_of`).
     """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
-    if not checked.found or undefined or checked.gaps or checked.outer or checked.unended:
+    if not checked.found or undefined or checked.gaps or checked.global_races or checked.unended:
         return {}
     if not depends(racing_lines(checked.keys, questions.places.sites)):
         return _Search(questions, checked, turn).fixes()

@@ -17,10 +17,10 @@ from consan.instrument import effects
 from consan.instrument.effects.model import leaves
 from consan.instrument.findings import Kind, Reason
 
-MEETINGS = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
+SYNCHRONISING = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
 _WRITE_FLAGS = (effects.Publish, effects.Atomic)
-_MEETINGS_OF_LANES = (effects.WarpSync, effects.CtaBarrier)
+_OF_LANES = (effects.WarpSync, effects.CtaBarrier)
 _REMOVABLE = (effects.CtaBarrier, effects.WarpSync, effects.ClusterBarrierArrive, effects.MbarrierInit, effects.MbarrierInval)
 
 _ORDERED = (
@@ -144,8 +144,8 @@ class Forms:
     def at_both(self, piece: Piece) -> Iterator[Repair]:
         """At both accesses, or where threads signal: for accesses in branches that different warps take."""
         first, last = self.sites[0], self.sites[-1]
-        ones = [*self._around(first), *(each for site in self.meetings() for each in self._around(site))]
-        others = [*self._around(last), *(each for site in self.meetings() for each in self._around(site))]
+        ones = [*self._around(first), *(each for site in self.conflicts() for each in self._around(site))]
+        others = [*self._around(last), *(each for site in self.conflicts() for each in self._around(site))]
         for one, one_after in ones:
             for other, other_after in others:
                 both = self.add(one, piece, after=one_after) + self.add(other, piece, after=other_after) if one < other else None
@@ -174,19 +174,19 @@ class Forms:
             yield self.add(number, piece, after=False)
             yield self.add(number, piece, after=True)
 
-    def meetings(self) -> list[int]:
+    def conflicts(self) -> list[int]:
         """A site of each statement where threads meet or signal."""
-        found = self.places.by_statement(lambda event: isinstance(event, MEETINGS))
+        found = self.places.by_statement(lambda event: isinstance(event, SYNCHRONISING))
         return [self.places[spots[0]].site for statement, spots in found.items() if statement.function in self.functions]
 
-    def at_meetings(self, piece: Piece, *, after: bool) -> Iterator[Repair]:
+    def at_synchronisation(self, piece: Piece, *, after: bool) -> Iterator[Repair]:
         """Before or after those."""
-        for site in self.meetings():
+        for site in self.conflicts():
             yield self.add(site, piece, after=after)
 
     def at_flags(self, piece: Piece) -> Iterator[Repair]:
         """Before each statement that may write a flag, and behind the reads of one: before the lanes meet."""
-        for kinds in (_WRITE_FLAGS, _MEETINGS_OF_LANES):
+        for kinds in (_WRITE_FLAGS, _OF_LANES):
             for spots in self.places.by_statement(_of(kinds)).values():
                 yield self.add(self.places[spots[0]].site, piece, after=False)
 

@@ -15,10 +15,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import Kept
 from consan.checker.build import library
+from consan.checker.concurrent_launches import Retained
 from consan.checker.cores import replayed
-from consan.checker.layouts import GRID_INPUT, GRID_OUTPUT, KEPT, RECORD, STOPPED, UNIT_LOG, Level, Reading, Status
+from consan.checker.layouts import GRID_INPUT, GRID_OUTPUT, RECORD, RETAINED, STOPPED, UNIT_LOG, Level, Reading, Status
 from consan.checker.memory import SMALLER
 from consan.checker.patience import Patience
 from consan.checker.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
@@ -27,8 +27,8 @@ from consan.instrument.record.global_memory import Mode
 from consan.reports.verdict import scopes
 
 HALTED = "the replay was ended before it was over"
-MOST_KEPT = 1 << 23  # accesses of a launch that are kept at a time
-MOST_BESIDE = 1 << 22  # those that are kept for a comparison with other launches
+MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
+MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other launches
 
 
 @dataclass
@@ -48,15 +48,16 @@ class GridChecked:
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
-    kept: Kept | None = None  # the accesses, if they are to be compared with other launches and are not too many
+    retained: Retained | None = None  # the accesses, if they are to be compared with other launches and are not too many
     # Where each thread of each unit stood, and how (layouts.STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
-    stands: npt.NDArray[np.uint32] | None = None
+    positions: npt.NDArray[np.uint32] | None = None
     stops: npt.NDArray[np.void] | None = None
 
 
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
-    *, whole: bool, isa: bool = False, most: int = MOST_KEPT, keep: bool = False, patience: Patience | None = None, stopped: bool = False,
+    *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
+    patience: Patience | None = None, stopped: bool = False,
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
@@ -110,20 +111,26 @@ def _replay(
     records, of_units = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
     first = replace(histories[0], log=logs[0])
     one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
-    kept = np.empty(MOST_BESIDE if keep else 0, dtype(KEPT))
+    retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
-    stands, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
-    wanted = {"of_units": (of_units, whole), "kept": (kept, keep), "stands": (stands, stopped), "stops": (stops, stopped)}
+    positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
+    wanted = {"of_units": (of_units, whole), "retained": (retained, keep), "positions": (positions, stopped), "stops": (stops, stopped)}
     values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
-    numbers = {"count": len(logs), "synced": mode is Mode.SYNCED, "capacity": MOST_FINDINGS, "most": most, "kept_capacity": len(kept)}
+    numbers = {
+        "count": len(logs),
+        "synced": mode is Mode.SYNCED,
+        "capacity": MOST_FINDINGS,
+        "most": most,
+        "retained_capacity": len(retained),
+    }
     given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
     result = called(library().consan_replay_launch, given, GRID_OUTPUT)
     return GridChecked(
         _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
         bool(result["aliased"]), result["lane_events"], result["accesses"], result["compared"],
-        Kept(kept[: result["kept"]].copy(), bool(result["waited"])) if keep and not result["kept_full"] else None,
-        stands if stopped else None, stops if stopped else None,
+        Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
+        positions if stopped else None, stops if stopped else None,
     )  # fmt: skip
 
 
@@ -146,7 +153,7 @@ def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
         f"the logs ran out of room ({SMALLER})": any(each.status is Status.FULL for each in done),
         HALTED: any(each.status is Status.HALTED for each in done),
         "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
-        "there were more findings than are kept": any(each.status is Status.TOO_MANY for each in done),
+        "there were more findings than are retained": any(each.status is Status.TOO_MANY for each in done),
         "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),
         "some CTAs could not be replayed to their end": ended and any(each.stuck for each in done),
     }
@@ -156,7 +163,7 @@ def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
 def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
     """Why not all accesses to global memory were compared."""
     reasons = {
-        "more accesses met than are kept": any(each.full for each in done),
+        "more accesses met than are retained": any(each.full for each in done),
         "the bytes of a tensor copy are not known": any(each.unknown for each in done),
         "threads may have synchronised by multimem instructions": any(each.unseen for each in done),
         "surfaces of several handles, one of them written, may be of one array": any(each.aliased for each in done),

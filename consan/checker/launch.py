@@ -1,7 +1,7 @@
 """One recorded launch: the memory that its threads write to, and what the host reads of it afterwards.
 
 Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room: then
-the thread has gone on at the line `most_kept`, again and again. The checker finds in the last line how many lines nobody has written
+the thread has gone on at the line `most_retained`, again and again. The checker finds in the last line how many lines nobody has written
 over. Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
 same, and one of them is kept. The CTAs of a cluster are one unit: their history is that of all of them, by rank.
 """
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.checker.grouping import Dim3, Grouped, grouped, units_of
-from consan.checker.memory import MOST_KEPT, SMALLER, LogMemory
+from consan.checker.memory import MOST_RETAINED, SMALLER, LogMemory
 from consan.checker.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.receipts import WORK_BYTES
 from consan.checker.replay import History
@@ -33,9 +33,9 @@ from consan.instrument.record.templates import END, LEFT, LINE_BYTES, STOP, WORD
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
 _ROOMY = 32
-_MOST_COMPACT = MOST_KEPT * 3 // 4  # bytes in sum: the next launch has them again
+_MOST_COMPACT = MOST_RETAINED * 3 // 4  # bytes in sum: the next launch has them again
 _MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
-_MOST_OUTER_LINES = 1 << 16  # with global memory, where room costs nothing
+_MOST_GLOBAL_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
 _HASH_BYTES = 8
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
@@ -77,9 +77,9 @@ class Launch:
     lines: int = field(init=False)
     address: int = field(init=False)
     to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
-    told: Sequence[int] = ()  # the addresses of the module's variables
+    symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
     switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
-    beside: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
+    background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
     hangs: bool = False  # it runs on, and the memory is read while it does
     stopped: bool = False  # the host has told its threads to leave
     most_read: int = 0  # lines of a warp's log, of which the rest is left out as if there had been no room; 0: all
@@ -93,7 +93,7 @@ class Launch:
         bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         least, most = self.words + 2, self.words + 2
         if self.loops:
-            usual = _MOST_OUTER_LINES if self.mode is not Mode.OFF and self.backend.allocates_zeros else MOST_LINES
+            usual = _MOST_GLOBAL_LINES if self.mode is not Mode.OFF and self.backend.allocates_zeros else MOST_LINES
             least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
             most *= _ROOMY if self.roomy else 1
         if self.compact is not None and not self.compact.stores:
@@ -107,7 +107,7 @@ class Launch:
         counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
         sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
         sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
-        sizes["work"] = WORK_BYTES * self.beside
+        sizes["work"] = WORK_BYTES * self.background
         self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
         self.address = self._places["results"]
 
@@ -117,7 +117,7 @@ class Launch:
         return self.memory.backend
 
     @property
-    def most_kept(self) -> int:
+    def most_retained(self) -> int:
         """The lines of a log that nobody writes over if it runs out of room."""
         return max(0, self.lines - self.words - 1)
 
@@ -130,8 +130,8 @@ class Launch:
         """Take memory for the log, and one piece for all else. A compact log may hold anything behind its words."""
         ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
         try:
-            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None and not self.beside)
-            self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.beside)
+            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None and not self.background)
+            self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.background)
         except EnvironmentFailure as error:
             self.free()
             raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from error
@@ -166,7 +166,7 @@ class Launch:
             self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
 
     def _read(self, address: int, nbytes: int) -> bytes:
-        found: bytes = (self.backend.peek if self.hangs or self.beside else self.backend.read)(address, nbytes)
+        found: bytes = (self.backend.peek if self.hangs or self.background else self.backend.read)(address, nbytes)
         return found
 
     def free(self) -> None:
@@ -181,14 +181,14 @@ class Launch:
         for name, place in _PLACES.items():
             wide[place // 8] = self._places.get(name, 0)
         wide[text.START // 8] = MIX[0]
-        narrow[:2] = self.lines, self.most_kept * LINE_BYTES
+        narrow[:2] = self.lines, self.most_retained * LINE_BYTES
         return wide.tobytes() + narrow.tobytes()
 
     def variables(self) -> Iterator[tuple[int, int, bytes]]:
         """The values of the module's variables for the launch: each one's number, address and bytes. No stop is requested yet."""
         first = self.address.to_bytes(text.LAUNCH_BYTES, "little")
-        yield 0, self.told[0], first
-        yield len(first), self.told[1], self.places()
+        yield 0, self.symbol_addresses[0], first
+        yield len(first), self.symbol_addresses[1], self.places()
 
     @property
     def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:
@@ -204,7 +204,7 @@ class Launch:
             return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
         place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
         if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
-            sums = sums_on_device(self.memory, place, self.ctas, self.threads, beside=self.beside)
+            sums = sums_on_device(self.memory, place, self.ctas, self.threads, background=self.background)
             return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
         data = self._read(place, math.prod(shape) * _HASH_BYTES)
         found = np.frombuffer(data, "<u8").reshape(shape)
@@ -235,8 +235,8 @@ class Launch:
         if self.compact is None:
             return b""
         given = self.constants()
-        kept = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
-        return b"".join(kept) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
+        retained = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
+        return b"".join(retained) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
 
     def has(self, unit: int) -> bool:
         """Whether the unit's history can be read: always."""
@@ -282,13 +282,13 @@ class Launch:
         whole = self._short_logs(ctas)
         if whole is not None:
             log = np.zeros((len(whole), self.lines + self.words + 3, LANES), "<u4")
-            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_kept, 0)
+            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_retained, 0)
             return log
         logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
         log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
         for whole, used in zip(log, logs, strict=True):
-            kept = self.most_kept if len(used) > self.lines or not self.most_read else len(used) - 1
-            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], kept, 0)
+            retained = self.most_retained if len(used) > self.lines or not self.most_read else len(used) - 1
+            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], retained, 0)
         return log
 
     # -- a compact log -----------------------------------------------------------------------------------------------------

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 
-from consan.checker.beside import KeptFlag
+from consan.checker.concurrent_launches import RetainedFlag
 from consan.instrument.effects import LANES
 from consan.instrument.effects.cpp import EventKind
 from consan.instrument.effects.flags import Flag, MatrixRow
@@ -27,7 +27,7 @@ class Status(enum.IntEnum):
     FULL = 3  # a log without room
     TOO_MANY = 4  # more findings than there is room for
     UNDEFINED = 5  # up to a divergent .aligned instruction
-    APART = 6  # threads met others that have copies in flight at a seal (source/seals.hpp)
+    SEAL_FAILED = 6  # threads met others that have copies in flight at a seal (source/seals.hpp)
     HALTED = 7  # the host has ended it
 
 
@@ -123,9 +123,9 @@ RECORD = record(
     u32 arrived        threads that have arrived
     """,
 )
-KEPT = record(
-    "KeptAccess",
-    "an access to global memory that is kept for the comparison with other launches",
+RETAINED = record(
+    "RetainedAccess",
+    "an access to global memory that is retained for the comparison with other launches",
     """
     u64 address  its first byte
     u32 bytes    how many
@@ -135,7 +135,7 @@ KEPT = record(
     u32 value    that it stores
     u32 element  bytes of an element
     u32 scope    of a strong access
-    u32 flags    KeptFlag
+    u32 flags    RetainedFlag
     """,
 )
 STOPPED = record(
@@ -159,7 +159,7 @@ INPUT = record(
     *Event events        of all templates
     *u32 log             of the CTAs of the cluster, by rank: for each warp `lines` lines of 32 words
     *mut:Record records  room for findings
-    *mut:u32 stands      of each thread: where it stands, if it has not exited; null: not wanted
+    *mut:u32 positions      of each thread: where it positions, if it has not exited; null: not wanted
     *u32 halt            not zero once the host wants no more; null: it always does
     u64 lines            of each warp
     u32 block_count      templates
@@ -210,14 +210,14 @@ GRID_INPUT = record(
     Input one             what all units share
     *UnitLog units        by number
     *mut:Record of_units  findings in shared memory, where threads may synchronise through memory; null: units are replayed by themselves
-    *mut:KeptAccess kept  null: not wanted
-    *mut:u32 stands       of a launch that the host has stopped, by thread; else null
+    *mut:RetainedAccess retained  null: not wanted
+    *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
     u32 count             units
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
     u32 most              accesses that the checker holds at a time
-    u32 kept_capacity     accesses for which `kept` has room
+    u32 retained_capacity     accesses for which `retained` has room
     u32 pad               -
     """,
 )
@@ -233,12 +233,12 @@ GRID_OUTPUT = record(
     u32 full            more accesses met than the checker holds
     u32 unknown         the bytes of a tensor copy are not known
     u32 narrow          some scope excludes other CTAs
-    u32 kept_full       not all accesses were kept
+    u32 retained_full       not all accesses were retained
     u32 waited          a thread has executed griddepcontrol.wait
     u32 unseen          an access that the log does not name
     u32 aliased         a launch has surfaces of several handles, and writes one
     u64 lane_events     -
-    u64 kept            accesses that were kept
+    u64 retained            accesses that were retained
     u64 accesses        to global memory
     u64 compared        those of bytes that several threads touch, and one writes
     """,
@@ -252,7 +252,7 @@ _ENUMERATIONS = (
     enumeration("Reason", "u32", Reason, lambda name: _OTHER_REASONS.get(name, name)),
     enumeration("FindingFlag", "u32", FindingFlags),
     enumeration("OperationKind", "u32", Operation, "{}_OPERATION".format),
-    enumeration("KeptFlag", "u32", KeptFlag, "KEPT_{}".format),
+    enumeration("RetainedFlag", "u32", RetainedFlag, "RETAINED_{}".format),
     enumeration("Parted", "u32", Parted),
     enumeration("Status", "u32", Status),
     enumeration("Level", "u32", Level),

@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 SMALLER = "a smaller launch needs less: --ctas N, smaller sizes; --trace-memory gives more"  # where logs have no room
-MOST_KEPT = 4 << 30  # bytes in sum
+MOST_RETAINED = 4 << 30  # bytes in sum
 MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
 
 
@@ -21,7 +21,7 @@ class LogMemory:
     """The memory of one device. If the backend gives zeroed memory at no cost, nothing is kept. Threads share it."""
 
     backend: Any
-    _kept: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for
+    _retained: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for
     _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
     _modules: dict[str, Any] = field(default_factory=dict)
     _results: dict[Hashable, tuple[bytes, Any]] = field(default_factory=dict)  # least recently used first
@@ -31,13 +31,13 @@ class LogMemory:
         """Memory, at least a byte. It is zeroed, unless its user does not need that: to clear a gigabyte takes longer than most kernels."""
         nbytes = max(nbytes, 1)
         with self._lock:
-            pieces = self._kept.get(name, [])
+            pieces = self._retained.get(name, [])
             found = min((piece for piece in pieces if piece[0] >= nbytes), default=None)
             if found is not None:
                 pieces.remove(found)
             else:
-                self._free_kept()
-                found = nbytes, int(self.backend.alloc_apart(nbytes))
+                self._free_retained()
+                found = nbytes, int(self.backend.alloc_separate(nbytes))
             size, address = found
             self._sizes[address] = size
         if clear and not self.backend.allocates_zeros:
@@ -48,11 +48,11 @@ class LogMemory:
         """Take memory back."""
         with self._lock:
             size = self._sizes.pop(address)
-            kept = sum(each for pieces in self._kept.values() for each, _ in pieces)
-            if self.backend.allocates_zeros or kept + size > MOST_KEPT:
+            retained = sum(each for pieces in self._retained.values() for each, _ in pieces)
+            if self.backend.allocates_zeros or retained + size > MOST_RETAINED:
                 self.backend.free(address)
             else:
-                self._kept.setdefault(name, []).append((size, address))
+                self._retained.setdefault(name, []).append((size, address))
 
     @property
     def used(self) -> int:
@@ -79,9 +79,9 @@ class LogMemory:
         """Free what is kept."""
         while self._modules:
             self.backend.unload(self._modules.popitem()[1])
-        self._free_kept()
+        self._free_retained()
 
-    def _free_kept(self) -> None:
-        for pieces in self._kept.values():
+    def _free_retained(self) -> None:
+        for pieces in self._retained.values():
             while pieces:
                 self.backend.free(pieces.pop()[1])

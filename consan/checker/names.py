@@ -40,17 +40,17 @@ def sums_of(hashes: npt.NDArray[np.uint64]) -> Sums:
     return Sums(np.stack([each.sum(axis=1, dtype=np.uint64) for each in mixed]), (hashes != 0).all(axis=(0, 2)))
 
 
-def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int, *, beside: bool = False) -> Sums:
-    """The same by the device. `place`: the address of CTAs x threads x 2 hashes. `beside`: apart from the program's streams."""
+def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int, *, background: bool = False) -> Sums:
+    """The same by the device. `place`: the address of CTAs x threads x 2 hashes. `background`: apart from the program's streams."""
     backend, size = memory.backend, ctas * _SUMS * _HASH_BYTES
-    out = memory.take("sums", size, clear=not beside)
-    if beside:
+    out = memory.take("sums", size, clear=not background)
+    if background:
         backend.poke(out, bytes(size))
         backend.work.run(memory.module(kernel()), "consan_sums", ctas, _THREADS, (place, out, threads))
     else:
         arguments = [place.to_bytes(8, "little"), out.to_bytes(8, "little"), threads.to_bytes(4, "little")]
         backend.launch(memory.module(kernel()), "consan_sums", (ctas, 1, 1), (_THREADS, 1, 1), arguments)
-    found = np.frombuffer((backend.peek if beside else backend.read)(out, size), "<u8").reshape(ctas, _SUMS).T
+    found = np.frombuffer((backend.peek if background else backend.read)(out, size), "<u8").reshape(ctas, _SUMS).T
     memory.give("sums", out)
     return Sums(np.ascontiguousarray(found[:2]), found[2] == 0)
 

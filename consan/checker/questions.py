@@ -77,7 +77,7 @@ class Answer:
     @classmethod
     def of(cls, checked: Checked) -> Answer:
         """The answer that a check gives."""
-        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.outer)), checked.tally.events, checked.overtaken)
+        return cls(frozenset(checked.keys), frozenset((*checked.gaps, *checked.global_races)), checked.tally.events, checked.overtaken)
 
 
 @dataclass

@@ -16,8 +16,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import Kept
-from consan.checker.collected import Collected, LaunchedKernel, Stand
+from consan.checker.collected import Collected, LaunchedKernel, StoppedThread
+from consan.checker.concurrent_launches import Retained
 from consan.checker.cores import replayed
 from consan.checker.earlier import Earlier
 from consan.checker.grid import access_gaps, by_unit, check_grid, replay_gaps
@@ -28,7 +28,7 @@ from consan.checker.patience import Patience
 from consan.checker.recorded_launch import RecordedLaunch
 from consan.checker.replay import History, Replayed, Tables, replay
 from consan.checker.shares import AT_ONCE, LEAST, read_units, spread
-from consan.checker.spins import Polling, Standing, standing
+from consan.checker.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.stops import Stop
 from consan.checker.tally import Tally
 from consan.instrument.effects import LANES
@@ -56,7 +56,7 @@ _WHY = {
     Status.FULL: OUT_OF_ROOM,
     Status.TOO_MANY: "had more findings than are kept",
     Status.HALTED: "were replayed in part: the time was over",
-    Status.APART: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
+    Status.SEAL_FAILED: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
 }
 
 
@@ -69,12 +69,12 @@ class Checked:
     gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
     unended: int = 0  # CTAs that did not end and were checked as far as they came
     deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
-    stands: tuple[Stand, ...] = ()  # where they were
+    positions: tuple[StoppedThread, ...] = ()  # where they were
     polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
-    outer: tuple[str, ...] = ()  # why global memory was not checked in full
+    global_races: tuple[str, ...] = ()  # why global memory was not checked in full
     share: str = ""  # which CTAs were compared there, if not all
     overtaken: bool = False  # see replay.py
-    kept: Kept | None = None  # the accesses to global memory, for a comparison with other launches
+    retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
     by_address: bool = False  # as `Known` has it, of any history
 
     def again(self, times: int) -> Checked:
@@ -107,7 +107,7 @@ class Known:
     by_address: bool = False
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
-    stands: npt.NDArray[np.uint32] | None = None
+    positions: npt.NDArray[np.uint32] | None = None
 
 
 Histories = dict[tuple[object, ...], Known]
@@ -161,7 +161,7 @@ def check(
     opened = stop.opened if stop is not None else (0, 0)
     unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
-    outer = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
+    global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
     new = found.units if whole else len(histories) - before + len(unended)
     tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
     if more := len(left) - len(unended):
@@ -170,9 +170,9 @@ def check(
         checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
     return Checked(
         checker.collected, tally, checker.gaps, len(unended) * ctas,
-        deadlocked=bool(unended) and checker.deadlocked == len(unended), stands=tuple(checker.stands), polls=checker.polls,
-        outer=outer, share=checker.share, overtaken=checker.overtaken, kept=None if outer or checker.share else checker.kept,
-        by_address=checker.by_address,
+        deadlocked=bool(unended) and checker.deadlocked == len(unended), positions=tuple(checker.positions), polls=checker.polls,
+        global_races=global_races, share=checker.share, overtaken=checker.overtaken,
+        retained=None if global_races or checker.share else checker.retained, by_address=checker.by_address,
     )  # fmt: skip
 
 
@@ -187,7 +187,7 @@ class _Checker:
     patience: Patience
     earlier: Earlier | None
     keep: bool = False
-    kept: Kept | None = None
+    retained: Retained | None = None
     share: str = ""  # of the CTAs whose global memory was compared, if not all
     recalled: int = 0
     gaps: dict[str, int] = field(default_factory=dict)
@@ -198,7 +198,7 @@ class _Checker:
     overtaken: bool = False
     by_address: bool = False
     deadlocked: int = 0  # units that did not end
-    stands: list[Stand] = field(default_factory=list)
+    positions: list[StoppedThread] = field(default_factory=list)
     polls: tuple[Polling, ...] = ()
     first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
 
@@ -289,8 +289,8 @@ class _Checker:
         (known,) = self.replayed([unit], opened, closed=stopped)
         self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
         self.deadlocked += known.deadlocked
-        if stopped and known.stands is not None:
-            self.stands += self.collected.stands(unit, known.stands, known.geometry)
+        if stopped and known.positions is not None:
+            self.positions += self.collected.positions(unit, known.positions, known.geometry)
 
     def _add(self, unit: int, units: int, known: Known) -> None:
         self.overtaken |= known.overtaken
@@ -315,7 +315,7 @@ class _Checker:
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
         found = proven(found, deadlocks=deadlocked)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
-        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].stands)
+        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
@@ -346,13 +346,13 @@ class _Checker:
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
         done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)
-        self.kept = self.collected.numbered(done[0].kept, histories[0]) if done[0].kept is not None else None
+        self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared, ctas
         found = selected(forward(united_records([each.records for each in done if not each.unseen])))
-        self.collected.add_outer(found, histories[0])
-        stood = standing(done, self.collected, histories[0]) if stopped else Standing()
-        self.stands, self.polls = [*self.stands, *stood.stands], stood.polls
+        self.collected.add_global_races(found, histories[0])
+        stood = stopped_threads(done, self.collected, histories[0]) if stopped else StoppedThreads()
+        self.positions, self.polls = [*self.positions, *stood.positions], stood.polls
         deadlocks = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * deadlocks
         for unit, orders in by_unit(done).items():

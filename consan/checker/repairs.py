@@ -53,7 +53,7 @@ _RELAXED = (effects.MbarrierArrive, effects.MbarrierWait, effects.ClusterBarrier
 _FLAGS = (effects.Observe, effects.Publish, effects.Fence)
 _PLAIN = (effects.GlobalRead, effects.GlobalWrite)  # of a strong access, an event of its bytes
 _OF_FLAGS = (Reason.NO_RELEASE, Reason.NO_ACQUIRE)  # of shared memory: fences of the CTA are enough
-_MEETINGS = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
+_SYNCHRONISING = (effects.CtaBarrier, effects.ClusterBarrierArrive, effects.MbarrierArrive, effects.WarpSync)
 
 
 def _tighter(pending: int, event: Any) -> effects.Effect:
@@ -147,7 +147,7 @@ class Repairs(PhaseForms):
         for piece in (TENSOR_LD, TENSOR_ST) if self.operation >= InFlight.TCGEN05_MMA else ():
             for each in (piece, piece + BARRIER):
                 yield from self.at_accesses(each)
-                yield from self.at_meetings(each, after=False)
+                yield from self.at_synchronisation(each, after=False)
 
     def _deadlock(self) -> Iterator[Repair]:
         """Repairs of a wait that never ends: another parity or count, an arrival or a barrier at another place, or none."""
@@ -157,9 +157,9 @@ class Repairs(PhaseForms):
         yield from self.all_meet()
         for kind in (effects.MbarrierArrive, effects.Atomic, effects.Publish):
             yield from self.moved_across(kind)
-        kept = self.arriving() | self.waiting()  # more would have to arrive, not fewer; what a barrier orders would race
-        for site in dict.fromkeys((*self.sites, *self.meetings())):
-            if self.places.statement(site) not in kept:
+        retained = self.arriving() | self.waiting()  # more would have to arrive, not fewer; what a barrier orders would race
+        for site in dict.fromkeys((*self.sites, *self.conflicts())):
+            if self.places.statement(site) not in retained:
                 yield self.left_out(site)
         yield from self.between(BARRIER, everywhere=True)
 
@@ -173,9 +173,9 @@ class Repairs(PhaseForms):
         yield from self.between(WARP_BARRIER, everywhere=True)
 
     def _fence(self) -> Iterator[Repair]:
-        yield from self.moved_across(effects.ProxyFence, over=_MEETINGS)
+        yield from self.moved_across(effects.ProxyFence, over=_SYNCHRONISING)
         yield self.add(self.sites[0], PROXY_FENCE, after=True)  # by the writers
-        yield from self.at_meetings(PROXY_FENCE, after=False)
+        yield from self.at_synchronisation(PROXY_FENCE, after=False)
         yield from self.at_accesses(PROXY_FENCE)
         for piece in (PROXY_FENCE + BARRIER, BARRIER + PROXY_FENCE):
             yield from self.at_accesses(piece)
@@ -184,8 +184,8 @@ class Repairs(PhaseForms):
     def _tensor_fence(self) -> Iterator[Repair]:
         for piece in (TENSOR_BEFORE, TENSOR_AFTER):
             yield from self.at_accesses(piece)
-            yield from self.at_meetings(piece, after=False)
-            yield from self.at_meetings(piece, after=True)
+            yield from self.at_synchronisation(piece, after=False)
+            yield from self.at_synchronisation(piece, after=True)
 
     def _misuse(self) -> Iterator[Repair]:
         if self.reason in (Reason.OTHER_CALL, Reason.OUT_OF_STEP):
@@ -200,7 +200,7 @@ class Repairs(PhaseForms):
         if self.clusters:
             for piece in (CLUSTER, INITS_FENCE, INITS_FENCE + CLUSTER):
                 yield from self.at_accesses(piece)
-                yield from self.at_meetings(piece, after=False)
+                yield from self.at_synchronisation(piece, after=False)
         yield from self.at_accesses(BARRIER)
         yield from self.between(BARRIER)
         yield from self.at_accesses(WARP_BARRIER)
@@ -260,11 +260,11 @@ class Repairs(PhaseForms):
         commit, waits = _GROUPS[kind]
         for pending in sorted({self._left_over(), 0}, reverse=True):
             for piece in waits(pending):
-                yield from self.at_meetings(piece, after=False)
+                yield from self.at_synchronisation(piece, after=False)
                 yield from self.at_accesses(piece)
         yield from self.at_accesses(commit)
         for piece in waits(0):
-            yield from self.at_meetings(commit + piece, after=False)
+            yield from self.at_synchronisation(commit + piece, after=False)
 
     def _pending(self, kind: type[effects.Effect]) -> int:
         """The most groups that a wait of the kernel leaves in flight, and one less."""

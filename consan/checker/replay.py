@@ -98,7 +98,7 @@ class Replayed:
     by_address: bool  # words that are not hashed decide the findings: a layouts.Decides
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
-    stands: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
+    positions: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
     repeats: int = 0  # periods of loops that were counted and not replayed (source/repeats.hpp)
 
 
@@ -125,10 +125,10 @@ def replay(
     if history.shared_bytes > MOST_SHARED:
         return Replayed(Status.CORRUPT, records[:0], 0, False, False)
     reading = Reading.BY_THE_ISA if isa else Reading.USUAL
-    stands = np.zeros(history.ctas * history.cta_threads, np.uint32)
-    more = {"open_block": opened[0], "open_events": opened[1], "closed": closed, "every": every, "stands": stands.ctypes.data}
+    positions = np.zeros(history.ctas * history.cta_threads, np.uint32)
+    more = {"open_block": opened[0], "open_events": opened[1], "closed": closed, "every": every, "positions": positions.ctypes.data}
     given = replay_input(tables, history, records, more, descending=descending, level=level, reading=reading, halt=halt)
     result = called(library().consan_replay, given, OUTPUT)
     found, by_address, overtaken = records[: result["records"]], bool(result["by_address"]), bool(result["overtaken"])
     proven, repeats = bool(result["proven"]), result["repeats"]
-    return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, stands, repeats)
+    return Replayed(Status(result["status"]), found, result["lane_events"], by_address, overtaken, proven, positions, repeats)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.collected import Collected, Stand
+from consan.checker.collected import Collected, StoppedThread
 from consan.checker.grid import GridChecked
 from consan.checker.layouts import StoppedKind
 from consan.checker.replay import History
@@ -26,7 +26,7 @@ _OFFSET = 0xFFFFFFFF
 class Polling:
     """Lanes of a warp that have read the same from the same bytes, and where they left the loop."""
 
-    stand: Stand  # its place is a line of the PTX
+    position: StoppedThread  # its place is a line of the PTX
     site: int  # of the read
     address: int  # of shared memory: an offset
     nbytes: int
@@ -36,35 +36,35 @@ class Polling:
 
 
 @dataclass(frozen=True)
-class Standing:
+class StoppedThreads:
     """How the threads of a stopped launch stood. `waits`: none of them is known to go on. `polls`: those of them that poll."""
 
-    stands: tuple[Stand, ...] = ()
+    positions: tuple[StoppedThread, ...] = ()
     waits: bool = False
     polls: tuple[Polling, ...] = ()
 
 
-def standing(done: Sequence[GridChecked], collected: Collected, history: History) -> Standing:
+def stopped_threads(done: Sequence[GridChecked], collected: Collected, history: History) -> StoppedThreads:
     """From the replays of a launch in both orders. `history`: of any of its units."""
     first = done[0]
-    if first.stands is None or first.stops is None:
-        return Standing()
+    if first.positions is None or first.stops is None:
+        return StoppedThreads()
     kinds = [each.stops["kind"] for each in done if each.stops is not None]
     free = any((each == StoppedKind.FREE).any() for each in kinds) or any(each.contradictions for each in done)
     waits = bool(kinds[0].any()) and not free
-    places = tuple(stand for unit, own in enumerate(first.stands) for stand in collected.stands(unit, own, history))
-    polls = _polls(first.stands, first.stops, collected, history) if waits else ()
-    return Standing(places, waits, tuple(polls))
+    places = tuple(position for unit, own in enumerate(first.positions) for position in collected.positions(unit, own, history))
+    polls = _polls(first.positions, first.stops, collected, history) if waits else ()
+    return StoppedThreads(places, waits, tuple(polls))
 
 
-def _polls(stands: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collected: Collected, history: History) -> Iterable[Polling]:
+def _polls(positions: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collected: Collected, history: History) -> Iterable[Polling]:
     """The polls of each warp: lanes that read the same are one."""
     for unit, own in enumerate(stops):
         polling = own["kind"] == StoppedKind.POLLS
         for one in np.unique(own[polling]):
-            for stand in collected.stands(unit, np.where(polling & (own == one), stands[unit], 0), history):
+            for position in collected.positions(unit, np.where(polling & (own == one), positions[unit], 0), history):
                 shared, address = bool(int(one["address"]) & _SHARED), int(one["address"])
                 yield Polling(
-                    stand, int(one["site"]), (address & _OFFSET) - history.window if shared else address,
+                    position, int(one["site"]), (address & _OFFSET) - history.window if shared else address,
                     int(one["bytes"]), int(one["high"]) << 64 | int(one["low"]), shared, bool(one["latest"]),
                 )  # fmt: skip

@@ -15,22 +15,23 @@ from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
 
 def start(
     memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, beside: bool = False, machine: Callable[[], Any] | None = None,
+    *, roomy: bool = False, background: bool = False, machine: Callable[[], Any] | None = None,
 ) -> Launch:  # fmt: skip
     """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
 
-    `beside`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
+    `background`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
     """
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, beside=beside,
+        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        background=background,
     )  # fmt: skip
     if not launch.silent:
-        launch.told = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
-        launch.switch = launch.told[0] + SWITCH
-        for _, address, data in () if beside else launch.variables():
+        launch.symbol_addresses = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
+        launch.switch = launch.symbol_addresses[0] + SWITCH
+        for _, address, data in () if background else launch.variables():
             backend.write(address, data)
     return launch

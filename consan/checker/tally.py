@@ -18,7 +18,7 @@ class Tally:
     accesses: int = 0
     compared: int = 0
     compared_ctas: int = 0  # CTAs whose accesses to global memory were compared
-    apart: int = 0  # launches whose accesses to global memory were all proven apart before they ran
+    proven_launches: int = 0  # launches whose accesses to global memory were all proven apart before they ran
     proven: int = 0  # these accesses
 
     def add(self, new: Tally) -> None:

@@ -34,7 +34,7 @@ _SIGNALS: Final = (
 )
 OF_BARRIERS: Final = ("barrier-misuse", "deadlock")
 _RANKS: Final = (0, 1)
-_MEETINGS: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": ("barrier.cluster.arrive", "barrier.cluster.wait")}
+_SYNCHRONISING: Final = {"no-warp-sync": ("bar.warp.sync 0xffffffff",), "cluster": ("barrier.cluster.arrive", "barrier.cluster.wait")}
 _OF_ORDER: Final = ("data-race", "global-race", "missing-wait", "uninitialized-read", "barrier-misuse")
 
 
@@ -126,7 +126,7 @@ class PathForms:
         """A barrier where the branch around an access begins, or where it ends: of the warp, if lanes race; of the cluster; of the CTA."""
         if self.kind not in _OF_ORDER:
             return
-        narrow = next((barrier for situation, barrier in _MEETINGS.items() if self.situation.startswith(situation)), ())
+        narrow = next((barrier for situation, barrier in _SYNCHRONISING.items() if self.situation.startswith(situation)), ())
         barriers = (narrow, ("bar.sync 0",)) if narrow else (("bar.sync 0",),)
         for barrier, (function, instruction) in itertools.product(barriers, self._own[::-1]):
             for branch in reversed(_branches_around(function, instruction)):

@@ -32,8 +32,8 @@ from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, 
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
@@ -77,8 +77,8 @@ class CheckCommand:
         if args.patch is not None:
             report = with_patch(requested, args, report)
         status = exit_status(report, strict=args.strict, allow_incomplete=args.allow_incomplete)
-        told = replace(report, command=("consan", *args.argv), status=status)
-        undelivered = deliver(told, chosen, args.output, notes=args.notes, timeline=args.timeline)
+        done = replace(report, command=("consan", *args.argv), status=status)
+        undelivered = deliver(done, chosen, args.output, notes=args.notes, timeline=args.timeline)
         return status or undelivered
 
 

@@ -81,7 +81,7 @@ def with_effects(module: Module) -> str:
 def effects_of(instruction: Instruction) -> list[str]:
     """The effects of an instruction, in words; none for one that touches no memory and orders nothing."""
     row = lookup(instruction.parts)
-    if row is None or not row.takes(instruction):
+    if row is None or not row.fits(instruction):
         return ["not modelled: consan does not know this form"] if is_memory_or_sync(instruction.parts) else []
     event = row.event(instruction)
     said = [*_accesses(event), *_orders(event)]

@@ -36,7 +36,7 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
     `--timeout` is for all: what the launch has left of it.
     """
     if report.device != "cpu" or requested.module is None or report.exit:
-        return _told(report)
+        return _reported(report)
 
     def run(ptx: str, seed: int) -> late.reruns.Ran:
         left = None if args.timeout is None else max(requested.ends - time.monotonic(), _SHORTEST)
@@ -48,7 +48,7 @@ def with_reruns(requested: RequestedLaunch, args: argparse.Namespace, report: Re
     )  # fmt: skip
     try:
         with for_terminal(delay=1.0).working("trying fixes"):
-            return _told(search.confirmed(report), search.tried)
+            return _reported(search.confirmed(report), search.tried)
     except KeyboardInterrupt:  # without those of the runs
         return report
 
@@ -59,7 +59,7 @@ def _source(requested: RequestedLaunch, args: argparse.Namespace) -> CudaSource 
     return late.reruns.CudaSource(args.file, read_file(args.file), lambda text: compile_text(text, args, requested.arch))
 
 
-def _told(report: Report, tried: int = 0) -> Report:
+def _reported(report: Report, tried: int = 0) -> Report:
     """The report, which says where no fix was verified. `tried`: repairs in runs."""
     if all(finding.verified or finding.severity == "note" for finding in report.active):
         return report
@@ -76,10 +76,10 @@ def with_patch(requested: RequestedLaunch, args: argparse.Namespace, report: Rep
         return report
     patch, checked = next((each for each in patches if _is_clean(each[1])), patches[-1])
     write_file(args.patch, diff(patch.name, patch.before, patch.after))
-    beside = Path(args.patch).with_name(Path(patch.name).name)
+    ptx_path = Path(args.patch).with_name(Path(patch.name).name)
     if is_cuda(args.file) and not is_cuda(patch.name):
-        write_file(str(beside), patch.before)  # the user has no such file
-    base = f" ({beside})" if is_cuda(args.file) and not is_cuda(patch.name) else ""
+        write_file(str(ptx_path), patch.before)  # the user has no such file
+    base = f" ({ptx_path})" if is_cuda(args.file) and not is_cuda(patch.name) else ""
     found = checked if isinstance(checked, str) else f"{checked.verdict}, {plural(len(checked.active), 'finding')}"
     note = f"with {args.patch}, a patch of {patch.name}{base}: the kernel was checked again: {found}"
     print(f"consan: {note}", file=sys.stderr)

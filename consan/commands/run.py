@@ -35,8 +35,8 @@ from consan.reports import render
 from consan.reports.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 
 if TYPE_CHECKING:
     from consan.session.session import Session

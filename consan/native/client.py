@@ -26,8 +26,8 @@ from consan.native.wire import Broken, Malformed, Message, MessageKind, receive,
 from consan.reports.model import Report, Uninstrumented
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.modules.device import Device
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared

@@ -2,7 +2,7 @@
 
 A recorded kernel writes its log where its module's variables say. So the interposer asks before each launch, launches when the log is
 there, says that it has launched, and goes on when consan has asked for a receipt, or has judged the record where it waits for that
-(consan/session/executing/beside_program.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
+(consan/session/executing/background.py). Meanwhile no other thread of the process launches or loads, and one that makes a call that
 orders streams waits behind it. The variables are those of one context. A launch in another one takes the program's own kernel, which
 counts as unchecked.
 

@@ -29,7 +29,7 @@ from consan.reports.names import kernel_name
 from consan.reports.render import render
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.coverage import AREAS, says_nothing_ran
-from consan.session.opening import open_session
+from consan.session.session_options import open_session
 
 
 class NotCleanError(AssertionError):

@@ -34,8 +34,8 @@ from consan.reports.json_format import ReportError, dumps, loads
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 from consan.suppressions import finish
 
 if TYPE_CHECKING:

@@ -96,7 +96,7 @@ class PointerExtent:
     write_begin: int = 0
     write_end: int = 0
 
-    def takes(self, begin: int, end: int, *, writes: bool) -> None:
+    def include(self, begin: int, end: int, *, writes: bool) -> None:
         """Add an access."""
         self.begin, self.end = min(self.begin, begin), max(self.end, end)
         if writes:
@@ -113,7 +113,7 @@ def extents(paths: Iterable[Path]) -> dict[int | None, PointerExtent]:
         for access in stretch.accesses:
             if len(access.threads):
                 begin, end = _hull(access, known)
-                found.setdefault(access.base, PointerExtent(begin, end)).takes(begin, end, writes=access.writes)
+                found.setdefault(access.base, PointerExtent(begin, end)).include(begin, end, writes=access.writes)
     return found
 
 

@@ -1,6 +1,6 @@
 """Launches that a framework makes by itself, of a module that it has loaded, recorded as the session's own are.
 
-The framework launches inside a block. Before it, the launch gets a log. The record is judged beside the program (beside_program.py), or
+The framework launches inside a block. Before it, the launch gets a log. The record is judged in the background (background.py), or
 else behind the block, where the host waits for the kernel.
 For a launch that cannot be recorded (without room for its log) the framework is given the plain form of the module, to launch in place of
 its own, and for a launch into a graph the form with called hooks. Likewise it is given the form that records global memory, for a launch
@@ -21,12 +21,12 @@ from typing import Final
 
 from consan.backends.base import Dim3, Handle
 from consan.ranges import LaunchExtents
-from consan.session.comparing.beside import LaunchShape, Memory
+from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
-from consan.session.executing.beside_program import BesideProgram
+from consan.session.executing.background import Background
+from consan.session.executing.in_flight import Shape
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
-from consan.session.executing.sent import Shape
 from consan.session.executing.watch import SessionWatch
 from consan.session.global_looks import NONE, GlobalLook, GlobalLooks
 from consan.session.modules.device import Device
@@ -75,18 +75,18 @@ class Frameworks:
     judge: Judge
     watch: SessionWatch
     selection: Selection
-    beside: BesideProgram
+    background: Background
     names: AddressNames
     streams: FollowedStreams
 
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
-        self.beside.settle()
+        self.background.settle()
         self._looks.settle()
 
     def forget(self) -> None:
         """Start afresh after a report."""
-        self.beside.forget()
+        self.background.forget()
         self._looks.forget()
         self.streams.seen.forget()
 
@@ -103,8 +103,8 @@ class Frameworks:
         if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
             launch = replace(launch, grid=grid)
         self.modules.used[prepared.number] = prepared
-        if not self.selection.takes(prepared.number, launch.entry):
-            with self.device.backend.apart_from_captures():
+        if not self.selection.accepts(prepared.number, launch.entry):
+            with self.device.backend.outside_captures():
                 plain = self.modules.plain(prepared, launch.module)
             yield plain
             return
@@ -114,7 +114,7 @@ class Frameworks:
             touched = self._touched(prepared, launch) if launch.placed and (captured or compares) else None
             look = NONE if captured else self._looks.of(prepared, launch, compared=compares and touched is None)
             form, began = look.whole or prepared, time.monotonic()
-            with self.judge.recording.keeping(compares and not captured and _records_outer(form, launch)), self.streams.making():
+            with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             self.judge.recording.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
@@ -130,7 +130,7 @@ class Frameworks:
         """The module for a launch that is not recorded. None: the framework's own, in which the kernel is as it was."""
         if prepared.recorded is not None and launch.entry in prepared.recorded.refused:
             return None
-        with self.device.backend.apart_from_captures():
+        with self.device.backend.outside_captures():
             return self.modules.plain(prepared, launch.module)
 
     def _touched(self, prepared: Prepared, launch: FrameworkLaunch) -> LaunchBytes | None:
@@ -158,11 +158,11 @@ class Frameworks:
             return prepared
         shape: Shape = (launch.module, prepared.number, entry, launch.grid, launch.block, launch.cluster, prepared.roomy)
         form = look.whole or prepared
-        beside = not form.slow and self.beside.takes(form, entry) and not backend.capturing(launch.stream)
-        chosen, started = form, self.beside.idle(shape) if beside else None
+        background = not form.slow and self.background.accepts(form, entry) and not backend.capturing(launch.stream)
+        chosen, started = form, self.background.idle(shape) if background else None
         if started is None:
             chosen, started = judge.start(
-                form, entry, PlannedLaunch(*shape[3:6]), None, launch.stream, _args(form, launch, look), beside=beside
+                form, entry, PlannedLaunch(*shape[3:6]), None, launch.stream, _args(form, launch, look), background=background
             )
         if chosen.recorded is not None and chosen.recorded.has_global(entry):
             self.names.note_parameters(chosen, entry, lambda: look.args or launch.args())
@@ -171,9 +171,9 @@ class Frameworks:
         if started is None:
             yield self._unrecorded(chosen, launch) if chosen.recorded is not None else chosen.loaded
             return chosen
-        if beside:
+        if background:
             ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
-            with ending, self.beside.launched(prepared, shape, started, launch.stream):
+            with ending, self.background.launched(prepared, shape, started, launch.stream):
                 yield None
             return prepared
         if not started.silent and launch.stream not in backend.ordered_streams:
@@ -187,13 +187,13 @@ class Frameworks:
         return chosen
 
 
-def _records_outer(form: Prepared, launch: FrameworkLaunch) -> bool:
+def _records_global(form: Prepared, launch: FrameworkLaunch) -> bool:
     return form.recorded is not None and form.recorded.has_global(launch.entry)
 
 
 def _args(form: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Parameters:
     """The parameters for a proof that the launch may be recorded without global memory; none where there is nothing to prove."""
-    return () if look.whole is not None or not _records_outer(form, launch) else launch.args() or ()
+    return () if look.whole is not None or not _records_global(form, launch) else launch.args() or ()
 
 
 @contextlib.contextmanager

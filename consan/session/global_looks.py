@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 MOST_LOOKS: Final = 64  # launches of a kernel that take the form with global memory: one for each shape
 MOST_COMPARED: Final = 32  # of these, and of those that are compared with launches of other streams
 LONGEST_COMPARED: Final = 4.0  # seconds that launches may take whose accesses are recorded for a comparison with other streams
-MOST_OWED: Final = 1 << 12  # launches of different parameters that wait for their proof
+MOST_PENDING_PROOFS: Final = 1 << 12  # launches of different parameters that wait for their proof
 LONGEST_PROOFS: Final = 10.0  # seconds that all of these proofs may take
 _OfModule = tuple[int, str]
 _Shape = tuple[Dim3, Dim3, Dim3]
@@ -61,7 +61,7 @@ class GlobalLooks:
     _looks: dict[_OfModule, int] = field(default_factory=dict)
     _wholes: dict[tuple[int, Handle], Prepared] = field(default_factory=dict)  # by the framework's form: number, and as it is loaded
     _together: dict[int, frozenset[str]] = field(default_factory=dict)  # by module: kernels whose CTAs are checked together only
-    _owed: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
+    _pending_proofs: dict[tuple[int, str, Dim3, Dim3, Parameters], int] = field(default_factory=dict)  # launches that have no proof yet
     _prepared: dict[int, Prepared] = field(default_factory=dict)  # of these
 
     def of(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> GlobalLook:
@@ -86,24 +86,24 @@ class GlobalLooks:
         if look.proven:
             recording.counts_proven(prepared, entry, look.proven, launch.grid)
         elif look.args is not None:
-            owed = prepared.number, entry, launch.grid, launch.block, look.args
-            times = self._owed.get(owed, 0)
-            if not times and len(self._owed) >= MOST_OWED:
+            pending_proofs = prepared.number, entry, launch.grid, launch.block, look.args
+            times = self._pending_proofs.get(pending_proofs, 0)
+            if not times and len(self._pending_proofs) >= MOST_PENDING_PROOFS:
                 self.settle()
-            self._owed[owed] = times + 1
+            self._pending_proofs[pending_proofs] = times + 1
             self._prepared[prepared.number] = prepared
 
     def settle(self) -> None:
         """Make the proofs that are owed."""
         until = time.monotonic() + LONGEST_PROOFS
-        for (number, entry, grid, block, args), times in self._owed.items():
+        for (number, entry, grid, block, args), times in self._pending_proofs.items():
             if time.monotonic() > until:
                 break
             prepared = self._prepared[number]
             if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
                 self.judge.recording.counts_proven(prepared, entry, proven, grid, times)
                 self.judge.recording.shapes.ran(prepared.plain, entry, grid, block, looked=True)
-        self._owed.clear()
+        self._pending_proofs.clear()
         self._prepared.clear()
 
     def forget(self) -> None:
@@ -111,7 +111,7 @@ class GlobalLooks:
         self.seconds = 0.0
         self._shapes.clear()
         self._looks.clear()
-        self._owed.clear()
+        self._pending_proofs.clear()
 
     def _whole(self, prepared: Prepared, launch: FrameworkLaunch, *, compared: bool = False) -> Prepared | None:
         """The form of a module that records global memory too, for a launch. None: the report says why, unless it is `compared` too."""
@@ -128,7 +128,7 @@ class GlobalLooks:
                 why = f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
         if why or whole is None:
             if not compared:
-                self.judge.recording.lacks_outer(prepared, launch.entry, why)
+                self.judge.recording.lacks_global_races(prepared, launch.entry, why)
             return None
         whole.address_name, whole.unrepeatable = prepared.address_name, True
         self._looks[kernel] = looks + 1
@@ -148,7 +148,7 @@ class GlobalLooks:
         """The form that records global memory, loaded."""
         form = prepared.number, prepared.handle
         if form not in self._wholes:
-            self._wholes[form] = self.modules.with_outer(prepared)
+            self._wholes[form] = self.modules.with_global_races(prepared)
         return self._wholes[form]
 
     def _refuses(self, whole: Prepared, launch: FrameworkLaunch) -> str:

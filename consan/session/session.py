@@ -22,7 +22,7 @@ from consan.instrument.ptx import Module
 from consan.progress import Progress
 from consan.reports import model
 from consan.reports.decode import decode
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.coverage import of_reasons
@@ -34,10 +34,10 @@ from consan.session.comparing.driver_calls import FollowedStreams, follow
 from consan.session.comparing.program_streams import ProgramStreams
 from consan.session.executing.executor import Executor, RequestedRun, base_variant
 from consan.session.executing.judging import Restore
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.news import News
 from consan.session.executing.recording import Recording
-from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.frameworks import FrameworkLaunch, Frameworks
 from consan.session.modules.device import Device, new_device, shared_device
@@ -180,7 +180,7 @@ class Session:
 
     def plain(self, prepared: Prepared, module: Handle) -> Handle:
         """The module without hooks, for launches of a framework outside of the session. `module`: as the framework has loaded it."""
-        with self.device.lock, self.backend.apart_from_captures():
+        with self.device.lock, self.backend.outside_captures():
             return self.modules.plain(prepared, module)
 
     @contextlib.contextmanager
@@ -206,7 +206,7 @@ class Session:
     @functools.cached_property
     def _frameworks(self) -> Frameworks:
         do = self._executor
-        made = Frameworks(self.device, do.modules, do.judge, do.watch, do.selection, do.beside, do.names, self.followed)
+        made = Frameworks(self.device, do.modules, do.judge, do.watch, do.selection, do.background, do.names, self.followed)
         self._made.append(made)
         return made
 
@@ -248,7 +248,7 @@ class Session:
         with self._own():
             return self._executor.launch(prepared, asked)
 
-    def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
+    def replayed(self, prepared: Prepared, entry: str, recording: LaunchCheck, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""
         with self._own():
             self._executor.replayed(prepared, entry, recording, names)
@@ -296,8 +296,8 @@ class Session:
         return self._report(*(known or (self._collected.found, self._collected.drained)))
 
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
-        counters, outer = drained.counters if drained else None, self.options.looks_at_global
-        summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, outer)
+        counters, global_races = drained.counters if drained else None, self.options.looks_at_global
+        summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, global_races)
         of_records = self.recording.findings, self.watch.findings
         findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
         report = assemble(

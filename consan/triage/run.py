@@ -19,8 +19,8 @@ import numpy.typing as npt
 from consan._errors import ConsanError, InternalError, UsageError
 from consan.launching.arguments import parse_args
 from consan.launching.placement import ArrayStruct, Placement
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of

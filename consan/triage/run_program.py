@@ -22,8 +22,8 @@ from consan import options
 from consan._errors import ConsanError
 from consan.native.run import run_native
 from consan.process import program as programs
-from consan.session.opening import open_session
 from consan.session.planning.options import SessionOptions
+from consan.session.session_options import open_session
 from consan.suppressions import finish
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request, outcome_of
 from consan.triage.steering import Steering

@@ -48,12 +48,12 @@ class TensorRelinquish(TensorMemoryEffect):
 
 @dataclass(frozen=True, kw_only=True)
 class TensorMove(TensorMemoryEffect):
-    """Columns of so many lanes; with `apart`, as many again so many less one behind. `load`: its number (record/consumed.py)."""
+    """Columns of so many lanes; with `distance`, as many again so many less one behind. `load`: its number (record/consumed.py)."""
 
     at: Place = ZERO
     columns: int = 0
     lanes: int = 0
-    apart: int = 0
+    distance: int = 0
     load: int = 0
 
 

@@ -274,7 +274,7 @@ class Row(Traits):
         """The role of each operand of the instruction."""
         return align_roles(self.specs, instruction.operands, self.modifiers(instruction.parts))
 
-    def takes(self, instruction: InstructionLike) -> bool:
+    def fits(self, instruction: InstructionLike) -> bool:
         """Whether the instruction has the operands of the form."""
         try:
             self.roles(instruction)

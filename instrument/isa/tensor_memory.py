@@ -79,7 +79,7 @@ def _columns(words: Words, operands: Operands) -> int:
     return _MOVES[_shape(words)][1] * int(words["num"][1:]) * (2 if any(word in words for word in _HALVES) else 1)
 
 
-def _apart(words: Words, operands: Operands) -> int:
+def _distance(words: Words, operands: Operands) -> int:
     """0 where there is no other half, else one more than its distance."""
     return immediate_value(operands["half"]) + 1 if "half" in operands else 0
 
@@ -124,7 +124,7 @@ def _of_group(kind: type[Effect], **leaves: str | int | Attribute) -> Makes:
     return makes(kind, **leaves, pair=".cta_group::2", single=".cta_group::1")
 
 
-_MOVE: dict[str, Any] = {"at": "taddr", "columns": _columns, "lanes": _lanes, "apart": _apart}
+_MOVE: dict[str, Any] = {"at": "taddr", "columns": _columns, "lanes": _lanes, "distance": _distance}
 _FACTORS = "idesc enable a b-desc scale-a scale-b meta disabled"  # in the order in which TensorMemory::product reads them
 
 ROWS: list[Row] = [

@@ -85,7 +85,7 @@ def _classify(plan: FunctionPlan, instruction: Instruction, recorded: bool) -> N
 
 def _check_operands(row: Row, instruction: Instruction) -> None:
     """Check what the passes rely on: the number of operands of the form, and addresses where it has addresses."""
-    if not row.takes(instruction):
+    if not row.fits(instruction):
         expected = row.notation or "no operands"
         raise instruction.source.error(instruction.start, f"the operands of '{instruction.opcode}' are not {expected}")
 

@@ -37,7 +37,7 @@ def lowered(module: Module) -> Module:
 
 def _may_be_lifted(instruction: Instruction) -> bool:
     row = row_of(instruction)
-    if not row.is_load or instruction.predicate is not None or not row.takes(instruction):
+    if not row.is_load or instruction.predicate is not None or not row.fits(instruction):
         return False
     access = row.event(instruction).first
     place = getattr(instruction.operands[1], "base", None)

@@ -185,7 +185,7 @@ class Variable(Node):
         return self.space == "shared"
 
     @property
-    def is_outer(self) -> bool:
+    def is_module_scope(self) -> bool:
         """Whether all CTAs have it, in global or constant memory."""
         return self.space in ("global", "const")
 

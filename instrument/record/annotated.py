@@ -40,7 +40,7 @@ def words_of(kernel: KernelRewrite, work: Work) -> Mapping[str, Any]:
         snippet.add(text.store(stored + place, register).strip())
     find_clock(snippet, low)
     read_first(snippet, stored + _WORDS - 1, DRAW if releases else LOOK)
-    kernel.pending += copies if kernel.manner.on_host else snippet.text()
+    kernel.pending += copies if kernel.variant.on_host else snippet.text()
     return {
         "site": kernel.site_of(work.instruction), "words": first, "bytes": WORD_BYTES, "element": WORD_BYTES, "operation": _OPERATION,
         "order": order_of(work.event), "reads": not releases, "writes": releases, "adds": releases,

@@ -25,7 +25,7 @@ def awaits_store(function: Function, *, weak: bool = False) -> bool:
 
 
 def _waits(graph: Graph, number: int, load: PathStep) -> bool:
-    body = _round(graph, number, load)
+    body = _iteration(graph, number, load)
     changed = {key for node in body for step in graph.nodes[node].steps for key in written(step.instruction)}
     row = lookup(load.instruction.parts)
     assert row is not None
@@ -33,7 +33,7 @@ def _waits(graph: Graph, number: int, load: PathStep) -> bool:
     return bool(body) and address is not None and changed.isdisjoint(key_of(load.instruction.scope, name) for name in names(address))
 
 
-def _round(graph: Graph, number: int, load: PathStep) -> set[int]:
+def _iteration(graph: Graph, number: int, load: PathStep) -> set[int]:
     """The nodes on paths from a load back to it on which nothing is recorded."""
     passed = {at for at, node in enumerate(graph.nodes) if all(step is load or _is_unrecorded(step.instruction) for step in node.steps)}
     ahead, back = (behind(edges, (number,), passed) for edges in (graph.successors, graph.predecessors))

@@ -49,7 +49,7 @@ SLOT = 16  # bytes for a constant
 _ALL_LANES = 0xFFFFFFFF
 
 
-class Certainty(enum.IntEnum):
+class Computability(enum.IntEnum):
     """How far a value is known before the launch."""
 
     KNOWN = 0
@@ -88,7 +88,7 @@ class Computed:
     starts: frozenset[int]
     needs: Iterable[WordNeed]
     polls: frozenset[int] = frozenset()  # the nodes with strong accesses whose rounds may leave nothing
-    levels: dict[Key, Certainty] = field(default_factory=dict)
+    levels: dict[Key, Computability] = field(default_factory=dict)
     kept: dict[int, bool] = field(default_factory=dict)  # instructions of the slice, and whether a hash depends on them
     recorded: dict[int, set[Key]] = field(default_factory=dict)  # instructions whose results are recorded, and those results
     branches: set[int] = field(default_factory=set)  # the nodes whose branches matter
@@ -108,7 +108,7 @@ class Computed:
         self.recorded = {wait.start: set(written(wait)) for wait in waits if wait.start not in self.passed}
         self._polled = {each for start in self.passed for each in polls[start]}
         edges, back = self.graph.successors, self.graph.predecessors
-        self.rounds = on_cycles(edges, back, self.polls, {self._nodes[start] for start in self.starts})
+        self.iterations = on_cycles(edges, back, self.polls, {self._nodes[start] for start in self.starts})
         self._parameters = {parameter.name: parameter.nbytes for parameter in function.params}
         self.symbols = {variable.symbol for variable in self.plan.stats.shared}
         self._set_levels()
@@ -117,9 +117,9 @@ class Computed:
 
     # -- levels ----------------------------------------------------------------------------------------------------------------
 
-    def level(self, keys: Iterable[Key]) -> Certainty:
+    def level(self, keys: Iterable[Key]) -> Computability:
         """The worst of some registers."""
-        return max((self.levels.get(key, Certainty.UNKNOWN) for key in keys), default=Certainty.KNOWN)
+        return max((self.levels.get(key, Computability.UNKNOWN) for key in keys), default=Computability.KNOWN)
 
     def blur(self, path: set[int]) -> set[Key]:
         """The registers that failed polls write, and something else too."""
@@ -127,8 +127,8 @@ class Computed:
 
     def _set_levels(self) -> None:
         blurred = self.blur(self._polled)
-        blurred |= {key for node in self.rounds for step in self.graph.nodes[node].steps for key in written(step.instruction)}
-        self.levels = {key: Certainty.UNKNOWN if key in blurred else Certainty.KNOWN for key in self._made}
+        blurred |= {key for node in self.iterations for step in self.graph.nodes[node].steps for key in written(step.instruction)}
+        self.levels = {key: Computability.UNKNOWN if key in blurred else Computability.KNOWN for key in self._made}
         users: dict[Key, list[Instruction]] = defaultdict(list)
         pending = deque(self.plan.function.instructions())  # in the order of the text
         for instruction in pending:
@@ -148,20 +148,20 @@ class Computed:
             return iter(() if guard is None else (guard.register,))
         return (key_of(instruction.scope, name) for name in read(instruction) if instruction.scope.is_register(name))
 
-    def _result(self, instruction: Instruction) -> Certainty:
+    def _result(self, instruction: Instruction) -> Computability:
         """The level of the value that an instruction writes."""
         if instruction.start in self.recorded:
-            return Certainty.KNOWN
+            return Computability.KNOWN
         guard = guard_of(instruction)
-        guarded = Certainty.KNOWN if guard is None else self.level((guard.register,))
+        guarded = Computability.KNOWN if guard is None else self.level((guard.register,))
         if instruction.start in self.passed:
             return guarded
         row = lookup(instruction.parts)
         if row is None or not self.is_pure(instruction, row):
-            return Certainty.UNKNOWN
+            return Computability.UNKNOWN
         others = [self._of_name(instruction, name) for name in self._others(instruction)]
         found = max((guarded, self.level(self._sources(instruction)), *others))
-        return Certainty.UNKNOWN if row.has_own_result and found is not Certainty.KNOWN else found
+        return Computability.UNKNOWN if row.has_own_result and found is not Computability.KNOWN else found
 
     def is_pure(self, instruction: Instruction, row: Row) -> bool:
         """Whether an instruction's result follows from its operands alone."""
@@ -180,12 +180,12 @@ class Computed:
             if not instruction.scope.is_register(name):
                 yield special.get(name, name)
 
-    def _of_name(self, instruction: Instruction, name: str) -> Certainty:
+    def _of_name(self, instruction: Instruction, name: str) -> Computability:
         if name in _SAME:
-            return Certainty.KNOWN
+            return Computability.KNOWN
         if (name in self.symbols or name in PLACE) and is_plain_move(instruction):
-            return Certainty.CTA if name in OF_CTA else Certainty.KNOWN
-        return Certainty.UNKNOWN
+            return Computability.CTA if name in OF_CTA else Computability.KNOWN
+        return Computability.UNKNOWN
 
     def parameter(self, instruction: Instruction) -> LaunchConstant | None:
         """The bytes of a kernel parameter that an instruction loads."""
@@ -216,9 +216,9 @@ class Computed:
         """Keep what the value of some registers follows from, unless they are recorded."""
         wanted = set(keys)
         level = self.level(wanted)
-        if level is Certainty.UNKNOWN:
+        if level is Computability.UNKNOWN:
             return
-        pending = [(key, hashed and level is Certainty.KNOWN) for key in wanted]
+        pending = [(key, hashed and level is Computability.KNOWN) for key in wanted]
         while pending:
             key, strong = pending.pop()
             for instruction in self._made.get(key, ()):
@@ -277,9 +277,9 @@ class Computed:
 
     def _trust(self) -> None:
         """Find the nodes that depend on kept branches alone, and not on how often a poll fails."""
-        doubtful = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
-        doubtful |= self.rounds | {self._nodes[start] for start in self._polled | self.passed}
-        self.faithful = set(range(len(self.graph.nodes))) - reached(inverse(self._controls), doubtful)
+        uncertain = {node for node in range(len(self.graph.nodes)) if self._controls[node] - self.branches}
+        uncertain |= self.iterations | {self._nodes[start] for start in self._polled | self.passed}
+        self.faithful = set(range(len(self.graph.nodes))) - reached(inverse(self._controls), uncertain)
 
     def is_faithful(self, instruction: Instruction) -> bool:
         """Whether the host passes an instruction as often as the thread did."""

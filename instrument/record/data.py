@@ -21,7 +21,7 @@ from consan.instrument.isa import MemoryAccess, adds, hands_on, is_of_reals, loo
 from consan.instrument.isa.roles import names
 from consan.instrument.ptx import Function, Immediate, Instruction, Operand, Register
 
-_OUTER, _SHARED = ("global", "generic"), ("shared", "shared::cta")
+_GLOBAL, _SHARED = ("global", "generic"), ("shared", "shared::cta")
 _STORED, _SHOWN, _ELSEWHERE = 1, 2, 4  # where a value goes: into global memory, to where other threads look, into what may decide
 
 
@@ -96,7 +96,7 @@ def _is_load(instruction: Instruction) -> bool:
     if row is None or not row.is_load or not row.touches:
         return False
     event = row.event(instruction)
-    return event.first.is_strong and event.first.space in (*_OUTER, *_SHARED) and not event.orders
+    return event.first.is_strong and event.first.space in (*_GLOBAL, *_SHARED) and not event.orders
 
 
 def _used(instruction: Instruction, goes: dict[Key, int]) -> Iterator[tuple[Key, int]]:
@@ -139,4 +139,4 @@ def _stored(instruction: Instruction) -> dict[str, int]:
 def _space(access: MemoryAccess) -> int:
     if access.is_strong or access.space in _SHARED:
         return _SHOWN
-    return _STORED if access.space in _OUTER else _ELSEWHERE
+    return _STORED if access.space in _GLOBAL else _ELSEWHERE

@@ -15,9 +15,9 @@ from consan.instrument.isa import flow_of, in_space, row_of
 from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
 from consan.instrument.record import text
-from consan.instrument.record.computed import LEADER, PLACE, Certainty, LaunchConstant, elects_one
+from consan.instrument.record.computed import LEADER, PLACE, Computability, LaunchConstant, elects_one
 from consan.instrument.record.templates import LINE_BYTES
-from consan.instrument.record.words import Manner, load, load_symbol
+from consan.instrument.record.words import TextVariant, load, load_symbol
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -71,7 +71,7 @@ def cut(words: int, stay: str) -> str:
 
 def result(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     """Behind an instruction: record its result, if it is one of the slice that the host cannot compute."""
-    if kernel.computed is None or instruction.start not in kernel.computed.recorded or kernel.manner is not Manner.COMPACT:
+    if kernel.computed is None or instruction.start not in kernel.computed.recorded or kernel.variant is not TextVariant.COMPACT:
         return ""
     results = sorted(kernel.computed.recorded[instruction.start])
     return "".join(_store(kernel, node, instruction.scope, name) for _, name in results)
@@ -83,15 +83,15 @@ def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
     if computed is None:
         return ""
     if node not in computed.branches:
-        if kernel.manner is Manner.COMPACT and _is_skipped(kernel, instruction, node):
+        if kernel.variant is TextVariant.COMPACT and _is_skipped(kernel, instruction, node):
             _landing(kernel, instruction, node)  # a compact text has an expansion
         return ""
     code = ""
     for key in sorted(computed.decides(instruction)):
         level = computed.level((key,))
-        if level is Certainty.UNKNOWN:
+        if level is Computability.UNKNOWN:
             code += _store(kernel, node, instruction.scope, key[1])
-        elif level is Certainty.CTA and kernel.manner is Manner.COMPACT and kernel.hashing:
+        elif level is Computability.CTA and kernel.variant is TextVariant.COMPACT and kernel.hashing:
             code += _value(instruction.scope, key[1]) + text.hash_word("%__consan_w")
             kernel.hashes = True
     return code
@@ -99,7 +99,7 @@ def decision(kernel: KernelRewrite, instruction: Instruction, node: int) -> str:
 
 def _store(kernel: KernelRewrite, node: int, scope: Block, name: str) -> str:
     """Store the value of a register in the compact log, or load it from there: in the block that is open, or by itself."""
-    loads, block = kernel.manner.on_host, kernel.block
+    loads, block = kernel.variant.on_host, kernel.block
     place = block.stored if block is not None else 0
     if block is not None:
         block.stored += 1

@@ -18,29 +18,31 @@ from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import mbarriers
 from consan.instrument.record.global_memory import touches
-from consan.instrument.record.sides import reads_global, writes_global
+from consan.instrument.record.global_operands import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
 BY_ADDRESS = ""  # among the names of called functions
 
 
-def recorded_functions(plans: Plans, reads: bool, writes: bool, *, outer: Collection[str]) -> frozenset[str]:
+def recorded_functions(plans: Plans, reads: bool, writes: bool, *, global_races: Collection[str]) -> frozenset[str]:
     """The device functions that have events, end threads, or call such functions. `reads`, `writes`: sides.py.
 
-    `outer`: the functions whose accesses to global memory are recorded.
+    `global_races`: the functions whose accesses to global memory are recorded.
     """
-    found = {name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, outer=name in outer)}
+    found = {
+        name for name, plan in plans.items() if not plan.is_entry and _has_events(plan, reads, writes, global_races=name in global_races)
+    }
     while more := {name for name, plan in plans.items() if not plan.is_entry and name not in found and _reaches(plan, found)}:
         found |= more
     return frozenset(found)
 
 
-def _has_events(plan: FunctionPlan, reads: bool, writes: bool, *, outer: bool) -> bool:
-    return any(_is_event(each, reads, writes, outer=outer) for each in plan.function.instructions()) or bool(plan.work)
+def _has_events(plan: FunctionPlan, reads: bool, writes: bool, *, global_races: bool) -> bool:
+    return any(_is_event(each, reads, writes, global_races=global_races) for each in plan.function.instructions()) or bool(plan.work)
 
 
-def _is_event(instruction: Instruction, reads: bool, writes: bool, *, outer: bool) -> bool:
-    if outer and touches(instruction):
+def _is_event(instruction: Instruction, reads: bool, writes: bool, *, global_races: bool) -> bool:
+    if global_races and touches(instruction):
         return True
     if row_of(instruction).exits or members_of(instruction) is not None:
         return True

@@ -40,7 +40,7 @@ from consan.instrument.record.templates import WORD_BYTES
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
 
-_OUTER = ("global", "generic")
+_GLOBAL = ("global", "generic")
 # Numbers of the operations on the value that was read, and of their types.
 _FAMILY_OPERATIONS = {"load": 1, "store": 2}
 _OPERATIONS = {word: number for number, word in enumerate(("exch", "add", "cas", "inc", "dec", "min", "max", "and", "or", "xor"), start=3)}
@@ -60,7 +60,7 @@ class Mode(enum.IntEnum):
 
 def mode_of(plans: dict[str, FunctionPlan], *, shared: bool) -> Mode:
     """The mode that kernels need. `shared`: threads may synchronise through shared memory, or wait there."""
-    waits = shared or _meet(_strong(plans, _OUTER)) or any(awaits_store(plan.function) for plan in plans.values())
+    waits = shared or _meet(_strong(plans, _GLOBAL)) or any(awaits_store(plan.function) for plan in plans.values())
     return Mode.SYNCED if waits else Mode.ALONE
 
 
@@ -108,23 +108,23 @@ def add_access(kernel: KernelRewrite, work: Work, made: Makes) -> None:
         put(kernel, work, made)
     elif work.row.is_whole_matrix_access:
         wmma.add(kernel, work, made)
-    elif kernel.outer is not None and (work.event.first.may_be_global or work.event.first.in_surface):
-        kernel.outer.access(work, made)
+    elif kernel.global_races is not None and (work.event.first.may_be_global or work.event.first.in_surface):
+        kernel.global_races.access(work, made)
 
 
 def add_observed(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     """A strong access, where threads may synchronise through memory."""
-    if kernel.outer is not None and (work.row.is_annotation or kernel.outer.is_sync(work.event)):
-        kernel.outer.observe(work, made)
+    if kernel.global_races is not None and (work.row.is_annotation or kernel.global_races.is_sync(work.event)):
+        kernel.global_races.observe(work, made)
 
 
 def add_published(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     """The same, once it has been performed."""
-    if kernel.outer is not None:
-        kernel.outer.publish(made)
+    if kernel.global_races is not None:
+        kernel.global_races.publish(made)
 
 
-class OuterRecorder:
+class GlobalRecorder:
     """Records the global memory of one kernel."""
 
     def __init__(self, kernel: KernelRewrite, mode: Mode, shared: bool) -> None:
@@ -162,7 +162,7 @@ class OuterRecorder:
     def is_sync(self, event: InstructionEvent) -> bool:
         """Whether threads may synchronise through an access."""
         access = event.first
-        spaces = ("shared", *_OUTER) if self._shared else _OUTER
+        spaces = ("shared", *_GLOBAL) if self._shared else _GLOBAL
         return self._mode is Mode.SYNCED and access.is_strong and access.space in spaces
 
     def access(self, work: Work, made: Makes) -> None:
@@ -220,7 +220,7 @@ class OuterRecorder:
         if draws and not targets:
             behind.add(f"{guard}membar.gl;")
         read_last(behind, stored + _AFTER, f"{guard}{DRAW if draws else LOOK}", seen)
-        on_host = kernel.manner.on_host
+        on_host = kernel.variant.on_host
         kernel.pending, self._behind = kernel.pending + (copies if on_host else snippet.text()), "" if on_host else behind.text()
         site = kernel.context.site_of(kernel.plan, instruction, event.row.family, access.access, access.space, 0).number
         words = event.row.modifiers(instruction.parts)

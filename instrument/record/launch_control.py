@@ -32,18 +32,18 @@ def add_answer(kernel: KernelRewrite, work: Work, made: Makes) -> None:
     instruction, block, snippet = work.instruction, kernel.open_block(), Snippet()
     guard = kernel.guard(block, instruction)
     number = instruction.start if instruction.start in kernel.queries else 0
-    told, given = snippet.register("pred"), snippet.register("b32")
-    snippet.add(f"setp.ne.u32 {told}, 0, 0;")
+    decision, given = snippet.register("pred"), snippet.register("b32")
+    snippet.add(f"setp.ne.u32 {decision}, 0, 0;")
     if number:
         response = operand_of(work, "src")
         if not isinstance(response, Register):
             raise Unsupported(f"{instruction.opcode}: {response!r}")
-        snippet.add(f"{guard_text(instruction)}clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 {told}, {response.name};")
+        snippet.add(f"{guard_text(instruction)}clusterlaunchcontrol.query_cancel.is_canceled.pred.b128 {decision}, {response.name};")
     else:
         result = operand_of(work, "dst")
         assert result is not None
-        snippet.add(f"{guard_text(instruction)}mov.pred {told}, {predicate_of(result)[0]};")
-    snippet.add(f"selp.b32 {given}, 1, 0, {told};")
+        snippet.add(f"{guard_text(instruction)}mov.pred {decision}, {predicate_of(result)[0]};")
+    snippet.add(f"selp.b32 {given}, 1, 0, {decision};")
     word, code = block.hashed(given, snippet)
     kernel.pending += code
     site = kernel.context.site(kernel.plan, work, "none", "none", 0).number

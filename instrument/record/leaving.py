@@ -24,10 +24,10 @@ from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record import expansion, mbarriers, text
 from consan.instrument.record.templates import LEFT
-from consan.instrument.record.words import Manner
+from consan.instrument.record.words import TextVariant
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
-ROUNDS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at
+ITERATIONS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at
 LONG = 1 << 18  # cycles; a barrier that takes longer is rare
 _Counted = tuple[tuple[int, int], ...]
 
@@ -37,9 +37,9 @@ class Leaving:
     """The text that threads of one function leave by."""
 
     plan: FunctionPlan
-    manner: Manner = Manner.FULL
+    variant: TextVariant = TextVariant.FULL
     leaves: bool = False  # a thread may
-    stands: bool = field(init=False)  # a thread may stay at a barrier with a count
+    positions: bool = field(init=False)  # a thread may stay at a barrier with a count
     waits: set[int] = field(init=False)  # those that a thread leaves at, by their start
     _counted: _Counted = field(init=False)
     _products: bool = field(init=False)
@@ -47,7 +47,7 @@ class Leaving:
 
     def __post_init__(self) -> None:
         self.waits = pure_waits(self.plan.function, (work.instruction for work in self.plan.work if mbarriers.is_wait(work)))
-        self.stands = any(_blocks(work) and operand_of(work, "count") is not None for work in self.plan.work)
+        self.positions = any(_blocks(work) and operand_of(work, "count") is not None for work in self.plan.work)
         self._products = any(work.row.is_of_products for work in self.plan.work)
         self._counted = tuple(dict.fromkeys(filter(None, map(_count_of, self.plan.work))))
 
@@ -56,7 +56,7 @@ class Leaving:
 
         `counts`: the host passes the place as often as the thread does.
         """
-        if self.manner is Manner.EXPANSION:
+        if self.variant is TextVariant.EXPANSION:
             return expansion.cut(words, self._label("reads")) + (self.counted() if counts else "")
         room = self._label("room")
         check = text.cut(words, _due() + self._at_loop(first), room) if words else ""
@@ -68,10 +68,10 @@ class Leaving:
 
     def counted(self) -> str:
         """Count a place, so that the host can tell how far a thread that left has come. In the expansion: leave where it did."""
-        if self.manner is Manner.FULL:
+        if self.variant is TextVariant.FULL:
             return ""
         count = "add.u32 %__consan_n, %__consan_n, 1;\n"
-        if self.manner is Manner.COMPACT:
+        if self.variant is TextVariant.COMPACT:
             return count
         stay = self._label("stays")
         mark = "st.global.u32 [%__consan_c], %__consan_o;\nexit;\n"
@@ -84,7 +84,7 @@ class Leaving:
 
     def behind_wait(self, instruction: Instruction, passed: str) -> str:
         """Behind the words of a wait. `passed`: the predicate that it has returned."""
-        if self.manner is Manner.EXPANSION:
+        if self.variant is TextVariant.EXPANSION:
             return self.counted()
         return self.counted() + f"not.pred %__consan_q, {passed};\n" + self._leave(instruction.line)
 
@@ -93,18 +93,18 @@ class Leaving:
         if work is None or not _blocks(work):
             return ""
         counts = operand_of(work, "count") is not None
-        if self.manner is Manner.EXPANSION:
+        if self.variant is TextVariant.EXPANSION:
             stay = self._label("stays")
             check = "add.u32 %__consan_x, %__consan_n, 1; setp.ne.u32 %__consan_q, %__consan_x, %__consan_i;\n"
             return f"{check}@%__consan_q bra {stay};\nexit;\n{stay}:\n" if counts else ""
-        waits = text.waits() if counts and self.manner is Manner.COMPACT else ""
+        waits = text.waits() if counts and self.variant is TextVariant.COMPACT else ""
         return waits + "mov.u32 %__consan_e, %clock;\n"
 
     def behind_barrier(self, work: Work | None) -> str:
         """Look, if the barrier has taken long."""
         if work is None or not _blocks(work):
             return ""
-        if self.manner is Manner.EXPANSION:
+        if self.variant is TextVariant.EXPANSION:
             return self.counted()
         took = "mov.u32 %__consan_x, %clock; sub.u32 %__consan_x, %__consan_x, %__consan_e;\n"
         late = f"setp.ge.u32 %__consan_q, %__consan_x, {LONG};\n"
@@ -113,7 +113,7 @@ class Leaving:
     def _leave(self, line: int) -> str:
         """Leave from a line of the PTX, if the predicate is true."""
         stay, mark = self._label("stays"), f"mov.u32 %__consan_w, {LEFT | line};"
-        mark += " st.global.u32 [%__consan_c], %__consan_w;\n" if self.manner is Manner.FULL else "\n"
+        mark += " st.global.u32 [%__consan_c], %__consan_w;\n" if self.variant is TextVariant.FULL else "\n"
         # A product in flight at an exit makes the assembler wait for each one where it is issued.
         drain = "wgmma.wait_group.sync.aligned 0;\n" if self._products else ""
         self.leaves = True
@@ -147,7 +147,7 @@ def _always() -> str:
 
 def _sometimes() -> str:
     """As `_due`, where places are counted: that needs no clock."""
-    return f"and.b32 %__consan_x, %__consan_n, {ROUNDS}; setp.eq.u32 %__consan_q, %__consan_x, {ROUNDS};\n"
+    return f"and.b32 %__consan_x, %__consan_n, {ITERATIONS}; setp.eq.u32 %__consan_q, %__consan_x, {ITERATIONS};\n"
 
 
 def _look() -> str:

@@ -14,8 +14,8 @@ from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
 from consan.instrument.record import operand_words, tensors
+from consan.instrument.record.global_operands import global_address, global_guard
 from consan.instrument.record.orders import order_of, reach_of
-from consan.instrument.record.sides import global_address, global_guard
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

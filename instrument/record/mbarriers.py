@@ -39,7 +39,7 @@ def add_wait(kernel: KernelRewrite, work: Work, made: Makes) -> None:
         kernel.pending += f"@{'' if guard.negated else '!'}{guard.register} bra {label};\n"
     leaving = kernel.leaving if kernel.leaving is not None and instruction.start in kernel.leaving.waits else None
     kernel.needs_guard(instruction)
-    if leaving is None or kernel.manner.on_host:
+    if leaving is None or kernel.variant.on_host:
         kernel.pending += f"@!{name} bra {label};\n"
     else:
         passed = f"$__consan_passed{instruction.start}"

@@ -22,16 +22,16 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
-from consan.instrument.record import clusters, expansion, functions, global_memory, restricted, sides
+from consan.instrument.record import clusters, expansion, functions, global_memory, global_operands, restricted
 from consan.instrument.record.awaited import awaits_store
 from consan.instrument.record.computed import Computed
 from consan.instrument.record.global_memory import Mode
 from consan.instrument.record.header import header, placed
+from consan.instrument.record.recordable import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.takes import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.templates import Template
-from consan.instrument.record.words import Manner
+from consan.instrument.record.words import TextVariant
 from consan.instrument.sites import StaticFinding
 
 COMPACT = True  # modules whose threads leave have compact logs where that can be
@@ -42,7 +42,7 @@ def record(
     source: str | Module,
     name: str = "<ptx>",
     *,
-    outer: bool = False,
+    global_races: bool = False,
     isa: bool = False,
     leaves: bool = False,
     compact: bool | None = None,
@@ -51,7 +51,7 @@ def record(
 ) -> Recorded:
     """Rewrite a module. Kernels with something that is not recorded yet stay as they are (`Recorded.refused`).
 
-    `outer`: global memory is checked too. Else it is in the logs of those kernels only whose threads may synchronise through memory.
+    `global_races`: global memory is checked too. Else it is in the logs of those kernels only whose threads may synchronise through memory.
     `isa`: by the strict reading of the ISA.
     `leaves`: threads leave the kernel when the host stops its launch (leaving.py), and a block's number is stored behind its words. Else
     logs say where threads wait, for a backend that ends launches by itself. The templates do not depend on it.
@@ -59,12 +59,12 @@ def record(
     `refusal`: why no kernel may be recorded; empty if they may. `delays`: warps wait at synchronising instructions, as a seed says.
     """
     module = parse(source, name) if isinstance(source, str) else source
-    pass_ = Pass(module, outer and not refusal, isa, leaves, delays)
+    pass_ = Pass(module, global_races and not refusal, isa, leaves, delays)
     if refusal:
         pass_ = replace(pass_, unsupported={each.name: refusal for each in module.functions if each.kind == "entry"})
     while True:
         try:
-            full, kernels = pass_.write(Manner.FULL, {})
+            full, kernels = pass_.write(TextVariant.FULL, {})
             break
         except _Unrecordable as kernel:
             pass_ = replace(pass_, unsupported={**pass_.unsupported, **kernel.reasons})
@@ -72,17 +72,17 @@ def record(
         return full
     try:
         known = {kernel.number: kernel.computed_words() for kernel in kernels}
-        done = pass_.write(Manner.COMPACT, known)[0]
+        done = pass_.write(TextVariant.COMPACT, known)[0]
     except Unsupported:
         return full
-    expand = functools.cache(lambda: pass_.write(Manner.EXPANSION, known)[0])
+    expand = functools.cache(lambda: pass_.write(TextVariant.EXPANSION, known)[0])
     return replace(done, expand=expand)
 
 
 def waiting_together(module: Module) -> frozenset[str]:
     """The kernels whose CTAs can be checked together only, once `record` has recorded their global memory."""
     plans = plan_functions(module, recorded=True)
-    synced = (name for name, (mode, _) in modes_of(plans, outer=True).items() if mode is Mode.SYNCED and plans[name].is_entry)
+    synced = (name for name, (mode, _) in modes_of(plans, global_races=True).items() if mode is Mode.SYNCED and plans[name].is_entry)
     return frozenset(name for name in synced if not is_unordered(reached(plans, name)))
 
 
@@ -94,12 +94,12 @@ class _Unrecordable(Exception):  # noqa: N818 - not an error: the other kernels 
         self.reasons = reasons
 
 
-def _rewritten(kernel: KernelRewrite, plans: Plans, manner: Manner) -> int:
+def _rewritten(kernel: KernelRewrite, plans: Plans, variant: TextVariant) -> int:
     """Rewrite a kernel or a device function. Returns the most words that a thread stores between two cuts."""
     try:
         return kernel.rewrite()
     except Unsupported as error:
-        if manner is not Manner.FULL:
+        if variant is not TextVariant.FULL:
             raise
         name = kernel.plan.function.name
         reaching = (each for each, plan in plans.items() if plan.is_entry and name in reached(plans, each))
@@ -111,50 +111,54 @@ class Pass:
     """Writes the texts of a module."""
 
     module: Module
-    outer: bool
+    global_races: bool
     isa: bool
     leaves: bool
     delays: bool = False
     unsupported: dict[str, str] = field(default_factory=dict)  # kernels of which a part was found that is not recorded yet, and why
 
-    def write(self, manner: Manner, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
+    def write(self, variant: TextVariant, known: dict[int, Computed]) -> tuple[Recorded, list[KernelRewrite]]:
         """One of the texts. `known`: what the host can compute of each kernel."""
         plans = plan_functions(self.module, recorded=True)
-        refused = refusals(plans, outer=self.outer, isa=self.isa)
-        ordered = frozenset[str]() if self.outer or not refused else refused.keys() - refusals(plans, outer=True, isa=self.isa).keys()
+        refused = refusals(plans, global_races=self.global_races, isa=self.isa)
+        ordered = (
+            frozenset[str]()
+            if self.global_races or not refused
+            else refused.keys() - refusals(plans, global_races=True, isa=self.isa).keys()
+        )
         refused = {name: why for name, why in refused.items() if name not in ordered} | self.unsupported
         taken = reached(plans, *(name for name, plan in plans.items() if plan.is_entry and name not in refused))
-        memories = modes_of(taken, outer=self.outer, ordered=ordered)
+        memories = modes_of(taken, global_races=self.global_races, ordered=ordered)
         modes = {name: mode for name, (mode, _) in memories.items()}
         restricted.settle(taken, modes)
         for plan in plans.values():
             plan.stats.shared = shared_variables(self.module, plan.function)
             plan.stats.families |= {work.row.family for work in plan.work}
         context = Context(self.module, Edits(self.module), Variant(), plans)
-        kernels = self._kernels(context, taken, modes, manner, known)
+        kernels = self._kernels(context, taken, modes, variant, known)
         for kernel in kernels:
             mode, shared = memories[kernel.plan.function.name]
-            kernel.outer = None if mode is Mode.OFF else global_memory.OuterRecorder(kernel, mode, shared=shared)
-        words = max((_rewritten(kernel, plans, manner) for kernel in kernels), default=1)
+            kernel.global_races = None if mode is Mode.OFF else global_memory.GlobalRecorder(kernel, mode, shared=shared)
+        words = max((_rewritten(kernel, plans, variant) for kernel in kernels), default=1)
         for kernel in kernels:
             kernel.cut(words)
-        if self.delays and not manner.on_host:
+        if self.delays and not variant.on_host:
             insert_delays(self.module, context.edits)
         return self._recorded(context, kernels, refused, modes, words), kernels
 
     def _kernels(
-        self, context: Context, plans: Plans, modes: dict[str, Mode], manner: Manner, known: dict[int, Computed]
+        self, context: Context, plans: Plans, modes: dict[str, Mode], variant: TextVariant, known: dict[int, Computed]
     ) -> list[KernelRewrite]:
         """The kernels and the device functions that are recorded. `plans`, `modes`: of the kernels that are, and of what they call."""
         templates = list[Template]()
         reads, writes = recorded_sides(plans)
-        outer = {name for name, mode in modes.items() if mode is not Mode.OFF}
-        called = functions.recorded_functions(plans, reads, writes, outer=outer)
-        how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "manner": manner}
+        global_races = {name for name, mode in modes.items() if mode is not Mode.OFF}
+        called = functions.recorded_functions(plans, reads, writes, global_races=global_races)
+        how: dict[str, Any] = {"reads": reads, "writes": writes, "called": called, "leaves": self.leaves, "variant": variant}
         relaxes = clusters.relaxes(plans.values())
         how["numbers"] = numbers_of(plans)
-        how["apart"] = functions.may_part(plans, called)
-        how["sealing"] = writes and not reads and not any(map(sides.fetches, plans.values()))
+        how["may_part"] = functions.may_part(plans, called)
+        how["sealing"] = writes and not reads and not any(map(global_operands.fetches, plans.values()))
 
         def rewrite(plan: FunctionPlan, number: int, **more: Any) -> KernelRewrite:
             synced = modes[plan.function.name] is Mode.SYNCED
@@ -179,20 +183,20 @@ class Pass:
     def _recorded(
         self, context: Context, kernels: list[KernelRewrite], refused: dict[str, str], modes: dict[str, Mode], words: int
     ) -> Recorded:
-        manner = kernels[0].manner if kernels else Manner.FULL
-        plans, more = context.plans, expansion.variable() if manner.on_host else f"{DECLARATION}\n" * self.delays
+        variant = kernels[0].variant if kernels else TextVariant.FULL
+        plans, more = context.plans, expansion.variable() if variant.on_host else f"{DECLARATION}\n" * self.delays
         calls = any(not kernel.plan.is_entry for kernel in kernels)
         entries = tuple(plan.function.name for plan in context.entries())
         taken = {kernel.plan.function.name: kernel for kernel in kernels}
         by_entry = [taken.get(name) for name in entries]
         target = header(context, more)  # before the text is made
         text = placed(self.module, context.edits.apply())
-        polling = {kernel.plan.function.name for kernel in kernels if kernel.outer is not None and kernel.outer.polls.nodes}
-        outer = (plan for name, plan in plans.items() if self.outer or modes.get(name, Mode.OFF) is not Mode.OFF)
-        polling |= {plan.function.name for plan in outer if awaits_store(plan.function, weak=True)}
+        polling = {kernel.plan.function.name for kernel in kernels if kernel.global_races is not None and kernel.global_races.polls.nodes}
+        global_races = (plan for name, plan in plans.items() if self.global_races or modes.get(name, Mode.OFF) is not Mode.OFF)
+        polling |= {plan.function.name for plan in global_races if awaits_store(plan.function, weak=True)}
         return Recorded(
             target=target,
-            ptx=expansion.without_clusters(text) if manner.on_host else text,
+            ptx=expansion.without_clusters(text) if variant.on_host else text,
             sites=tuple(context.sites),
             functions=tuple(plan.stats for plan in plans.values()),
             entries=entries,
@@ -205,13 +209,13 @@ class Pass:
             external=tuple(sorted(set().union(*(external_calls(plan, plans) for plan in plans.values()), set()))),
             hazards=self._hazards,
             debug=is_debug(self.module),
-            modes=tuple(modes.get(name, Mode.ALONE if self.outer else Mode.OFF) for name in entries),
-            prunes=self.outer and not manner.on_host and any(each not in self._refused_alone for each in entries),
+            modes=tuple(modes.get(name, Mode.ALONE if self.global_races else Mode.OFF) for name in entries),
+            prunes=self.global_races and not variant.on_host and any(each not in self._refused_alone for each in entries),
             refused=refused,
             isa=self.isa,
             leaves=self.leaves,
             silent=frozenset(kernel.plan.function.name for kernel in kernels if kernel.is_silent),
             polls=frozenset(name for name in entries if not polling.isdisjoint(reached(plans, name))),
             unordered=frozenset(name for name in entries if is_unordered(reached(plans, name))),
-            compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if manner is Manner.COMPACT else (),
+            compact=tuple(each.compact() if each else NOT_RECORDED for each in by_entry) if variant is TextVariant.COMPACT else (),
         )

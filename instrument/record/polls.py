@@ -20,7 +20,7 @@ from consan.instrument.isa import destinations, lookup
 from consan.instrument.passes.emit import Snippet
 from consan.instrument.ptx import Instruction
 from consan.instrument.record import text
-from consan.instrument.record.words import Manner
+from consan.instrument.record.words import TextVariant
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -87,13 +87,13 @@ class RecordedPolls:
     def declarations(self) -> str:
         """The registers that polls keep: where the last block of each ended, its address and value."""
         kept = (f".reg .b64 %__consan_p{number}_<3>; mov.b64 %__consan_p{number}_0, 0;\n" for number in range(len(self.starts)))
-        last = f".reg .b32 {_LAST}; mov.b32 {_LAST}, 0;\n" if self.kernel.manner is Manner.COMPACT else ""
+        last = f".reg .b32 {_LAST}; mov.b32 {_LAST}, 0;\n" if self.kernel.variant is TextVariant.COMPACT else ""
         return f".reg .b64 {PLACE}, {SEEN}, {WANTED};\n.reg .pred {REPEATS};\n{last}" + "".join(kept)
 
     def repeats(self) -> str:
         """Find out whether the round repeats the one before."""
         assert self.current is not None
-        compact = self.kernel.manner is Manner.COMPACT
+        compact = self.kernel.variant is TextVariant.COMPACT
         last = f"setp.eq.s32 {REPEATS}, {_LAST}, {len(self.starts)};" if compact else f"setp.eq.s64 {REPEATS}, {self._name}0, %__consan_c;"
         if self.identity:
             last = text.resume_poll(self._name, self.identity, REPEATS)
@@ -109,11 +109,11 @@ class RecordedPolls:
             return ""
         self.current, kernel = None, self.kernel
         ends = kernel.closed(node) + (kernel.leaving.counted() if kernel.leaving is not None else "")
-        if kernel.manner.on_host:
+        if kernel.variant.on_host:
             return ends
         forward = "".join(f"@!{REPEATS} {each}\n" for each in ends.splitlines()) + f"mov.b64 {self._name}1, {PLACE};\n"
         forward += f"mov.b64 {self._name}2, {SEEN};\n"
-        if kernel.manner is Manner.FULL:
+        if kernel.variant is TextVariant.FULL:
             kept = text.suspend_poll(self._name, self.identity) if self.identity else ""
             return f"{forward}mov.b64 {self._name}0, %__consan_c;\n{kept}"
         back = f"@{REPEATS} mov.b64 %__consan_c, {self._name}0;\n@!{REPEATS} mov.b64 {self._name}0, %__consan_c;\n"
@@ -141,5 +141,5 @@ class RecordedPolls:
 
 def interrupted(kernel: KernelRewrite) -> str:
     """Behind a block: no poll repeats."""
-    compact = kernel.manner is Manner.COMPACT and kernel.computed is not None and kernel.computed.polls
+    compact = kernel.variant is TextVariant.COMPACT and kernel.computed is not None and kernel.computed.polls
     return f"mov.b32 {_LAST}, 0;\n" if compact else ""

@@ -25,10 +25,10 @@ def is_full(instruction: Instruction) -> bool:
 
 
 class BarrierReach:
-    """The reaches in one kernel. `outer`: the log has all accesses to global memory; `flags`: and threads may synchronise through it."""
+    """The reaches in one kernel. `global_races`: the log has all accesses to global memory. `flags`: threads may synchronise through it."""
 
-    def __init__(self, function: Function, *, outer: bool, flags: bool) -> None:
-        self._graph, self._outer, self._flags = graph_of(function), outer, flags
+    def __init__(self, function: Function, *, global_races: bool, flags: bool) -> None:
+        self._graph, self._global_races, self._flags = graph_of(function), global_races, flags
         self._steps = instructions_of(self._graph)
         self._used = {key_of(each.scope, name) for steps in self._steps for each in steps for name in read(each)}
 
@@ -59,13 +59,13 @@ class BarrierReach:
         if row.is_never_recorded:
             return f"{instruction.opcode} in its reach is not recorded"
         if flow in ENDS:
-            return "" if self._outer else "threads exit in its reach, and global memory was not recorded"
+            return "" if self._global_races else "threads exit in its reach, and global memory was not recorded"
         access = row.describe(instruction) if row.is_recorded_access else None
         if access is not None and not (access.may_be_global or access.in_surface):
             return _SHARED_FLAG if self._is_flag(instruction) else ""
         if access is None:
-            return "" if not row.does(Fence) or self._outer else f"{instruction.opcode} in its reach is not recorded"
-        if not self._outer:
+            return "" if not row.does(Fence) or self._global_races else f"{instruction.opcode} in its reach is not recorded"
+        if not self._global_races:
             return "there are global accesses in its reach, and global memory was not recorded"
         flag = self._flags and access.is_strong
         return "there is a flag in global memory in its reach: the run had one order of its accesses" if flag else ""

@@ -67,7 +67,7 @@ class Recorded:
     refused: dict[str, str] = field(default_factory=dict)  # why kernels are not: their text is unchanged
 
     @property
-    def outer(self) -> bool:
+    def global_races(self) -> bool:
         """Whether the global memory of a kernel is recorded."""
         return any(map(self.has_global, self.entries))
 

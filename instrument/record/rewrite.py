@@ -26,22 +26,22 @@ from consan.instrument.record import (
     expansion,
     functions,
     global_memory,
+    global_operands,
     launch_control,
     made,
     mbarriers,
     polls,
     seals,
-    sides,
     tensor_memory,
     tensors,
     text,
 )
-from consan.instrument.record.computed import LEADER, Certainty, Computed, WordNeed
+from consan.instrument.record.computed import LEADER, Computability, Computed, WordNeed
 from consan.instrument.record.cuts import check_ends, cut_nodes, idling, longest_path
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
 from consan.instrument.record.templates import Template
-from consan.instrument.record.words import Located, Manner, Words
+from consan.instrument.record.words import Located, TextVariant, Words
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}
@@ -75,13 +75,13 @@ class KernelRewrite:
     called: frozenset[str] = frozenset()  # the device functions that are recorded
     numbers: dict[str, int] = field(default_factory=dict)  # those of them in which lanes may bypass a point
     looped: bool = False  # a function that a thread may execute more than once for one call site
-    apart: bool = False  # lanes of a warp may part in one of those
+    may_part: bool = False  # lanes of a warp may part in one of those
     departures: list[Instruction] = field(default_factory=list)  # where threads exit or return
     suspensions: list[Instruction] = field(default_factory=list)  # calls of these functions
-    outer: global_memory.OuterRecorder | None = None  # where global memory is checked: then it records all of these accesses
+    global_races: global_memory.GlobalRecorder | None = None  # where global memory is checked: then it records all of these accesses
     leaves: bool = False  # threads leave when the host stops the launch
     leaving: Leaving | None = None  # how they do
-    manner: Manner = Manner.FULL
+    variant: TextVariant = TextVariant.FULL
     computed: Computed | None = None  # what the host can compute, in all manners but FULL
     needs: list[WordNeed] = field(default_factory=list)  # of the words, and of inserted text
     starts: set[int] = field(default_factory=set)  # of the instructions with events
@@ -106,8 +106,8 @@ class KernelRewrite:
         assert body is not None
         self.graph = graph_of(self.plan.function)
         self.cuts = cut_nodes(self.graph)
-        self.leaving = Leaving(self.plan, self.manner) if self.leaves else None
-        self.hashes = self.leaving is not None and self.leaving.stands  # then hashes tell which threads have ended
+        self.leaving = Leaving(self.plan, self.variant) if self.leaves else None
+        self.hashes = self.leaving is not None and self.leaving.positions  # then hashes tell which threads have ended
         self.ignored = ignored(self.plan.function)
         self._seal()
         self._find_points()
@@ -131,7 +131,9 @@ class KernelRewrite:
             self.context.edits.insert_at(body.close, self.closed(node) + ("" if self.is_silent else self.end(returns=True) + "ret;\n"))
         for number, place in self.targets:
             self.context.edits.insert_at(place, f"{expansion.label(number, place)}:\n")
-        self.bounded = self.manner is Manner.COMPACT and not any(count and self.graph.repeats(node) for node, count in self.words.items())
+        self.bounded = self.variant is TextVariant.COMPACT and not any(
+            count and self.graph.repeats(node) for node, count in self.words.items()
+        )
         return (sum(self.words.values()) if self.bounded else longest_path(self.graph, self.cuts, self.words)) + 1
 
     def _frame(self) -> None:
@@ -142,11 +144,11 @@ class KernelRewrite:
             return
         for instruction in self.departures:
             self.context.edits.insert_before(instruction, tensors.only_where(instruction, self.end(returns=row_of(instruction).returns)))
-        kept = self.outer.declarations() if self.outer is not None else ""
-        stored = text.compact_left(counts=not self.bounded) if self.manner is Manner.COMPACT else ""
+        kept = self.global_races.declarations() if self.global_races is not None else ""
+        stored = text.compact_left(counts=not self.bounded) if self.variant is TextVariant.COMPACT else ""
         left = self.leaving.place(stored) if self.leaving is not None else ""
         self.context.edits.insert_at(body.open + 1, "\n" + self._prologue() + kept + left)
-        if self.manner is Manner.COMPACT:
+        if self.variant is TextVariant.COMPACT:
             self.context.edits.insert_before(next(self.plan.function.instructions()), self._constants())
 
     def _constants(self) -> str:
@@ -161,7 +163,7 @@ class KernelRewrite:
         if not self.plan.is_entry:
             raise Unsupported("a device function")
         check_ends(self.graph, frozenset(self.starts))
-        polled = frozenset(self.outer.polls.nodes if self.outer is not None else ())
+        polled = frozenset(self.global_races.polls.nodes if self.global_races is not None else ())
         return Computed(self.plan, self.graph, frozenset(self.starts), self.needs, polled)
 
     def compact(self) -> Compact:
@@ -177,7 +179,7 @@ class KernelRewrite:
             return
         if self.computed is None:
             self.needs.append(WordNeed(frozenset({guard.register}), hashed=True))
-        elif self.computed.level((guard.register,)) is not Certainty.KNOWN:
+        elif self.computed.level((guard.register,)) is not Computability.KNOWN:
             raise Unsupported("a guard that is not known")
 
     def _entered(self, node: int) -> str:
@@ -189,28 +191,28 @@ class KernelRewrite:
     @property
     def is_silent(self) -> bool:
         """Whether nothing is recorded of a kernel, and nobody needs to stop it: it has no loop, and a fault loses every record."""
-        return self.leaves and self.plan.is_entry and not (self.starts or self.cuts or self.suspensions or self.manner.on_host)
+        return self.leaves and self.plan.is_entry and not (self.starts or self.cuts or self.suspensions or self.variant.on_host)
 
     def _prologue(self) -> str:
         if not self.plan.is_entry:
             return text.function_prologue()
-        if self.manner is not Manner.FULL:
-            if self.manner.on_host:
+        if self.variant is not TextVariant.FULL:
+            if self.variant.on_host:
                 return expansion.prologue(self.number)
-            return text.compact_prologue(self.number, stands=self.leaving is not None and self.leaving.stands)
+            return text.compact_prologue(self.number, positions=self.leaving is not None and self.leaving.positions)
         return text.prologue(self.number) + (text.state() + text.forget_poll() if self.suspensions else "")
 
     def end(self, *, returns: bool) -> str:
         """The text before a thread returns from here, or exits."""
-        if self.manner is not Manner.FULL:
-            if self.manner.on_host:
+        if self.variant is not TextVariant.FULL:
+            if self.variant.on_host:
                 return text.ended()
             return text.compact_epilogue(counts=not self.bounded, hashes=self.hashes)
         return text.suspend() if returns and not self.plan.is_entry else text.epilogue()
 
     def _seal(self) -> None:
         """Leave out what only matters while a cp.async is in flight, if none can be then."""
-        if self.sealing and self.outer is None:
+        if self.sealing and self.global_races is None:
             self.seals = seals.seals_of(self.plan, self.graph)
             self.writes &= not self.seals
 
@@ -218,7 +220,7 @@ class KernelRewrite:
         points, joins = points_of(self.plan, self.numbers)
         any_open = any(point.open for point in points)
         self.plan.stats.open_points = sum(point.open for point in points)
-        alone = self.apart or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
+        alone = self.may_part or any(map(mbarriers.is_wait, self.plan.work))  # a lane may wait alone: the log must hold where lanes meet
         every = any_open or alone
         self.points = {point.instruction.start: point for point in points if every or not point.certain}
         for join in joins:
@@ -246,7 +248,7 @@ class KernelRewrite:
     def _acts(self, node: int) -> bool:
         """Whether a thread that passes a node has an event that no round of a poll repeats, or a wait that it leaves at."""
         waits = self.leaving.waits if self.leaving is not None else set[int]()
-        polled = self.outer is not None and node in self.outer.polls.nodes
+        polled = self.global_races is not None and node in self.global_races.polls.nodes
         return bool(self.words.get(node) and not polled) or any(step.instruction.start in waits for step in self.graph.nodes[node].steps)
 
     def _instruction(self, instruction: Instruction, work: Work | None, node: int) -> None:
@@ -284,7 +286,7 @@ class KernelRewrite:
     def _replaced(self, instruction: Instruction, node: int) -> bool:
         """Whether something else stands in place of an instruction."""
         other = accesses.performed_at_once(instruction) or (accesses.only_members(instruction) if self.leaves else None)
-        text_instead = expansion.replaced(self, instruction, node) if self.manner.on_host else other
+        text_instead = expansion.replaced(self, instruction, node) if self.variant.on_host else other
         if text_instead is not None:
             self.context.edits.replace(instruction, text_instead)
         return text_instead is not None
@@ -297,9 +299,9 @@ class KernelRewrite:
             made.add(self, work, When.BEHIND)
         for load in self.completions.get(instruction.start, ()):
             tensor_memory.add_completed(self, load)
-        if self.outer is not None:
+        if self.global_races is not None:
             made.add(self, work or Work(instruction, row_of(instruction)), When.CHECKED_BEHIND)
-            self.pending += self.outer.after(node)
+            self.pending += self.global_races.after(node)
 
     def _events(self, instruction: Instruction, work: Work | None, node: int) -> None:
         point, row = self.points.get(instruction.start), UNKNOWN if work is None else work.row
@@ -308,13 +310,15 @@ class KernelRewrite:
             # Values of stmatrix are exchanged between lanes: the log holds the point before that.
             if row.is_matrix_access and row.does(kinds.Write) and not self.is_tight:
                 self.pending += self.closed(node) + self._stop()
-        if self.outer is not None:
+        if self.global_races is not None:
             made.add(self, work or Work(instruction, row_of(instruction)), When.CHECKED)
         if work is not None:
             made.add(self, work, When.BEFORE)
             made.count(self.plan.stats, work)
-        if self.outer is None and ((self.writes and sides.writes_global(instruction)) or (self.reads and sides.reads_global(instruction))):
-            sides.add_access(self, instruction)
+        if self.global_races is None and (
+            (self.writes and global_operands.writes_global(instruction)) or (self.reads and global_operands.reads_global(instruction))
+        ):
+            global_operands.add_access(self, instruction)
             self.plan.stats.memory_sites += work is None
         if point is not None or row.does(*_BLOCKING) or (self.points and row.is_of_products):  # it may never be left
             self.pending += self.closed(node) + self._stop()
@@ -328,7 +332,7 @@ class KernelRewrite:
             self.starts.add(self.current.start)
         if self.block is None:
             window = clusters.window(self.context.module.target, self.context.module.version)
-            self.block = Words(len(self.templates) + 1, window, self.manner, self.computed, self.needs, self.hashing)
+            self.block = Words(len(self.templates) + 1, window, self.variant, self.computed, self.needs, self.hashing)
             self.templates.append(self.block.template)
             self.pending += self.block.header(late=self.leaves)
         self.block.ignored = self.current is not None and self.current.start in self.ignored
@@ -339,7 +343,7 @@ class KernelRewrite:
         if self.block is None:
             return ""
         block, self.block = self.block, None
-        words = block.stored if self.manner is Manner.COMPACT else block.template.words
+        words = block.stored if self.variant is TextVariant.COMPACT else block.template.words
         self.words[node] = self.words.get(node, 0) + words
         self.stores |= block.stored > 0
         self.hashes |= block.hashes

@@ -16,8 +16,8 @@ from consan.instrument.passes.emit import Snippet, Unsupported, word
 from consan.instrument.passes.tensor_operands import in_parameter, map_address
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
 from consan.instrument.record import text
-from consan.instrument.record.computed import Certainty, LaunchConstant, parameter_place
-from consan.instrument.record.words import NO_KEYS, TEMPORARY, Manner, Words, keys_of
+from consan.instrument.record.computed import Computability, LaunchConstant, parameter_place
+from consan.instrument.record.words import NO_KEYS, TEMPORARY, TextVariant, Words, keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
@@ -53,7 +53,7 @@ def _add_words(kernel: KernelRewrite, work: Work, tensor: TensorAddress) -> int:
     words = TILE_WORDS if _IM2COL_MODES.isdisjoint(work.words) else IM2COL_WORDS
     hashed = (*words, *(_STRIDES + k for k in range(rank - 1)), *(_EXTENTS + k for k in range(rank)))
     needs = _needs(instruction, parameter, [offset + _WORD_BYTES * number for number in (*_ADDRESS, *hashed)], block)
-    if block.manner is not Manner.FULL:
+    if block.variant is not TextVariant.FULL:
         first, code = _known_words(block, instruction, tensor, needs)
         kernel.pending += code
         return first
@@ -89,7 +89,7 @@ def _needs(instruction: Instruction, parameter: str, places: list[int], block: W
     block.level(NO_KEYS, hashed=False, constants=tuple(words[: len(_ADDRESS)]))
     block.level(NO_KEYS, hashed=True, constants=tuple(words[len(_ADDRESS) :]))
     guard = guard_of(instruction)
-    if guard is not None and block.level(frozenset({guard.register}), hashed=True) is Certainty.UNKNOWN:
+    if guard is not None and block.level(frozenset({guard.register}), hashed=True) is Computability.UNKNOWN:
         block.refuse("a guard that is not known")
     return words
 

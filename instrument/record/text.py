@@ -86,9 +86,9 @@ def epilogue() -> str:
     return ended() + PLACE + _of_thread("%__consan_v", HASHES, HASH_BYTES) + "st.global.v2.u64 [%__consan_v], {%__consan_h, %__consan_g};\n"
 
 
-def compact_prologue(entry: int, *, stands: bool) -> str:
-    """The same for a compact log. Registers for which there is no use cost nothing. `stands`: a thread may stay at a barrier."""
-    kept = ".reg .b64 %__consan_s;\n" + _of_thread("%__consan_s", HASHES, HASH_BYTES) if stands else ""
+def compact_prologue(entry: int, *, positions: bool) -> str:
+    """The same for a compact log. Registers for which there is no use cost nothing. `positions`: a thread may stay at a barrier."""
+    kept = ".reg .b64 %__consan_s;\n" + _of_thread("%__consan_s", HASHES, HASH_BYTES) if positions else ""
     return prologue(entry) + ".reg .b32 %__consan_n;\nmov.u32 %__consan_n, 0;\n" + kept
 
 

@@ -24,15 +24,15 @@ _SPACES = {"generic": ("shared", "global", "local")}
 _DEPARTS = CONTROL | {"call"}
 
 
-def value_depends(module: Module, lines: Iterable[int], *, outer: bool) -> bool:
+def value_depends(module: Module, lines: Iterable[int], *, global_races: bool) -> bool:
     """Whether words of the log may depend on what the accesses at PTX lines load, or on memory that they write in another order.
 
-    `outer`: the log has all accesses to global memory.
+    `global_races`: the log has all accesses to global memory.
     """
     wanted, functions = set(lines), [each for each in module.functions if each.body is not None]
     if any(map(_gives_up, functions)):
         return True
-    slices = [_Slice(function, outer) for function in functions]
+    slices = [_Slice(function, global_races) for function in functions]
     spaces: set[str] = set()
     for each in slices:
         spaces |= each.start(wanted)
@@ -55,9 +55,9 @@ def _gives_up(function: Function) -> bool:
 class _Slice:
     """The part of one function that depends on some loads. `registers`: those that may hold another value."""
 
-    def __init__(self, function: Function, outer: bool) -> None:
+    def __init__(self, function: Function, global_races: bool) -> None:
         self._instructions = [(each, lookup(each.parts)) for each in function.instructions()]
-        self._outer = outer
+        self._global_races = global_races
         self.registers: set[Key] = set()
         self.reached = False  # something that the log holds
 
@@ -97,7 +97,7 @@ class _Slice:
 
     @property
     def _unrecorded(self) -> tuple[str, ...]:
-        return ("local", "param", "const") if self._outer else ("local", "param", "const", "global")
+        return ("local", "param", "const") if self._global_races else ("local", "param", "const", "global")
 
 
 def _keys_of(instruction: Instruction, row: Row) -> Iterator[Key]:

@@ -17,7 +17,7 @@ from consan.instrument.isa.roles import names
 from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
 from consan.instrument.record import text
-from consan.instrument.record.computed import PLACE, Certainty, Computed, LaunchConstant, WordNeed
+from consan.instrument.record.computed import PLACE, Computability, Computed, LaunchConstant, WordNeed
 from consan.instrument.record.templates import LINE_BYTES, Template
 
 TEMPORARY, _NOTHING = "%__consan_w", "-1"
@@ -32,7 +32,7 @@ class Located(TypedDict):
     guard: int
 
 
-class Manner(enum.Enum):
+class TextVariant(enum.Enum):
     """The words that a pass over a kernel writes."""
 
     FULL = 0  # each word is stored and hashed
@@ -42,7 +42,7 @@ class Manner(enum.Enum):
     @property
     def on_host(self) -> bool:
         """Whether the host runs the text."""
-        return self is Manner.EXPANSION
+        return self is TextVariant.EXPANSION
 
 
 @dataclass
@@ -51,7 +51,7 @@ class Words:
 
     number: int
     window: str  # that of generic addresses of shared memory
-    manner: Manner = Manner.FULL
+    variant: TextVariant = TextVariant.FULL
     computed: Computed | None = None  # for all manners but FULL
     needs: list[WordNeed] = field(default_factory=list)  # of the words so far
     hashing: bool = True  # histories are compared
@@ -66,7 +66,7 @@ class Words:
 
     def header(self, *, late: bool) -> str:
         """The text that begins the block. `late`: its number is stored last, and so tells that all words are there."""
-        if self.manner is not Manner.FULL:
+        if self.variant is not TextVariant.FULL:
             return ""
         return ("" if late else text.number(self.number)) + (text.hash_constant(self.number) if self.hashing else "")
 
@@ -115,10 +115,10 @@ class Words:
     def close(self, *, late: bool) -> str:
         """The text that ends the block."""
         compact = f"add.u64 %__consan_k, %__consan_k, {self.stored * LINE_BYTES};\n" if self.stored else ""
-        if self.manner is Manner.COMPACT:
+        if self.variant is TextVariant.COMPACT:
             return text.close(self.stored) if self.stored else ""
         whole = (text.number(self.number) if late else "") + text.close(self.template.words)
-        return whole + compact * (self.manner is Manner.EXPANSION)
+        return whole + compact * (self.variant is TextVariant.EXPANSION)
 
     def value(self, elements: list[Operand], width: int, scope: Block) -> tuple[int, str]:
         """A word that differs where stored values differ. It is not hashed, and each store has its own."""
@@ -173,26 +173,26 @@ class Words:
         """Whether words have to be computed, and the text that stores and hashes them then."""
         hashes = "".join(text.hash_word(register) for _, register in words) if hashed and self.hashing else ""
         level = self.level(keys, hashed=hashed)
-        self.hashes |= hashed and self.hashing and level is not Certainty.KNOWN
-        if self.manner is Manner.FULL:
+        self.hashes |= hashed and self.hashing and level is not Computability.KNOWN
+        if self.variant is TextVariant.FULL:
             return True, "".join(store(word, register) for word, register in words) + hashes
-        if level is Certainty.UNKNOWN:
+        if level is Computability.UNKNOWN:
             first, self.stored = self.stored, self.stored + len(words)
-            if self.manner is Manner.COMPACT:
+            if self.variant is TextVariant.COMPACT:
                 return True, "".join(store(first + place, register) for place, (_, register) in enumerate(words)) + hashes
             return False, "".join(load(first + place) + store(word, TEMPORARY) for place, (word, _) in enumerate(words))
-        if self.manner is Manner.COMPACT:
-            hashes = hashes if level is Certainty.CTA else ""
+        if self.variant is TextVariant.COMPACT:
+            hashes = hashes if level is Computability.CTA else ""
             return bool(hashes), hashes
         return True, "".join(store(word, register) for word, register in words)
 
-    def level(self, keys: frozenset[Key] | None, *, hashed: bool, constants: tuple[LaunchConstant, ...] = ()) -> Certainty:
+    def level(self, keys: frozenset[Key] | None, *, hashed: bool, constants: tuple[LaunchConstant, ...] = ()) -> Computability:
         """The certainty of a value that follows from registers and constants; a full pass only notes it."""
         if keys is None:
-            return Certainty.UNKNOWN
+            return Computability.UNKNOWN
         if self.computed is None:
             self.needs.append(WordNeed(keys, hashed, constants))
-            return Certainty.UNKNOWN
+            return Computability.UNKNOWN
         return self.computed.level(keys)
 
     def reserve(self, count: int) -> tuple[int, int, str]:
@@ -201,11 +201,11 @@ class Words:
         Returns the first one's place in the block, its place in the log that the device writes, and the text by which the host copies them.
         """
         first, self.template.words = self.template.words, self.template.words + count
-        if self.manner is Manner.FULL:
+        if self.variant is TextVariant.FULL:
             return first, first, ""
         stored, self.stored = self.stored, self.stored + count
         copies = (load(stored + place) + text.store(first + place, TEMPORARY) for place in range(count))
-        return first, stored, "".join(copies) if self.manner is Manner.EXPANSION else ""
+        return first, stored, "".join(copies) if self.variant is TextVariant.EXPANSION else ""
 
     def append(self, register: str, snippet: Snippet) -> None:
         """A word of its own within a snippet that goes on. It is not hashed."""
@@ -214,7 +214,7 @@ class Words:
 
     def refuse(self, why: str) -> None:
         """There can be no compact log of this."""
-        if self.manner is not Manner.FULL:
+        if self.variant is not TextVariant.FULL:
             raise Unsupported(why)
 
     def halves(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
@@ -258,7 +258,7 @@ class Words:
 
     def constant(self, constant: LaunchConstant, load: str) -> str:
         """The text that brings a constant of the launch into the temporary. `load`: that of the kernel."""
-        if self.manner is not Manner.EXPANSION or self.computed is None:
+        if self.variant is not TextVariant.EXPANSION or self.computed is None:
             return load
         slot, rest = self.computed.slot(constant), load.partition("\n")[2]  # that folds the guard in
         return (load_symbol(slot) if constant.symbol else f"ld.global.u32 {TEMPORARY}, [%__consan_j+{slot}];\n") + rest

@@ -29,11 +29,11 @@ COLD void report_access(Caller c, const Operation &o, u32 hazard, u32 site, u32 
     report(c.slot, f);
 }
 
-// As `strong_beside`, for an atomic or strong store that left a record. It is aligned, so it covers the same bytes if it has the same
+// As `strong_together`, for an atomic or strong store that left a record. It is aligned, so it covers the same bytes if it has the same
 // width and the cell belongs to the reduction.
 DEVICE bool strong_before(const Caller &c, const Operation &o, u64 record) {
     u32 bytes = (u32)record & LOW_PAYLOAD & ~CTA_SCOPE;
-    return (u32)record & LOW_MARKER || strong_beside(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
+    return (u32)record & LOW_MARKER || strong_together(c, o, record_warp(record), (u32)record & CTA_SCOPE, c.offset & ~(bytes - 1), bytes);
 }
 
 // Reports at most once per block for each site and warp.

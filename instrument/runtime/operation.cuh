@@ -275,14 +275,14 @@ COLD void pass_operations(const Caller &c) {
 
 // Whether red.async and a strong access of a warp are morally strong (R-RACE): the same bytes, and each in the scope of the other.
 // The reduction counts as a strong access by its issuing thread, so any scope includes threads of its CTA.
-DEVICE bool strong_beside(const Caller &c, const Operation &o, u32 warp, bool narrow, u32 offset, u32 bytes) {
+DEVICE bool strong_together(const Caller &c, const Operation &o, u32 warp, bool narrow, u32 offset, u32 bytes) {
     if (narrow && !same_cta(c.slot, o.thread >> 5, warp)) return false;
     if (!(o.shape2 & SHAPE_ROWS)) return offset == o.low && bytes == o.high - o.low;
     return bytes == row_size(o) && (offset - o.low) % row_distance(o) == 0;
 }
 
-DEVICE bool strong_beside(const Caller &c, const Operation &o) {
-    return adds(o) && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_beside(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
+DEVICE bool strong_together(const Caller &c, const Operation &o) {
+    return adds(o) && c.flags & (ACCESS_RMW | ACCESS_STRONG) && strong_together(c, o, c.me >> 5, c.flags & ACCESS_CTA, c.offset, c.bytes);
 }
 
 DEVICE bool operation_may_cover(const Caller &c) {

@@ -41,7 +41,7 @@ COLD bool meet_operations(Caller c, bool report_them) {
             written = true;
             whole |= !is_shaped(o) && o.low <= block && o.high >= block + BLOCK_BYTES;
         }
-        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !strong_beside(c, o);
+        bool counts = met && report_them && (writes || o.kind & OPERATION_WRITES) && !strong_together(c, o);
         if (!counts && !last) return;
         bool done = observed(c, o);
         if (counts && !done) report_operation(c, o, 0);

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Reason
-from consan.reports.found import kernel_of
+from consan.reports.finding_records import kernel_of
 from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.model import Finding
 from consan.reports.verdict import shared

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from consan.instrument.findings import FindingRecord, Kind, Reason
-from consan.reports.found import is_copy
+from consan.reports.finding_records import is_copy
 from consan.reports.model import Finding
 
 F = TypeVar("F")

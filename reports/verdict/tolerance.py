@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Operation, Reason
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Finding
 from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory

@@ -215,7 +215,7 @@ def pruned(session: Session, prepared: Any, work: Work) -> tuple[Any, str]:
     for _ in range(AGAIN):
         proofs.accesses(prepared, work.entry, work.args, extents)
     again = (time.perf_counter() - begin) / AGAIN
-    return session.modules.without_outer(prepared), f"{first * 1e3:.0f} ms, then {again * 1e6:.0f} us"
+    return session.modules.without_global_races(prepared), f"{first * 1e3:.0f} ms, then {again * 1e6:.0f} us"
 
 
 def judged(session: Session, work: Work) -> Iterator[str]:
@@ -236,7 +236,7 @@ def judged(session: Session, work: Work) -> Iterator[str]:
         checked = started.check()
         yield f"{math.prod(work.grid):,}"
         yield f"{time.perf_counter() - begin:.2f} s"
-        gaps = "".join(f"; {why}" for why in (*checked.gaps, *checked.outer))
+        gaps = "".join(f"; {why}" for why in (*checked.gaps, *checked.global_races))
         yield f"{len(checked.found)}{gaps}" + ("; global memory proven" if proof else "")
     finally:
         started.free()

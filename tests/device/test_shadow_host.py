@@ -20,8 +20,8 @@ class DirtyBackend(VirtualBackend):
 
     allocates_zeros = False
 
-    def alloc_apart(self, nbytes: int) -> int:
-        address = super().alloc_apart(nbytes)
+    def alloc_separate(self, nbytes: int) -> int:
+        address = super().alloc_separate(nbytes)
         self.fill(address, 0xA5, nbytes)
         return address
 

@@ -155,7 +155,7 @@ def _slow(*values: int) -> tuple[Any, ...]:
 MORE = ("4_6", "5_8", "8_12")  # the real widths, with an early limit, stay quick
 
 
-class Kept(Device):
+class Retained(Device):
     """A device of the virtual machine that outlives its sessions."""
 
     def close(self) -> None:
@@ -171,7 +171,7 @@ def renewed() -> Callable[[str, int | None], Device]:
         if name != "cpu":
             return new_device(name, shadow_memory)
         if shadow_memory not in kept:
-            kept[shadow_memory] = Kept(new_device(name).backend, arena_bytes=shadow_memory)
+            kept[shadow_memory] = Retained(new_device(name).backend, arena_bytes=shadow_memory)
         kept[shadow_memory].renew()
         return kept[shadow_memory]
 

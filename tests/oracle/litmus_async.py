@@ -131,8 +131,8 @@ def _lines(step: str, rank: int, label: str) -> list[str]:
     return [*lines, "  @%first " + _instruction(action, variable(words[0], rank)[0] in GLOBAL, operands + count)]
 
 
-def _instruction(action: str, outer: bool, operands: list[str]) -> str:
-    bulk, mbarrier, space = "cp.async.bulk", "mbarrier::complete_tx::bytes", "global" if outer else "shared::cluster"
+def _instruction(action: str, global_races: bool, operands: list[str]) -> str:
+    bulk, mbarrier, space = "cp.async.bulk", "mbarrier::complete_tx::bytes", "global" if global_races else "shared::cluster"
     first, second, third = [*operands, "", ""][:3]
     return {
         "W": f"st.{space}.u32 {first}, 1;",

@@ -75,10 +75,10 @@ def agreement(batch: Batch, schedule: int = 0) -> tuple[Agreement, Any]:
     how: dict[str, Any] = {"engine": "record", "global_memory": "on"} if of_grid else {}
     with mock.patch.object(fixes, "MOST_PAIRS", 1):  # fixes are not compared, and take ten times as long as all else
         report = consan.launch(kernel, ctas, batch.threads, arguments(), device="cpu", seed=schedule, **how)
-    outer = of_grid or "global-memory" in report.checked
+    global_races = of_grid or "global-memory" in report.checked
     hung, best = any(finding.kind == "deadlock" for finding in report.findings), None
     for plain in range(schedule, schedule + SCHEDULES):
-        verdict = oracle(kernel, ctas, batch.threads, arguments(), seed=plain, global_memory=outer)
+        verdict = oracle(kernel, ctas, batch.threads, arguments(), seed=plain, global_memory=global_races)
         if hung and "deadlock" not in verdict.kinds:
             continue
         found = compare(verdict, report)

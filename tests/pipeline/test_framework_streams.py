@@ -102,7 +102,7 @@ def test_without_global_memory_nothing_is_compared() -> None:
     assert before_the_first_stream(wait=False, global_memory="off").verdict == "clean"
 
 
-@pytest.mark.parametrize("module", ["consan.session.comparing.beside.MOST_ROWS", "consan.checker.grid.MOST_BESIDE"])
+@pytest.mark.parametrize("module", ["consan.session.comparing.concurrent_launches.MOST_ROWS", "consan.checker.grid.MOST_BESIDE"])
 def test_more_accesses_than_are_kept(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 8)
     report = ran(no_edge)
@@ -111,7 +111,7 @@ def test_more_accesses_than_are_kept(module: str, monkeypatch: pytest.MonkeyPatc
 
 
 def test_more_launches_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.session.comparing.beside.MOST_RUNNING", 1)
+    monkeypatch.setattr("consan.session.comparing.concurrent_launches.MOST_RUNNING", 1)
     assert ran(current_stream_of_a_block).verdict == "incomplete"
 
 

@@ -12,8 +12,8 @@ import pytest
 from launch_programs import floats, program, situations
 from planted import Plant, break_checker
 
-from consan.checker import beside as checked, grid, replay
-from consan.session.comparing import beside, streams
+from consan.checker import concurrent_launches as checked, grid, replay
+from consan.session.comparing import concurrent_launches, streams
 from consan.session.modules import prepared
 
 
@@ -85,10 +85,15 @@ def halves() -> Any:
 
 # What is replaced by what in a file of the checker, and what shows it.
 OF_THE_CHECKER = {
-    "a thread's own wait": ("kept.hpp", "if (behind_[place(unit, thread)]) return true;", "return false;", lambda: dependent(False)),
-    "a wait before a barrier": ("kept.hpp", "if (views_.before(other, ", "if (false && views_.before(other, ", lambda: dependent(False)),
-    "CTAs that share nothing": ("launch.hpp", "!grid_.kept.wanted() && ", "", lambda: dependent(True)),
-    "the launch has waited": ("kept.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
+    "a thread's own wait": ("retained.hpp", "if (behind_[place(unit, thread)]) return true;", "return false;", lambda: dependent(False)),
+    "a wait before a barrier": (
+        "retained.hpp",
+        "if (views_.before(other, ",
+        "if (false && views_.before(other, ",
+        lambda: dependent(False),
+    ),
+    "CTAs that share nothing": ("launch.hpp", "!grid_.retained.wanted() && ", "", lambda: dependent(True)),
+    "the launch has waited": ("retained.hpp", "waited_ = true;", "", lambda: chain("second_layer")),
 }
 
 
@@ -125,9 +130,9 @@ OF_THE_HOST: dict[str, tuple[ModuleType, str, str, str, Callable[[], Any]]] = {
     "morally strong": (checked, "_may_race", "and not (strong and", "and not (False and", lambda: sums(False)),
     "scopes": (checked, "_may_race", ">= _GPU_SCOPE", ">= 0", lambda: sums(True)),
     "same value": (checked, "_same_values", "return stored >=", "return False and stored >=", same_value),
-    "flags": (beside, "_may_signal", "return gives and", "return False and gives and", signalled),
+    "flags": (concurrent_launches, "_may_signal", "return releases and", "return False and releases and", signalled),
     "variables of the module": (prepared, "Prepared.variables", "each.space ==", "False and each.space ==", handed_on),
-    "places of arrays": (beside, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
+    "places of arrays": (concurrent_launches, "Copied.move", "+ np.uint64(HOST)", '* np.uint64(0) + rows["device"][inside]', halves),
 }
 
 

@@ -19,7 +19,7 @@ from consan.instrument.isa import ROWS, Row
 from consan.instrument.isa.roles import signalled
 from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
-from consan.instrument.record.takes import refusals
+from consan.instrument.record.recordable import refusals
 
 HEAD = """# Instruction forms
 
@@ -85,7 +85,7 @@ def refused(row: Row) -> list[str] | None:
     words = []
     for word, text in samples(row):
         plans = plan_functions(parse(MODULE.format(REGISTERS, text)), recorded=True)
-        taken = not plans["k"].stats.unmodelled and not any("not recorded" in why for why in refusals(plans, outer=True).values())
+        taken = not plans["k"].stats.unmodelled and not any("not recorded" in why for why in refusals(plans, global_races=True).values())
         if not taken and not word:
             return None
         words += [] if taken else [word]

@@ -2,7 +2,7 @@
 
     PYTHONPATH=tests:tests/kernels python tests/quality/refusals.py [PATTERN ...] [--global]
 
-tests/record/taken.txt holds the same of the twins, which a test compares. A pattern is of names such as `twins/raw`, `corpus/triton/*`;
+tests/record/recorded.txt holds the same of the twins, which a test compares. A pattern is of names such as `twins/raw`, `corpus/triton/*`;
 with none, all are listed. CONSAN_CORPUS_PYTHON names an interpreter with
 frameworks that this one lacks. `--global`: races in global memory are looked for, as `--global on` does.
 """
@@ -34,11 +34,11 @@ def sources() -> Iterator[Source]:
         yield f"corpus/{entry.name}", entry.make, False
 
 
-def reason(source: Source, outer: bool) -> str:
+def reason(source: Source, global_races: bool) -> str:
     """Why a module is not recorded; empty if it is."""
     name, make, isa = source
     try:
-        return record(make(), name, outer=outer, isa=isa).refusal
+        return record(make(), name, global_races=global_races, isa=isa).refusal
     except ConsanError as error:
         return f"not made: {str(error).splitlines()[0]}"
 
@@ -53,7 +53,7 @@ def main() -> None:
     for source in sources():
         if any(fnmatch.fnmatch(source[0], pattern) for pattern in arguments.patterns):
             count += 1
-            if why := reason(source, arguments.outer):
+            if why := reason(source, arguments.global_races):
                 found[why].append(source[0])
     for why, names in sorted(found.items(), key=lambda item: -len(item[1])):
         print(f"{len(names):4} {why}: {' '.join(names)}")

@@ -47,11 +47,11 @@ class Work:
     args: Sequence[Any]
     shared: int = 0
     seed: int = 0
-    outer: bool = False
+    global_races: bool = False
 
     def recorded(self, *, compact: bool) -> Recorded:
         """The module as a device has it whose threads leave."""
-        return record(self.ptx, outer=self.outer, leaves=True, compact=compact)
+        return record(self.ptx, global_races=self.global_races, leaves=True, compact=compact)
 
     def run(self, recorded: Recorded, memory: LogMemory | None = None, most: int = MOST) -> Launch:
         """Launch it, on a new machine if none is given. `most`: bytes for logs. Raises `Hangs`."""
@@ -141,9 +141,11 @@ class Compared:
     left_out: int = 0
     different: list[str] = field(default_factory=list)
 
-    def add(self, batch: Batch, outer: bool) -> None:
+    def add(self, batch: Batch, global_races: bool) -> None:
         """Compare one kernel."""
-        work = Work(batch.ptx, consan.Kernel(batch.ptx).entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments(), outer=outer)
+        work = Work(
+            batch.ptx, consan.Kernel(batch.ptx).entry, (batch.grid, 1, 1), (batch.threads, 1, 1), arguments(), global_races=global_races
+        )
         if work.recorded(compact=False).refusal:
             self.left_out += 1
             return

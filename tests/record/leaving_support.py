@@ -118,7 +118,7 @@ def slow_clock(monkeypatch: pytest.MonkeyPatch) -> Background:
     """The device. The machine's clock counts steps of all warps, so each barrier takes long, and any slice may never come."""
     monkeypatch.setattr(leaving, "LONG", 0xFFFFFFFF)
     monkeypatch.setattr(leaving, "SLICE", 0)
-    monkeypatch.setattr(leaving, "ROUNDS", 0)
+    monkeypatch.setattr(leaving, "ITERATIONS", 0)
     return Background()
 
 

@@ -31,7 +31,7 @@ def file_of(name: str) -> Path:
 def recorded(name: str, racy: bool = False) -> Recorded | None:
     """The module recorded without global memory; None where its threads synchronise through memory."""
     done = record(kernel(name, racy).ptx, name, isa=twin_file.read(file_of(name)).policy == "isa")
-    return None if done.refusal or done.outer else done
+    return None if done.refusal or done.global_races else done
 
 
 def launch(

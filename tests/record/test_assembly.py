@@ -17,7 +17,7 @@ from consan.toolchain.nvrtc import compile_ptx
 from consan.toolchain.registers import assemble_recorded
 
 BENCH = Path(__file__).parents[1] / "bench"
-TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 MORE, TO_LEAVE = 16, 8  # registers; the second for kernels that the host can stop (bitonic_sort, which is unrolled, takes them)
 FREE = 32  # registers with which 2,048 threads fill a multiprocessor: below, more registers cost nothing
 # Twenty attempts at a wait in a row, each with a result that is live and a word that is hashed: with 40 registers it spills.

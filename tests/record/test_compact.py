@@ -24,10 +24,10 @@ from consan.checker.layouts import Status
 from consan.checker.memory import LogMemory
 from consan.checker.replay import replay
 from consan.instrument.record import computed, expansion, rewrite, words
-from consan.instrument.record.computed import Certainty, Computed
+from consan.instrument.record.computed import Computability, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
 
-TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 FULL = ("barrier_in_function", "divergent_syncwarp_in_function", "generic_pointer")  # they call recorded functions
 FULL += ("tensormap_built_on_device", "tensormap_changed_in_flight", "tensormap_not_acquired", "tensormap_reused")  # they make their maps
 FULL += ("tensormap_stored_not_fenced",)
@@ -55,10 +55,10 @@ def test_every_kernel(name: str) -> None:
         assert compared(racy) == wanted or not is_steady(racy)
 
 
-def work_with(body: str, odd: int = ODD, *, outer: bool = False, source: str = SOURCE) -> Work:
+def work_with(body: str, odd: int = ODD, *, global_races: bool = False, source: str = SOURCE) -> Work:
     kernel = consan.Kernel(source.replace("BODY", body), entry="kernel", arch="sm_80")
     data = np.arange(CTAS * 64, dtype=np.int32) * 7
-    return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(odd)], outer=outer)
+    return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(odd)], global_races=global_races)
 
 
 MORE = {
@@ -91,7 +91,7 @@ def test_ctas_are_equal_where_full_logs_are(body: str) -> None:
 
 @pytest.mark.parametrize("body", [BODIES["one address"], MORE["a branch out of memory"]], ids=["one address", "a branch"])
 def test_with_global_memory(body: str) -> None:
-    assert compared(work_with(body, outer=True)) == ""
+    assert compared(work_with(body, global_races=True)) == ""
 
 
 def test_many_logs_are_computed_at_once() -> None:
@@ -126,8 +126,8 @@ class Dirty(VirtualBackend):
 
     allocates_zeros = False
 
-    def alloc_apart(self, nbytes: int) -> int:
-        address = super().alloc_apart(nbytes)
+    def alloc_separate(self, nbytes: int) -> int:
+        address = super().alloc_separate(nbytes)
         self.fill(address, 0xA7, nbytes)
         return address
 
@@ -190,9 +190,9 @@ def _no_loads(old: Any) -> Any:
 
 
 def _unhashed(old: Any) -> Any:
-    def level(self: Any, *given: Any, **how: Any) -> Certainty:
-        found: Certainty = old(self, *given, **how)
-        return Certainty.KNOWN if found is Certainty.CTA else found
+    def level(self: Any, *given: Any, **how: Any) -> Computability:
+        found: Computability = old(self, *given, **how)
+        return Computability.KNOWN if found is Computability.CTA else found
 
     return level
 
@@ -206,7 +206,7 @@ def _one_word(old: Any) -> Any:
 
 
 def _stays(old: Any) -> Any:
-    return lambda self, *, late: "" if self.manner is words.Manner.COMPACT else old(self, late=late)
+    return lambda self, *, late: "" if self.variant is words.TextVariant.COMPACT else old(self, late=late)
 
 
 # What is replaced in which object, and a launch that shows it. A word that the log lacks is one that the host would know ("loads are

@@ -66,7 +66,7 @@ def _rolled(body: str) -> str:
 def _work(body: str) -> Work:
     kernel = consan.Kernel(HELPERS + SOURCE.replace("BODY", OWN + _rolled(body)), entry="kernel", arch="sm_80")
     data = np.concatenate([np.arange(2048, dtype=np.int32) * 7, np.zeros(4 * CTAS * 64, np.int32)])
-    return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(-1)], outer=True)
+    return Work(kernel.ptx, "kernel", (CTAS, 1, 1), (64, 1, 1), [data, np.int32(-1)], global_races=True)
 
 
 @pytest.mark.parametrize("name", BODIES)
@@ -107,7 +107,7 @@ def _one_copy_less(old: Any) -> Any:
 
 # What is replaced in which object, and a kernel that shows it.
 FAULTS: dict[str, tuple[Any, str, Callable[[Any], Any], str]] = {
-    "what rounds count is known": (computed, "rounds", _known_rounds, "rounds with other rounds"),
+    "what rounds count is known": (computed, "on_cycles", _known_rounds, "rounds with other rounds"),
     "no event interrupts a poll": (polls, "interrupted", _never, "rounds with events that leave no words"),
     "the cursor does not go back": (polls.RecordedPolls, "forward", _stays_ahead, "rounds that repeat"),
     "a word of an access is not copied": (words.Words, "reserve", _one_copy_less, "a ticket"),

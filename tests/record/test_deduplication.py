@@ -238,7 +238,7 @@ def test_a_log_without_room_is_incomplete() -> None:
         (Status.STUCK, "could not be replayed to their end"),
         (Status.CORRUPT, "left a log that does not fit the kernel"),
         (Status.TOO_MANY, "had more findings than are kept"),
-        (Status.APART, "met at barriers in another way"),
+        (Status.SEAL_FAILED, "met at barriers in another way"),
     ],
 )
 def test_a_replay_that_cannot_go_on_is_incomplete(status: Status, why: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -272,7 +272,7 @@ def test_the_reason_is_the_room_that_a_user_has_given(polls: bool) -> None:
 def test_a_full_log_across_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch, before_its_end: int) -> None:
     """The limit of a log is the lower half of an address; a cursor past the multiple has another upper half than the limit."""
     room, boundary = 100 * text.LINE_BYTES, 1 << 32
-    reserve, places = Arena.reserve_apart, list[int]()
+    reserve, places = Arena.reserve_separate, list[int]()
 
     def across(self: Arena, nbytes: int, align: int = 256) -> int:
         if nbytes != room or places:

@@ -1,6 +1,6 @@
 """Both engines find the same in every kernel of tests/kernels that the recording engine takes, and in no other is its name claimed.
 
-taken.txt lists what it takes: a kernel that it ceases to take, or begins to, fails a test.
+recorded.txt lists what it takes: a kernel that it ceases to take, or begins to, fails a test.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from record_support import KERNELS, file_of, found, launch, recorded, twin_file
 import consan
 from consan.instrument.record import record
 
-TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 TWINS = [name for name in TAKEN if (KERNELS / "twins" / f"{name}.cu").is_file()]
 # Where the engines differ in some schedules, and who is right. All are racy, and both engines report them.
 DIFFER = {
@@ -198,7 +198,7 @@ def test_rounds_that_are_in_the_log(access: str, why: str) -> None:
         "kernel",
         arch="sm_90a",
     )
-    with_global = record(kernel.ptx).outer  # a poll needs the order that only such a log has
+    with_global = record(kernel.ptx).global_races  # a poll needs the order that only such a log has
     assert with_global is bool(why)
 
 

@@ -9,7 +9,7 @@ from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_gra
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session.comparing import beside
+from consan.session.comparing import concurrent_launches
 from consan.session.comparing.followed_streams import MOST_EARLY
 
 
@@ -183,7 +183,7 @@ def test_one_launch_stands_for_the_early_ones() -> None:
             for _ in range(3):
                 framework.launch("fills")
             events.append(framework.calls.event(0))
-        assert len(framework.session.followed.beside.timeline.running) == 2
+        assert len(framework.session.followed.concurrent_launches.timeline.running) == 2
         other = framework.calls.stream()
         if edge is not None:
             framework.calls.call("cuStreamWaitEvent", other, events[edge], 0)
@@ -197,13 +197,13 @@ def test_few_early_operations_are_kept() -> None:
     framework = Framework(calls=FakeCalls())
     for _ in range(2 * MOST_EARLY):
         framework.calls.call("cuMemsetD8", 1 << 50, 0, 4)
-    assert len(framework.session.followed.beside.timeline.running) <= MOST_EARLY
+    assert len(framework.session.followed.concurrent_launches.timeline.running) <= MOST_EARLY
     framework.launch("fills", stream=framework.calls.stream())
     assert "all accesses of what the program did before it had a second stream are not known" in gap(framework.report())
 
 
 def test_a_long_program_leaves_the_oldest_out(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(beside, "MOST_OF_PROGRAM", 3)
+    monkeypatch.setattr(concurrent_launches, "MOST_OF_PROGRAM", 3)
     framework = Framework(calls=FakeCalls())
     first, second = framework.calls.stream(), framework.calls.stream()
     framework.launch(ENTRY, 1, stream=first)
@@ -224,7 +224,7 @@ def test_a_launch_of_which_nothing_is_known_stands_for_those_right_behind_it() -
         for _ in range(times):
             framework.calls.call("cuLaunchKernel", 1, *[1] * 7, stream, 0, 0)
 
-    timeline = framework.session.followed.beside.timeline
+    timeline = framework.session.followed.concurrent_launches.timeline
     unknown(first)
     assert timeline.count == 1
     for between, more in [
@@ -383,7 +383,7 @@ def test_a_launch_into_a_graph_whose_accesses_are_not_known() -> None:
 @pytest.mark.parametrize("most", [8, 1])
 def test_a_graph_of_many_nodes(most: int, monkeypatch: pytest.MonkeyPatch) -> None:
     """Not all of its nodes are kept: nothing of it is known."""
-    monkeypatch.setattr(beside, "MOST_OF_PROGRAM", most)
+    monkeypatch.setattr(concurrent_launches, "MOST_OF_PROGRAM", most)
     framework, executable = captured(True)
     framework.calls.call("cuGraphLaunch", executable, framework.calls.stream())
     framework.launch(stream=framework.calls.stream(), out=8)

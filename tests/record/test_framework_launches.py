@@ -132,8 +132,8 @@ def test_equal_launches_of_a_kernel_that_records_nothing_are_counted(backend: Ba
 
 def test_the_memory_of_shadow_cells_is_taken_with_the_first_hooks(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     taken: list[int] = []
-    alloc = backend.alloc_apart
-    monkeypatch.setattr(backend, "alloc_apart", lambda nbytes: (taken.append(nbytes), alloc(nbytes))[1])
+    alloc = backend.alloc_separate
+    monkeypatch.setattr(backend, "alloc_separate", lambda nbytes: (taken.append(nbytes), alloc(nbytes))[1])
     framework = Framework(backend, RACE)
     framework.launch()
     assert framework.engines() == {"record": 1}

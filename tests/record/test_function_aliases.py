@@ -59,4 +59,4 @@ def test_the_other_name_is_the_function(call: str) -> None:
 
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100a"])
 def test_the_recorded_text_assembles(target: str) -> None:
-    assert "k" in assemble_cached(record(TEXT.format(target=target, between="", call=DIRECT), outer=True).ptx, target).info
+    assert "k" in assemble_cached(record(TEXT.format(target=target, between="", call=DIRECT), global_races=True).ptx, target).info

@@ -99,7 +99,7 @@ def test_proofs_that_take_too_long_are_named(monkeypatch: pytest.MonkeyPatch) ->
 
 
 def test_proofs_are_made_before_too_many_are_owed(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(global_looks, "MOST_OWED", 2)
+    monkeypatch.setattr(global_looks, "MOST_PENDING_PROOFS", 2)
     framework = Framework()
     for out in (0, 4, 8, 12, 4, 8):
         framework.launch(out=out)
@@ -131,7 +131,7 @@ def test_a_form_that_cannot_be_made_does_not_stop_the_program(monkeypatch: pytes
     def fails(*_: object) -> None:
         raise EnvironmentFailure("the assembler has died\nand more")
 
-    monkeypatch.setattr(Modules, "with_outer", fails)
+    monkeypatch.setattr(Modules, "with_global_races", fails)
     framework = Framework()
     framework.launch("scatters", 1)
     assert framework.exchanged == [False]

@@ -17,7 +17,7 @@ from record_support import KERNELS, file_of, kernel, twin_file
 import consan
 from consan.__main__ import main
 from consan._errors import UsageError
-from consan.checker import kept
+from consan.checker import retained
 from consan.session.executing.histories import replay
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
@@ -58,7 +58,7 @@ def _told(report: Any) -> dict[str, Any]:
     return told
 
 
-NAMES = [name for name in (KERNELS.parent / "record" / "taken.txt").read_text().split() if (KERNELS / "twins" / f"{name}.cu").is_file()]
+NAMES = [name for name in (KERNELS.parent / "record" / "recorded.txt").read_text().split() if (KERNELS / "twins" / f"{name}.cu").is_file()]
 
 
 @pytest.mark.parametrize("name", NAMES[::6])
@@ -227,7 +227,7 @@ def test_a_kernel_that_polls_is_kept_whatever_is_looked_for(folder: Path) -> Non
 
 
 def test_launches_without_room_make_the_replay_incomplete(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(kept, "MOST_BYTES", -1)
+    monkeypatch.setattr(retained, "MOST_BYTES", -1)
     program = _Program()
     program.launch(0)
     program.session.report()
@@ -267,7 +267,7 @@ def _changed(data: bytes, change: Callable[[dict[str, Any]], object]) -> bytes:
                 change(index)
                 content = json.dumps(index).encode()
             file.writestr(name, content)
-    return kept.sealed(target.getvalue())
+    return retained.sealed(target.getvalue())
 
 
 OTHER = SOURCE.replace("t[threadIdx.x] = 1;", "t[threadIdx.x] = 1; __syncthreads();")

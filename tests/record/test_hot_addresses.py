@@ -66,10 +66,10 @@ def test_each_pair_is_counted(body: str) -> None:
 @pytest.mark.parametrize(
     ("file", "old", "new", "body"),
     [
-        ("outer_items.hpp", "items_[each].access.value == item.access.value ? VALUES : values + 1", "VALUES", OTHER_SITE),
-        ("outer_items.hpp", "items_[same].more += 1 + item.more;", "", "out[0] = i;"),
+        ("global_race_items.hpp", "items_[each].access.value == item.access.value ? VALUES : values + 1", "VALUES", OTHER_SITE),
+        ("global_race_items.hpp", "items_[same].more += 1 + item.more;", "", "out[0] = i;"),
         (
-            "outer.hpp",
+            "global_races.hpp",
             "findings_.add(found, 1 + item.more);",
             "findings_.add(found);",
             "out[0] = i;",

@@ -75,7 +75,7 @@ def test_what_may_be_ordered_is_not(entry: str) -> None:
 
 def test_each_kernel_is_recorded_as_it_needs() -> None:
     plain = 'extern "C" __global__ void plain(unsigned* out) { out[threadIdx.x] = 1; }\n'
-    recorded = record(consan.Kernel(plain + SOURCE, "plain").ptx, outer=True)
+    recorded = record(consan.Kernel(plain + SOURCE, "plain").ptx, global_races=True)
     modes = dict(zip(recorded.entries, recorded.modes, strict=True))
     assert modes == {"plain": Mode.ALONE, "compacts": Mode.SYNCED, "last_block": Mode.SYNCED, "polls": Mode.SYNCED}
     assert recorded.unordered == {"plain", "compacts"}
@@ -85,7 +85,7 @@ def test_kernels_that_share_a_function_are_recorded_alike() -> None:
     shared = "__device__ __noinline__ void stores(unsigned* out) { out[threadIdx.x] = 1; }\n"
     kernels = 'extern "C" __global__ void {0}(unsigned* out) {{ stores(out); {1} }}\n'
     source = shared + kernels.format("plain", "") + kernels.format("flag", "while (atomicExch(out, 1));")
-    assert set(record(consan.Kernel(source, "plain").ptx, outer=True).modes) == {Mode.SYNCED}
+    assert set(record(consan.Kernel(source, "plain").ptx, global_races=True).modes) == {Mode.SYNCED}
 
 
 TURNS = """
@@ -116,5 +116,5 @@ def test_of_many_stores_in_turn_those_are_kept_that_tell_what_was_stored(monkeyp
 
 
 def test_a_fault_in_that(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
-    break_checker(monkeypatch, tmp_path, (replay, grid), "outer_items.hpp", "later >= LATER && values;", "later >= LATER;")
+    break_checker(monkeypatch, tmp_path, (replay, grid), "global_race_items.hpp", "later >= LATER && values;", "later >= LATER;")
     assert _turns(monkeypatch) == ("clean", [("global-race", "warning")])

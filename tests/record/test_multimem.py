@@ -146,6 +146,6 @@ def test_the_source_of_a_bulk_copy_is_read_until_its_group_is_complete(copy: str
 @pytest.mark.parametrize("target", ["sm_90a", "sm_100a"])
 @pytest.mark.parametrize("copy", [copy for copy in COPIES if "cp_mask" not in copy])
 def test_the_recorded_text_of_a_bulk_copy_assembles(copy: str, target: str) -> None:
-    text = record(BULK.format(target=target, copy=copy, wait=""), outer=True).ptx
+    text = record(BULK.format(target=target, copy=copy, wait=""), global_races=True).ptx
     assert f"multimem.{copy}" in text
     assert "k" in assemble_cached(text.replace("multimem.cp", "cp").replace(".version 9.1", ".version 9.0"), target).info

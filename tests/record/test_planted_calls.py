@@ -11,7 +11,7 @@ from followed_programs import EDGES, ENTRY, NO_EDGES, captured, nothing, two_gra
 from framework_support import FakeCalls, Framework, gap
 from leaving_support import slow_clock
 
-from consan.session.comparing import array_rows, beside, captures, driver_calls, followed_streams
+from consan.session.comparing import array_rows, captures, concurrent_launches, driver_calls, followed_streams
 
 COPY = "cuMemcpyDtoDAsync"
 
@@ -151,14 +151,20 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
     "an event that nobody saw": (
         captures,
         "Captures._reached",
-        "self.program.beside.timeline.everything",
+        "self.program.concurrent.timeline.everything",
         "frozenset()",
         _between("an event that nobody saw"),
     ),
     "nodes of a graph": (captures, "Captures.place", "if capture is None:", "if True:", _never_launched),
     "edges of a graph": (captures, "Captures.wait", "capture.streams[place.handle].wait(reached)", "pass", lambda: _graph(edge=True)),
-    "the nodes of a launch": (captures, "Captures.end", "capture.beside.nodes()", "()", lambda: _graph_then_launch(edge=False)),
-    "behind a graph": (beside, "Beside.graph_launched", "stream=stream", "stream=node.done.stream", lambda: _graph_then_launch(edge=True)),
+    "the nodes of a launch": (captures, "Captures.end", "capture.concurrent.nodes()", "()", lambda: _graph_then_launch(edge=False)),
+    "behind a graph": (
+        concurrent_launches,
+        "Beside.graph_launched",
+        "stream=stream",
+        "stream=node.done.stream",
+        lambda: _graph_then_launch(edge=True),
+    ),
     "launches of one executable graph": (
         captures,
         "Captures.launch",
@@ -181,12 +187,12 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         _changed_graph,
     ),
     "streams that were there before": (followed_streams, "FollowedStreams.compares_in", "self.captures.place(handle)", "pass", _early),
-    "what a text tells": (array_rows, "rows_touched", "KeptFlag.WRITES if each.form.writes else", "", _by_text),
+    "what a text tells": (array_rows, "rows_touched", "RetainedFlag.WRITES if each.form.writes else", "", _by_text),
     "bytes that may be left out": (
         array_rows,
         "rows_touched",
-        "KeptFlag(0) if each.certain else KeptFlag.POSSIBLE",
-        "KeptFlag(0)",
+        "RetainedFlag(0) if each.certain else RetainedFlag.POSSIBLE",
+        "RetainedFlag(0)",
         _perhaps,
     ),
 }

@@ -23,8 +23,8 @@ RULES = {
     "a waiter for each place": ("found.other_site = mbarrier ? found.place & PLACES", "found.other_site = mbarrier ? 0", "mixed", 0),
     "how many wait": ("            ++each.threads;\n", "", "waits", 1),
     "which lanes wait": ("each.lanes |= found.lanes;", "(void)0;", "waits", 1),
-    "where threads wait": ("stand(thread, AT_SITE | found.site);", "(void)0;", "mixed", 300),
-    "where threads have left": ("if (left) stand(thread, mark - LEFT);", "", "counts", 300),
+    "where threads wait": ("note_position(thread, AT_SITE | found.site);", "(void)0;", "mixed", 300),
+    "where threads have left": ("if (left) note_position(thread, mark - LEFT);", "", "counts", 300),
 }  # fmt: skip
 QUICK: tuple[str, ...] = ()  # each compiles the checker
 

@@ -28,7 +28,7 @@ def test_what_else_is_in_the_file_does_not_matter(name: str, stride: int, kinds:
     helper, body, refused = SIBLINGS[name]
     source = SOURCE.replace("HELPER", helper).replace("BODY", body).replace("STRIDE", str(stride))
     kernel = consan.Kernel(source, "kernel", arch="sm_90a")
-    assert list(record(kernel.ptx, outer=True).refused) == [refused] * bool(refused)
+    assert list(record(kernel.ptx, global_races=True).refused) == [refused] * bool(refused)
     report = consan.launch(kernel, 2, 32, [np.zeros(64, np.float32)], device="cpu")
     own = next(each for each in report.kernels if each.name == "kernel")
     assert (own.engine, {each.kind for each in report.findings}) == ("record", kinds)

@@ -448,7 +448,7 @@ SLICE = """.version 7.8
 def test_the_slice(body: str, expected: bool) -> None:
     module = parse(SLICE.replace("BODY", body))
     load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
-    assert value_depends(module, [load.line], outer=False) is expected
+    assert value_depends(module, [load.line], global_races=False) is expected
 
 
 # What the slice is without a rule, and a body of a kernel that it then judges in another way.
@@ -466,9 +466,9 @@ def test_a_fault_planted_in_the_slice_changes_its_answer(name: str, monkeypatch:
     what, faulty, body = PLANTED[name]
     module = parse(SLICE.replace("BODY", body))
     load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
-    right = value_depends(module, [load.line], outer=False)
+    right = value_depends(module, [load.line], global_races=False)
     monkeypatch.setattr(f"consan.instrument.record.value_dependence.{what}", faulty)
-    assert value_depends(module, [load.line], outer=False) is not right
+    assert value_depends(module, [load.line], global_races=False) is not right
 
 
 def _numbers(event: effects.Effect) -> list[WordValue]:

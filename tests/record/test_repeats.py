@@ -19,7 +19,7 @@ from consan.checker.replay import History, Replayed, replay
 from consan.instrument.record import Recorded
 
 HELPERS = (KERNELS / "hopper.cuh").read_text()
-TAKEN = (Path(__file__).parent / "taken.txt").read_text().split()
+TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 ROUNDS = 21
 SOURCE = """
 extern "C" __global__ void kernel(int* out, int round) {

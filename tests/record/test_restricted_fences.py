@@ -65,5 +65,5 @@ REMOTE = {
 def test_beside_other_memories_they_are_followed_in_part(beside: str) -> None:
     head = ".version 9.0\n.target sm_100a\n.address_size 64\n.visible .entry k(.param .u64 p) {\n.reg .b32 %r<4>; .reg .b64 %d<3>;\n"
     text = f"{head}ld.param.u64 %d1, [p]; mov.b32 %r2, 0; mov.b32 %r1, 0;\n{beside}\n{ACQUIRE}\nst.global.u32 [%d1], %r1; ret;\n}}\n"
-    recorded = record(text, outer=True)
+    recorded = record(text, global_races=True)
     assert [f"{gap.opcode};" for each in recorded.functions for gap in each.unmodelled] == REMOTE[beside]

@@ -74,10 +74,10 @@ def _words(event: Effect) -> Iterator[tuple[str, Role, int]]:
 
 
 def _modules() -> Iterator[Recorded]:
-    for name, outer in TWINS.items():
+    for name, global_races in TWINS.items():
         path = next(path for path in KERNELS.glob(f"*/{name}.cu"))
-        yield record(twin_file.kernel(path, False).ptx, name, outer=outer)
-    yield record(OTHERS, outer=True)
+        yield record(twin_file.kernel(path, False).ptx, name, global_races=global_races)
+    yield record(OTHERS, global_races=True)
 
 
 def test_words_are_hashed_as_their_roles_say(stored: dict[tuple[int, int], bool]) -> None:

@@ -55,7 +55,7 @@ def _run(body: str, handles: tuple[int, int] = (1, 2), grid: int = 1) -> tuple[A
 @pytest.mark.parametrize("target", ["sm_80", "sm_90", "sm_100a"])
 @pytest.mark.parametrize("form", FORMS)
 def test_the_recorded_text_assembles(form: str, target: str) -> None:
-    assert "k" in assemble_cached(record(_ptx(form, target), outer=True).ptx, target).info
+    assert "k" in assemble_cached(record(_ptx(form, target), global_races=True).ptx, target).info
 
 
 @pytest.mark.parametrize("form", FORMS)
@@ -152,10 +152,10 @@ def test_a_coordinate_outside_ends_the_launch_with_trap() -> None:
 def test_the_names_of_bytes_are_computed_on_the_host(name: str, racy: bool) -> None:
     path = KERNELS / "global" / f"{name}.cu"
     spec, made = twin_file.read(path), twin_file.kernel(path, racy)
-    assert compared(Work(made.ptx, "kernel", spec.grid, spec.block, spec.parameters(spec.fresh_args()), outer=True)) == ""
+    assert compared(Work(made.ptx, "kernel", spec.grid, spec.block, spec.parameters(spec.fresh_args()), global_races=True)) == ""
 
 
 def test_a_coordinate_out_of_a_surface_is_not_computed() -> None:
     body = "suld.b.1d.b32.trap %r1, [%d1, {%r8}]; add.u32 %r1, %r1, %r8; sust.b.1d.b32.trap [%d1, {%r1}], %r9;"
     args = [np.uint64(1), np.uint64(2), np.zeros(COUNT, np.uint32)]
-    assert compared(Work(_ptx(body), "k", (2, 1, 1), (COUNT, 1, 1), args, outer=True)) == ""
+    assert compared(Work(_ptx(body), "k", (2, 1, 1), (COUNT, 1, 1), args, global_races=True)) == ""

@@ -121,8 +121,8 @@ def test_rows_of_global_memory(row: int) -> None:
 # What is changed in the checker, and the case that shows it.
 FAULTS = {
     "rows": ("return (four_ ? ROWS : 1) * count", "return count", "gather4"),
-    "pixels": ("counts_[1] = (outer_ & 1023) + 1", "counts_[1] = 1", "im2col load"),
-    "pixels of a store": ("counts_[1] = (outer_ & 1023) + 1", "counts_[1] = 1", "im2col store"),
+    "pixels": ("counts_[1] = (upper_dims_ & 1023) + 1", "counts_[1] = 1", "im2col load"),
+    "pixels of a store": ("counts_[1] = (upper_dims_ & 1023) + 1", "counts_[1] = 1", "im2col store"),
     "rows of a store": ("if (four_) rows = ROWS;", "", "scatter4"),
 }
 

@@ -10,7 +10,7 @@ from consan.instrument.isa import lookup
 from consan.instrument.passes.analyse import UNKNOWN_CALL, external_calls, plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
-from consan.instrument.record.takes import refusals
+from consan.instrument.record.recordable import refusals
 from consan.toolchain.assemble import assemble_cached
 
 HEAD = """.version 9.0

@@ -33,8 +33,8 @@ def _checked(instruction: str, least: int, *, calls: bool = False) -> Checked:
         source = source.replace("asm volatile", "signal(out);").replace('("' + instruction + '" :: "l"(out) : "memory");', "")
         source = f'__device__ __noinline__ void signal(int* out) {{ asm volatile("{instruction}" :: "l"(out) : "memory"); }}' + source
     args = [np.zeros(32, np.int32), np.int32(least)]
-    work = Work(consan.Kernel(source, "k", arch="sm_90").ptx, "k", (4, 1, 1), (32, 1, 1), args, outer=True)
-    whole = record(work.ptx, outer=True)
+    work = Work(consan.Kernel(source, "k", arch="sm_90").ptx, "k", (4, 1, 1), (32, 1, 1), args, global_races=True)
+    whole = record(work.ptx, global_races=True)
     assert whole.modes[0] is Mode.ALONE
     recorded = replace(whole, ptx=re.sub(r"multimem\.[^;]*;", "", whole.ptx))
     return check(work.run(recorded), recorded, LaunchedKernel(0, 0, work.grid, work.block, (1, 1, 1)), {})
@@ -44,16 +44,16 @@ def _checked(instruction: str, least: int, *, calls: bool = False) -> Checked:
 @pytest.mark.parametrize("instruction", [STRONG, WEAK], ids=["strong", "weak"])
 def test_an_instruction_that_is_not_executed_hides_nothing(instruction: str, calls: bool) -> None:
     checked = _checked(instruction, 4, calls=calls)
-    assert (len(checked.found), checked.outer) == (1, ())
+    assert (len(checked.found), checked.global_races) == (1, ())
 
 
 @pytest.mark.parametrize("calls", [False, True], ids=["in the kernel", "in a function"])
 def test_order_by_an_instruction_that_is_executed_is_not_known(calls: bool) -> None:
     checked = _checked(STRONG, 2, calls=calls)
-    assert (len(checked.found), checked.outer) == (0, ("threads may have synchronised by multimem instructions",))
+    assert (len(checked.found), checked.global_races) == (0, ("threads may have synchronised by multimem instructions",))
 
 
 def test_a_weak_access_orders_nothing() -> None:
     """It is itself compared: the stores of two CTAs race, and the weak access of a third races with them, in either order."""
     checked = _checked(WEAK, 2)
-    assert (len(checked.found), checked.outer) == (3, ())
+    assert (len(checked.found), checked.global_races) == (3, ())

@@ -25,7 +25,7 @@ from consan.adapters.standin.cuda import CompileException, CUDADriverError
 from consan.adapters.standin.names import lower, probes
 from consan.instrument.ptx import Function, parse
 from consan.launching.placement import OnDevice, placed, pointer
-from consan.session.comparing.beside import LaunchShape, Memory
+from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
 from consan.session.modules.layouts import name_addresses
 from consan.toolchain.nvrtc import CompileError, compile_ptx

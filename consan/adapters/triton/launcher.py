@@ -24,7 +24,7 @@ from consan.adapters.triton.host import HostMemory, block_of, wrapped
 from consan.adapters.triton.parameters import Leaf, leaves, number_bytes
 from consan.backends.base import Dim3
 from consan.launching.placement import OnDevice, Placement, placed, pointer
-from consan.session.comparing.beside import Copied, LaunchShape, Memory
+from consan.session.comparing.concurrent_launches import Copied, LaunchShape, Memory
 from consan.session.modules.layouts import NamedBuffers
 from consan.tensormap.description import DTYPES, SWIZZLES, TensorMapInfo
 

@@ -2,7 +2,7 @@
 // the async proxy. The flag may announce these bytes: the host, another launch or another device has written them. Nothing tells whether it does.
 #pragma once
 
-#include "sides.hpp"
+#include "global_operands.hpp"
 
 class Announced {
   public:
@@ -11,7 +11,7 @@ class Announced {
 
     // A strong access. A relaxed read-modify-write counts or hands out work, so it is no poll.
     void poll(const FlagAccess &read) {
-        bool global = !(read.address >> 62), polls = read.observes && (!read.updates || read.order & TAKES);
+        bool global = !(read.address >> 62), polls = read.observes && (!read.updates || read.order & IS_ACQUIRE);
         if (isa_ && global && polls) polls_[read.unit][read.thread] = {read.site, views_.clocks(read.unit).time(read.thread)};
     }
 
@@ -21,7 +21,7 @@ class Announced {
         if (known == polls_.end() || (Copy::kind != BULK_LOAD && Copy::kind != TENSOR_LOAD)) return;
         bool given = false;
         Record found{};
-        sides::each_row(copy, [&](u64 address, u32 bytes) { given |= !footprints_.written(address, bytes); });
+        global_operands::each_row(copy, [&](u64 address, u32 bytes) { given |= !footprints_.written(address, bytes); });
         for (auto each = known->second.begin(); given && each != known->second.end(); ++each) {
             const auto &[other, last] = *each;
             if (!views_.before(unit, other, last.time, unit, thread) || views_.fenced(unit, other, last.time, unit, thread)) continue;

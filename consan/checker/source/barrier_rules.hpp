@@ -30,7 +30,7 @@ class BarrierRules : protected SharedRules {
             return true;
         }
         if (divergence_.ends_at_point(thread, points_[thread]++)) turns_.end_undefined();
-        meetings_.arrive(thread, point.members(), released);
+        convergence_.arrive(thread, point.members(), released);
         return false;
     }
 

@@ -28,22 +28,22 @@ class Barriers {
     void touch(u32 thread) { last_access_[thread - first_] = clocks_.time(thread); }
 
     void arrive(const Arrival &arrival, std::vector<u32> &released) {
-        Round &round = rounds_[arrival.id];
-        if (round.pasts.empty()) {
-            round.count = arrival.count;
-            round.site = arrival.site;
-        } else if (decided<COUNTS_DISAGREE>(needed(round.count) != needed(arrival.count))) {
-            misuse(arrival, COUNTS_DISAGREE, round.site, round.pasts.front().thread);
+        Generation &generation = rounds_[arrival.id];
+        if (generation.pasts.empty()) {
+            generation.count = arrival.count;
+            generation.site = arrival.site;
+        } else if (decided<COUNTS_DISAGREE>(needed(generation.count) != needed(arrival.count))) {
+            misuse(arrival, COUNTS_DISAGREE, generation.site, generation.pasts.front().thread);
         }
-        check_last(arrival, round);
-        round.count = arrival.count;
-        round.pasts.push_back(clocks_.release(arrival.thread));
-        if (arrival.waits) round.waiting.push_back(arrival.thread);
+        check_last(arrival, generation);
+        generation.count = arrival.count;
+        generation.pasts.push_back(clocks_.release(arrival.thread));
+        if (arrival.waits) generation.waiting.push_back(arrival.thread);
         u32 warp = (arrival.thread - first_) / LANES;
-        Partial &partial = round.partial[warp];
+        Partial &partial = generation.partial[warp];
         if (!arrival.waits) partial.passing.push_back(arrival.thread);
         if (!partial.lanes && arrival.call) calls_.arrive(warp, arrival);
-        if (++partial.lanes >= living_[warp]) settle(round, released);
+        if (++partial.lanes >= living_[warp]) settle(generation, released);
     }
 
     void exit(u32 thread, std::vector<u32> &released) {
@@ -63,15 +63,15 @@ class Barriers {
     u32 forgets() const { return forgets_; }
     // Whether nobody has arrived at a barrier and not been released.
     bool idle() const {
-        return std::all_of(rounds_.begin(), rounds_.end(), [](const std::pair<const u32, Round> &each) { return each.second.pasts.empty(); });
+        return std::all_of(rounds_.begin(), rounds_.end(), [](const std::pair<const u32, Generation> &each) { return each.second.pasts.empty(); });
     }
 
     // What a thread waits for that has arrived.
     void describe(Record &record, u32 id) {
-        Round &round = rounds_[id];
+        Generation &generation = rounds_[id];
         record.number = id;
-        record.arrived = round.count == NOTHING ? (u32)round.waiting.size() : round.arrived;
-        record.expected = round.count == NOTHING ? threads_ : round.count;
+        record.arrived = generation.count == NOTHING ? (u32)generation.waiting.size() : generation.arrived;
+        record.expected = generation.count == NOTHING ? threads_ : generation.count;
     }
 
   private:
@@ -81,7 +81,7 @@ class Barriers {
         u32 lanes = 0;
         std::vector<u32> passing;
     };
-    struct Round {
+    struct Generation {
         u32 count = NOTHING, site = 0, last_site = 0;
         std::vector<Past> pasts, last;
         std::vector<u32> waiting;
@@ -98,38 +98,38 @@ class Barriers {
         return warps;
     }
 
-    void settle(Round &round, std::vector<u32> &released) {
-        for (auto each = round.partial.begin(); each != round.partial.end();) {
+    void settle(Generation &generation, std::vector<u32> &released) {
+        for (auto each = generation.partial.begin(); each != generation.partial.end();) {
             if (each->second.lanes < living_[each->first]) {
                 ++each;
                 continue;
             }
-            round.arrived += LANES;
+            generation.arrived += LANES;
             released.insert(released.end(), each->second.passing.begin(), each->second.passing.end());
-            each = round.partial.erase(each);
+            each = generation.partial.erase(each);
         }
-        u32 wanted = round.count == NOTHING ? living_warps() * LANES : round.count;
-        if (round.arrived && round.arrived >= wanted) complete(round, released);
+        u32 wanted = generation.count == NOTHING ? living_warps() * LANES : generation.count;
+        if (generation.arrived && generation.arrived >= wanted) complete(generation, released);
     }
 
-    void complete(Round &round, std::vector<u32> &released) {
-        if (&round == &rounds_[0]) calls_.complete();
-        Joined joined = clocks_.join(round.pasts);
-        clocks_.acquire_warps(round.waiting, round.pasts);
-        if (decided<Edge::CTA_BARRIER>()) clocks_.acquire(round.waiting, joined);
-        round.forgets = forgets_;
-        if (alone_ && round.waiting.size() == live_ && covers_exited(joined)) {
+    void complete(Generation &generation, std::vector<u32> &released) {
+        if (&generation == &rounds_[0]) calls_.complete();
+        Joined joined = clocks_.join(generation.pasts);
+        clocks_.acquire_warps(generation.waiting, generation.pasts);
+        if (decided<Edge::CTA_BARRIER>()) clocks_.acquire(generation.waiting, joined);
+        generation.forgets = forgets_;
+        if (alone_ && generation.waiting.size() == live_ && covers_exited(joined)) {
             races_.forget();
             ++forgets_;
         }
-        released.insert(released.end(), round.waiting.begin(), round.waiting.end());
-        round.last_site = round.site;
-        round.last.swap(round.pasts);
-        round.last_joined = std::move(joined);
-        round.pasts.clear();
-        round.waiting.clear();
-        round.partial.clear();
-        round.arrived = 0;
+        released.insert(released.end(), generation.waiting.begin(), generation.waiting.end());
+        generation.last_site = generation.site;
+        generation.last.swap(generation.pasts);
+        generation.last_joined = std::move(joined);
+        generation.pasts.clear();
+        generation.waiting.clear();
+        generation.partial.clear();
+        generation.arrived = 0;
     }
 
     // Whether a joined clock covers the last accesses of all exited threads.
@@ -139,11 +139,11 @@ class Barriers {
         return exited_.empty();
     }
 
-    void check_last(const Arrival &arrival, const Round &round) {
-        if (!round.last_joined || forgets_ > round.forgets || clocks_.seen(arrival.thread) == round.last_joined.seen) return;
-        for (const Past &past : round.last) {
+    void check_last(const Arrival &arrival, const Generation &generation) {
+        if (!generation.last_joined || forgets_ > generation.forgets || clocks_.seen(arrival.thread) == generation.last_joined.seen) return;
+        for (const Past &past : generation.last) {
             if (past.thread / LANES == arrival.thread / LANES || clocks_.before(past.thread, past.time, arrival.thread)) continue;
-            return misuse(arrival, SHARED_ID, round.last_site, past.thread);
+            return misuse(arrival, SHARED_ID, generation.last_site, past.thread);
         }
     }
 
@@ -164,7 +164,7 @@ class Barriers {
     Clocks &clocks_;
     Races &races_;
     Findings &findings_;
-    std::unordered_map<u32, Round> rounds_;
+    std::unordered_map<u32, Generation> rounds_;
     Calls calls_;
     std::vector<u32> exited_;       // exited threads with accesses that no barrier of all living threads has ordered
     std::vector<u32> last_access_;  // time of each thread's last access to shared memory

@@ -45,7 +45,7 @@ class Calls {
         u32 warp;
         Arrival arrival;
     };
-    struct Meeting {
+    struct Conflict {
         Arrival one, other;
         u32 count = 0;
     };
@@ -53,7 +53,7 @@ class Calls {
     static u64 key(u32 first, u32 second) { return (u64)first << 32 | second; }
 
     void meet(const Visit &a, const Visit &b) {
-        Meeting &met = met_[key(std::min(a.arrival.call, b.arrival.call), std::max(a.arrival.call, b.arrival.call))];
+        Conflict &met = met_[key(std::min(a.arrival.call, b.arrival.call), std::max(a.arrival.call, b.arrival.call))];
         if (!met.count++) met.one = a.arrival, met.other = b.arrival;
         if (!first_.count) first_ = met;
         if (out_of_step(a, b)) out_of_step_ = first_;
@@ -72,6 +72,6 @@ class Calls {
 
     std::unordered_map<u64, u32> visits_;  // of a warp at a call
     std::vector<Visit> round_;             // the first warp at each call
-    std::map<u64, Meeting> met_;           // by the two calls
-    Meeting first_, out_of_step_;          // of the rounds since all warps were last at one call; the one that led to others in different iterations
+    std::map<u64, Conflict> met_;           // by the two calls
+    Conflict first_, out_of_step_;          // of the rounds since all warps were last at one call; the one that led to others in different iterations
 };

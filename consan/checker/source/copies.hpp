@@ -176,7 +176,7 @@ class Copies {
         const Access &now;
         bool copy;
 
-        Scope apart() const { return CTA_SCOPE; }  // a cp.async is weak
+        Scope narrowest() const { return CTA_SCOPE; }  // a cp.async is weak
         bool complete() const { return all.observed(found_wait, item, cell, now); }
         bool asynchronous() const { return true; }
         bool issued() const { return item.thread == now.thread || all.clocks_.before(item.thread, item.issued, now.thread); }

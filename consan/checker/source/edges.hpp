@@ -56,12 +56,12 @@ class Edges {
         Scope scope = views_.scope(fence.order());
         Thread &own = threads_[unit][thread];
         if (scope < GPU_SCOPE) note_narrow(unit, thread, own, fence);
-        if (decided<Edge::FENCE_SC>(order & TAKES && (!strict_ || order & IS_SC))) take_behind_sc(unit, thread, scope);
-        if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & TAKES)) acquire(unit, thread, own, scope, 0, false);
-        if (order & TAKES) own.relaxed.clear();
-        bool sc = order & (strict_ ? IS_SC : GIVES) && scope >= GPU_SCOPE;
+        if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(unit, thread, scope);
+        if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(unit, thread, own, scope, 0, false);
+        if (order & IS_ACQUIRE) own.relaxed.clear();
+        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= GPU_SCOPE;
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
-        if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & GIVES)) return;
+        if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
         Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
     }
@@ -115,7 +115,7 @@ class Edges {
     bool by_timing(i32 store, bool observable, u32 unit, u32 thread) {
         if (store < 0) return true;
         const FlagAccess &write = flags_[(u32)store];
-        return write.changes && !(write.order & GIVES) && !(observable && observed(store, unit, thread));
+        return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, unit, thread));
     }
 
     // Whether a read-modify-write is one of a lock.
@@ -172,7 +172,7 @@ class Edges {
         bool hop = decided<Inclusion::GLOBAL_FLAG>(meet(write, access));
         if (hop) note_observer((u32)access.from, {access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
         if (done_[access.from]) receive(number, own, hop);
-        if (decided<Edge::GLOBAL_ACQUIRE>(access.order & TAKES)) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+        if (decided<Edge::GLOBAL_ACQUIRE>(access.order & IS_ACQUIRE)) acquire(access.unit, access.thread, own, access.scope, access.address, true);
         else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
 
@@ -188,7 +188,7 @@ class Edges {
         Clocks &clocks = views_.clocks(access.unit);
         Past past = clocks.release(access.thread);
         auto published = [&](Layer layer) { return views_.publish(access.unit, access.thread, layer, past, access.site); };
-        if (decided<Edge::GLOBAL_RELEASE>(access.order & GIVES)) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
+        if (decided<Edge::GLOBAL_RELEASE>(access.order & IS_RELEASE)) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
         auto released = own.releases.find(access.address);
         if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
         for (const Release &fence : own.fences)
@@ -206,7 +206,8 @@ class Edges {
         observed_[access.unit].push_back(number);
         if (!hop) return;
         expect(own, access);
-        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & TAKES && access.scope >= GPU_SCOPE)) views_.take(access.unit, access.thread, handed.sc);
+        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= GPU_SCOPE))
+            views_.take(access.unit, access.thread, handed.sc);
         else if (views_.clocks(access.unit).keeps_sc()) note_sc(access, handed.sc);
     }
 
@@ -348,9 +349,10 @@ class Edges {
     Deficit deficit(u32 number, const Carried &each) const {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
         const Views::Chain &from = views_.chain(each.moment.chain);
-        Deficit made{Lack::NONE, write.site,  access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & TAKES),
-                     false,      access.unit, access.thread};
-        bool acquires = access.order & TAKES;
+        Deficit made{
+            Lack::NONE, write.site,  access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & IS_ACQUIRE),
+            false,      access.unit, access.thread};
+        bool acquires = access.order & IS_ACQUIRE;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;
         else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;

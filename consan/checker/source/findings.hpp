@@ -30,17 +30,18 @@ class Findings {
             records_[count_++] = found;
             return;
         }
-        Record &kept = records_[known->second];
-        if (found.kind == DATA_RACE && between_ctas(found) && !between_ctas(kept)) {  // what orders CTAs orders the threads of each, too
-            std::swap(kept, found);
-            std::tie(kept.count, kept.low, kept.high) = std::tie(found.count, found.low, found.high);
+        Record &retained = records_[known->second];
+        if (found.kind == DATA_RACE && between_ctas(found) && !between_ctas(retained)) {  // what orders CTAs orders the threads of each, too
+            std::swap(retained, found);
+            std::tie(retained.count, retained.low, retained.high) = std::tie(found.count, found.low, found.high);
         }
-        kept.count = (u32)std::min<u64>((u64)kept.count + times, ~0u);
-        kept.flags &= found.flags | ~UNORDERED;
-        kept.low = std::min(kept.low, found.offset);
-        kept.high = std::max(kept.high, found.offset + found.bytes);
+        retained.count = (u32)std::min<u64>((u64)retained.count + times, ~0u);
+        retained.flags &= found.flags | ~UNORDERED;
+        retained.low = std::min(retained.low, found.offset);
+        retained.high = std::max(retained.high, found.offset + found.bytes);
         if (found.flags & TENSOR)
-            kept.address_low = std::min(kept.address_low & 255, found.address_low & 255) | std::max(kept.address_low >> 8, found.address_low >> 8) << 8;
+            retained.address_low = std::min(retained.address_low & 255, found.address_low & 255) | std::max(retained.address_low >> 8, found.address_low >> 8)
+                                                                                                       << 8;
     }
 
     // How often each was found.

@@ -133,14 +133,14 @@ class FlagOrder {
 
     // Many loads may be open at once: all that can be taken are, in one pass. Returns whether there was one.
     bool take_loads() {
-        size_t kept = 0;
+        size_t retained = 0;
         for (u32 each : open_) {
             const FlagAccess &access = all_[each];
             if (access.observes && !access.writes && access.old == now_) done_.push_back(each), which_ ^= mixed(each);
-            else open_[kept++] = each;
+            else open_[retained++] = each;
         }
-        bool any = kept < open_.size();
-        open_.resize(kept);
+        bool any = retained < open_.size();
+        open_.resize(retained);
         return any;
     }
 

@@ -132,19 +132,19 @@ class Flags {
         std::vector<Value> values;
         i32 owner = -1;
         bool is_first = false;  // only one store has come, and no other thread has read it
-        auto takes = [&](Value value) {
+        auto note = [&](Value value) {
             if (std::find(values.begin(), values.end(), value) == values.end()) values.push_back(value);
         };
         for (u32 each : places) {
             const FlagAccess &access = all_[each];
-            if (access.observes) takes(access.old);
+            if (access.observes) note(access.old);
             bool other = owner >= 0 && !same_thread(all_[(u32)owner], access);
             is_first = is_first && !(access.observes && other);
             if (looks(access)) continue;
             if (!sets(access) || (other && !is_first)) return -1;
             is_first = owner < 0;
             owner = (i32)each;
-            takes((access.operation & 255) == FlagOrder::CAS ? access.second : access.first);
+            note((access.operation & 255) == FlagOrder::CAS ? access.second : access.first);
         }
         return values.size() <= 2 ? owner : -1;
     }
@@ -190,7 +190,7 @@ class Flags {
         made.order = access.order() & 7, made.scope = scope, made.operation = access.operation();
         made.observes = access.reads(), made.updates = access.adds();
         made.writes = access.writes();
-        made.unused = access.unused() && !(made.order & TAKES);
+        made.unused = access.unused() && !(made.order & IS_ACQUIRE);
         made.data = made.observes && access.data() && !(access.ignored()), made.again = access.again();
         made.polls = access.polls();
         if ((made.operation & 255) == FlagOrder::CAS && made.observes && made.old != made.first) made.writes = made.updates = false;

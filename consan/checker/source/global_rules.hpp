@@ -18,14 +18,14 @@ class GlobalRules : protected BarrierRules {
         return part_.observe(thread, look_now, early_now, cross_now) || turns_.wait_before(thread);
     }
     bool on(u32 thread, const effects::Publish &access, Released &released) {
-        if (access.order() & GIVES) turns_.catch_up(thread, released);
+        if (access.order() & IS_RELEASE) turns_.catch_up(thread, released);
         return part_.publish(thread);
     }
     bool on(u32 thread, const effects::GridWait &, Released &) { return part_.grid_wait(thread); }
     bool on(u32, const effects::Unseen &, Released &) { return true; }  // noted before the replay
     bool on(u32 thread, const effects::Fence &fence, Released &released) {
         if (fence.restricted() && part_.alone()) return true;  // R-SR1: it orders no accesses to global memory
-        if (fence.order() & GIVES) turns_.catch_up(thread, released);
+        if (fence.order() & IS_RELEASE) turns_.catch_up(thread, released);
         scopes_.fence(thread, fence.acquires(), fence.releases(), !fence.narrow());
         return part_.fence(thread, fence);
     }

@@ -2,15 +2,15 @@
 #pragma once
 
 #include "announced.hpp"
-#include "kept.hpp"
+#include "retained.hpp"
 #include "asynchronous.hpp"
 #include "races.hpp"
-#include "sides.hpp"
+#include "global_operands.hpp"
 
 struct Grid {
     Grid(const GridInput &given)
-        : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), kept(given, views), map_fences(views),
-          outer(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, kept),
+        : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), retained(given, views), map_fences(views),
+          global_races(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, retained),
           announced(given.one.isa == 1, given.one.ctas * given.one.cta_threads, views, footprints, findings) {}
 
     const GridInput &input;
@@ -19,9 +19,9 @@ struct Grid {
     Edges edges;
     Footprints footprints;
     Findings findings;
-    Kept kept;
+    Retained retained;
     MapFences map_fences;
-    Outer outer;
+    GlobalRaces global_races;
     Announced announced;
     std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
     bool sc = false;         // the module has a fence.sc
@@ -57,7 +57,7 @@ class Part {
     }
 
     bool grid_wait(u32 thread) {
-        if (grid_) grid_->kept.wait(unit_, thread);
+        if (grid_) grid_->retained.wait(unit_, thread);
         return true;
     }
 
@@ -81,10 +81,11 @@ class Part {
         current_[thread] = next_[thread];
         next_[thread] += grid_->flags[current_[thread]].parts;
         const FlagAccess &access = grid_->flags[current_[thread]];
-        if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.look(part); });
-        if (access.order & TAKES && access.observes && early()) each_part(current_[thread], [&](const FlagAccess &part) { grid_->outer.early(part); });
+        if (access.data) look(), each_part(current_[thread], [&](const FlagAccess &part) { grid_->global_races.look(part); });
+        if (access.order & IS_ACQUIRE && access.observes && early())
+            each_part(current_[thread], [&](const FlagAccess &part) { grid_->global_races.early(part); });
         if (grid_->flags.crosses(current_[thread])) {
-            if (access.address >> 62 != 2) grid_->outer.cross(access);
+            if (access.address >> 62 != 2) grid_->global_races.cross(access);
             else if (!grid_->edges.observed(access.from, unit_, thread)) cross(access.from);
         }
         grid_->edges.observe(current_[thread]);
@@ -107,7 +108,7 @@ class Part {
         Edges &edges = grid_->edges;
         if (!edges.by_timing(old.writes ? old.flag : now.flag, old.writes, unit_, now.thread)) return false;
         Deficit deficit = edges.lacks(unit_, old.thread, time, unit_, now.thread);
-        if (found.reason == NO_BARRIER) Outer::name_lack(deficit, found);
+        if (found.reason == NO_BARRIER) GlobalRaces::name_lack(deficit, found);
         return !deficit.is_other() && !(again && deficit.lack == Lack::NONE);
     }
 
@@ -129,10 +130,10 @@ class Part {
     // An asynchronous operation is issued.
     template <typename Copy> void copy(u32 thread, const Copy &copy, const Asynchronous &asynchronous) {
         if (!grid_) return;
-        grid_->outer.begin(unit_, asynchronous.completions());
-        sides::add(grid_->outer, unit_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
+        grid_->global_races.begin(unit_, asynchronous.completions());
+        global_operands::add(grid_->global_races, unit_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
         grid_->announced.copy(unit_, thread, copy);
-        if (sides::map_of(copy)) sides::add_map(grid_->outer, unit_, thread, copy, asynchronous.end_of_map(thread, copy));
+        if (global_operands::map_of(copy)) global_operands::add_map(grid_->global_races, unit_, thread, copy, asynchronous.end_of_map(thread, copy));
     }
 
     void acquire_map(u32 thread, u64 map) {
@@ -146,7 +147,7 @@ class Part {
     void explain(Record &found, u32 other, u32 time, u32 thread) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
-        Outer::tell_side(grid_->edges.lacks(unit_, other, time, unit_, thread), found);
+        GlobalRaces::tell_side(grid_->edges.lacks(unit_, other, time, unit_, thread), found);
         Views::Published last = grid_->views.last_of(unit_, other, unit_, thread);
         if (found.reason == NO_BARRIER && decided<RELEASED_BEFORE>(last.made > at_barrier_)) found.reason = RELEASED_BEFORE, found.fence = last.site;
     }
@@ -192,16 +193,16 @@ class Part {
     };
 
     void access(u32 thread, const effects::GlobalAccess &given, bool reads, bool writes) {
-        OuterAccess made{};
+        RacingAccess made{};
         made.address = given.address(), made.bytes = given.bytes(), made.element = (u8)given.element();
         made.unit = unit_, made.thread = thread, made.site = given.site();
         made.writes = writes, made.reads = reads;
         made.strong = given.strong(), made.constant = given.nc(), made.scope = (u8)grid_->views.scope(given.order()),
-        made.order = (u8)(given.order() & (GIVES | TAKES));
+        made.order = (u8)(given.order() & (IS_RELEASE | IS_ACQUIRE));
         made.data = given.data(), made.again = given.again();
         made.has_value = given.has_value(), made.value = made.has_value ? given.value() : 0;
         made.flag = synced() && made.strong && made.writes ? flag_of(thread, made.address) : -1;
-        grid_->outer.add(made);
+        grid_->global_races.add(made);
     }
 
     void wait(u32 thread, u32 write, std::vector<Waiting> &waiting) {

@@ -44,10 +44,10 @@ class Holds {
     // Whether any thread waits.
     bool any() const { return count_; }
 
-    // Whether a thread stands still before an event. `round`: whether it has come round a loop, and comes to none of some events.
-    template <typename Round> bool holds(u32 thread, const Event *event, Round round) {
+    // Whether a thread stands still before an event. `again`: whether it has come round a loop, and comes to none of some events.
+    template <typename Again> bool holds(u32 thread, const Event *event, Again again) {
         Group &warp = groups_[thread / LANES], &cta = groups_[warps_ + shape_.home(thread)];
-        auto elected = [&](const Waiter &each) { return event < each.event && round(each.event); };
+        auto elected = [&](const Waiter &each) { return event < each.event && again(each.event); };
         bool held = is_past(warp, event) || (!warp.released && std::any_of(warp.waiters.begin(), warp.waiters.end(), elected));
         if (held) warp.held.push_back(thread);
         else if (is_past(cta, event)) cta.held.push_back(thread), held = true;

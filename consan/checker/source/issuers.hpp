@@ -129,7 +129,7 @@ class Issuers {
     }
 
     // Whether one of the commits right behind an operation is on a barrier for which a thread waits.
-    bool told(const Ticket &ticket, u32 thread) const {
+    bool informed(const Ticket &ticket, u32 thread) const {
         u32 upto = NOTHING;
         for (const Commit &each : issuers_[ticket.issuer].commits) {
             if (each.upto <= ticket.number || each.upto > upto) continue;

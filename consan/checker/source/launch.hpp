@@ -16,10 +16,10 @@ class LaunchReplay {
         if (output_.status == OK && grid_.findings.overflow()) output_.status = TOO_MANY;
         output_.contradictions += grid_.flags.contradictions();
         output_.of_units = of_units_;
-        output_.full = grid_.outer.full(), output_.unknown = grid_.outer.unknown();
-        output_.compared = grid_.outer.compared();
+        output_.full = grid_.global_races.full(), output_.unknown = grid_.global_races.unknown();
+        output_.compared = grid_.global_races.compared();
         output_.aliased = surfaces_.aliased();
-        output_.kept = grid_.kept.count(), output_.kept_full = grid_.kept.full(), output_.waited = grid_.kept.waited();
+        output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full(), output_.waited = grid_.retained.waited();
     }
 
   private:
@@ -34,7 +34,7 @@ class LaunchReplay {
         Input made = input_.one;
         made.log = input_.units[unit].log, made.lines = input_.units[unit].lines;
         made.records = buffer_.data(), made.capacity = (u32)buffer_.size();
-        made.stands = input_.stands ? input_.stands + (size_t)unit * made.ctas * made.cta_threads : nullptr;
+        made.positions = input_.positions ? input_.positions + (size_t)unit * made.ctas * made.cta_threads : nullptr;
         return made;
     }
 
@@ -44,14 +44,14 @@ class LaunchReplay {
         grid_.threads = input_.one.ctas * input_.one.cta_threads;
         grid_.stored.assign((size_t)input_.count * grid_.threads, 0);
         auto writes = [](const Event &event) {
-            return event.kind == GLOBAL_WRITE || sides::writes(event.kind) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN ||
+            return event.kind == GLOBAL_WRITE || global_operands::writes(event.kind) || event.kind == OBSERVE || event.kind == FENCE || event.kind == UNSEEN ||
                    is_narrow_signal(event);
         };
         each_lane([&](u32) { grid_.first.push_back(grid_.flags.size()); }, writes,
                   [&](const LaneLog &log, u32 unit, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_write(effect, unit, thread); }); });
         bool shared = grid_.flags.in_shared_memory();
         auto reads = [&](const Event &event) {
-            return event.kind == GLOBAL_READ || sides::reads(event.kind) || event.flags & MAP || (shared && is_plain_store(event));
+            return event.kind == GLOBAL_READ || global_operands::reads(event.kind) || event.flags & MAP || (shared && is_plain_store(event));
         };
         each_lane([](u32) {}, reads,
                   [&](const LaneLog &log, u32 unit, u32 thread) { effects::dispatch(log, [&](const auto &effect) { note_read(effect, unit, thread); }); });
@@ -90,7 +90,7 @@ class LaunchReplay {
         output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;
         bool wide = grid_.views.scope(fence.order()) >= GPU_SCOPE;
         if (fence.order() & IS_SC) grid_.flags.fence(wide);
-        grid_.sc |= fence.order() & GIVES && wide;
+        grid_.sc |= fence.order() & IS_RELEASE && wide;
     }
     void note_write(const effects::GlobalWrite &store, u32 unit, u32 thread) {
         ++output_.accesses;
@@ -102,7 +102,7 @@ class LaunchReplay {
     void note_write(const effects::BulkStore &copy, u32 unit, u32 thread) { note_written(copy, unit, thread); }
     void note_write(const effects::TensorStore &copy, u32 unit, u32 thread) { note_written(copy, unit, thread); }
     template <typename Copy> void note_written(const Copy &copy, u32 unit, u32 thread) {
-        sides::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread, true); });
+        global_operands::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.write(address, bytes, unit, thread, true); });
     }
 
     void note_read(const effects::Effect &, u32, u32) {}
@@ -120,20 +120,20 @@ class LaunchReplay {
     }
     void note_read(const effects::TensorStore &copy, u32 unit, u32 thread) { note_map(copy, unit, thread); }
     template <typename Copy> void note_map(const Copy &copy, u32 unit, u32 thread) {
-        if (u64 map = sides::map_of(copy)) ++output_.accesses, grid_.footprints.read(map, MAP_BYTES, unit, thread, true);
+        if (u64 map = global_operands::map_of(copy)) ++output_.accesses, grid_.footprints.read(map, MAP_BYTES, unit, thread, true);
     }
     template <typename Copy> void note_rows(const Copy &copy, u32 unit, u32 thread) {
-        sides::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, true); });
+        global_operands::each_row(copy, [&](u64 address, u32 bytes) { ++output_.accesses, grid_.footprints.read(address, bytes, unit, thread, true); });
     }
 
     void one_by_one() {
         for (u32 number = 0; number < input_.count && !halts(); ++number) {
-            if (!input_.units[number].lines || (!grid_.kept.wanted() && !grid_.footprints.shares(number))) continue;
+            if (!input_.units[number].lines || (!grid_.retained.wanted() && !grid_.footprints.shares(number))) continue;
             Unit unit{};
             unit.input = of(number);
             unit.replay = std::make_unique<Replay>(unit.input, unit.output, &grid_, number);
             unit.replay->run();
-            grid_.outer.over();
+            grid_.global_races.over();
             note(unit);
         }
     }

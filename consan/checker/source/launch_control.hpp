@@ -22,9 +22,9 @@ class LaunchControl {
                 misuse(REQUEST_AFTER_REFUSAL, thread, site, each.thread, each.site);
                 break;
             }
-        Round &round = rounds_[{event, thread / LANES}];
-        if (round.counts[thread % LANES]++ == round.count) ++round.count, round.leaders.clear();
-        auto first = round.leaders.emplace(place, thread).first;
+        Iteration &iteration = rounds_[{event, thread / LANES}];
+        if (iteration.counts[thread % LANES]++ == iteration.count) ++iteration.count, iteration.leaders.clear();
+        auto first = iteration.leaders.emplace(place, thread).first;
         if (first->second != thread) misuse(REQUESTS_OF_LANES, thread, site, first->second, site);
     }
 
@@ -44,7 +44,7 @@ class LaunchControl {
     struct Refusal {
         u32 thread, time, site;
     };
-    struct Round {
+    struct Iteration {
         u32 count = 0, counts[LANES] = {};
         std::map<u32, u32> leaders{};  // the first lane of this round, by place
     };
@@ -61,6 +61,6 @@ class LaunchControl {
     const Clocks &clocks_;
     Findings &findings_;
     std::vector<std::vector<Refusal>> refusals_;  // by CTA
-    std::map<std::pair<const Event *, u32>, Round> rounds_;
+    std::map<std::pair<const Event *, u32>, Iteration> rounds_;
     std::map<std::pair<u32, u32>, u32> ids_;  // by thread and query: the site of the query if the response was a refusal, else 0
 };

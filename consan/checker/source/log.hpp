@@ -7,7 +7,7 @@ class LaneLog {
   public:
     LaneLog() = default;
     LaneLog(const Input &input, u32 thread)
-        : input_(&input), words_(input.log + warp_of(input, thread) * input.lines * LANES + thread % LANES), kept_(at(input.lines - 1)) {}
+        : input_(&input), words_(input.log + warp_of(input, thread) * input.lines * LANES + thread % LANES), retained_(at(input.lines - 1)) {}
 
     // CUT: the log has run out of room here.
     enum State { EVENT, FINISHED, STOPPED, BROKEN, CUT };
@@ -51,7 +51,7 @@ class LaneLog {
     void skip(u64 lines) { at_ += size_ + lines, size_ = 0; }
 
     // Whether the log ran out of room: then its last line says how many lines nobody has written over.
-    bool full() const { return kept_ != 0; }
+    bool full() const { return retained_ != 0; }
 
   private:
     State stopped() const { return full() ? CUT : STOPPED; }
@@ -65,14 +65,14 @@ class LaneLog {
         if (at_ + size_ >= input_->lines) return BROKEN;
         at_ += size_;
         size_ = 0;
-        if (full() && at_ >= kept_) return CUT;
+        if (full() && at_ >= retained_) return CUT;
         u32 number = words_[at_ * LANES];
         if (number == END) return FINISHED;
         if (number >= LEFT || number == 0) return stopped();
         if (number > input_->block_count) return BROKEN;
         const Block &block = input_->blocks[number];
         size_ = (u64)block.words;
-        if (full() && at_ + size_ > kept_) return CUT;
+        if (full() && at_ + size_ > retained_) return CUT;
         if (at_ + size_ >= input_->lines) return BROKEN;
         open_ = !input_->closed && words_[(at_ + size_) * LANES] == 0;  // the launch ended in the midst of the block: not all its words are there
         if (open_ && number != input_->open_block) return stopped();
@@ -94,6 +94,6 @@ class LaneLog {
     const u32 *words_ = nullptr;
     const Event *event_ = nullptr, *next_ = nullptr;
     u64 at_ = 0, size_ = 0;
-    u32 left_ = 0, kept_ = 0;
+    u32 left_ = 0, retained_ = 0;
     bool open_ = false;
 };

@@ -12,7 +12,7 @@ class OperationRules : protected MbarrierRules {
     template <typename E> bool operation(u32 thread, const E &effect, Released &released) {
         if (!turns_.forced() && !asynchronous_.ready(thread, effect)) return turns_.park(thread);
         barriers(thread).touch(thread);
-        if constexpr (sides::has_one(E::kind)) part_.copy(thread, effect, asynchronous_);
+        if constexpr (global_operands::has_one(E::kind)) part_.copy(thread, effect, asynchronous_);
         output_.by_address |= asynchronous_.handle(thread, effect, released);
         if (E::kind == PRODUCT_COMMIT) turns_.release_parked(released);
         return true;

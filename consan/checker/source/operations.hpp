@@ -250,7 +250,7 @@ class Operations {
         const Access &now;
 
         const Operation &old() const { return all.operations_[number]; }
-        Scope apart() const { return all.shape_.home(old().thread) == all.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
+        Scope narrowest() const { return all.shape_.home(old().thread) == all.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
         bool complete() const { return all.observed(old(), now.thread) || all.covered(head, number, now.thread); }
         bool asynchronous() const { return true; }
         // R-C9: requests of one place are in order by nothing but their completion. An issuer that is to see the last fill has issued too early.
@@ -272,7 +272,7 @@ class Operations {
             u32 memory = all.clocks_.shared_memory(all.shape_.owner(now.offset));
             if (old().by_commit() && !now.operation && all.issuers_.unbridged(old().ticket, now.thread, memory))
                 add(lenient(MISSING_PROXY_FENCE, NO_FENCE_BEHIND_COMMIT));
-            bool narrow = old().by_phase() && apart() != CTA_SCOPE && !all.mbarriers_.knows_widely(now.thread, old().phase);
+            bool narrow = old().by_phase() && narrowest() != CTA_SCOPE && !all.mbarriers_.knows_widely(now.thread, old().phase);
             if (all.observed(old(), now.thread) && decided<COMPLETION_SCOPE>(narrow)) add(lenient(SCOPE, COMPLETION_SCOPE));
         }
         Record lenient(Kind kind, Reason reason) const {

@@ -2,7 +2,7 @@
 //
 // An actor is a thread or an asynchronous operation. A memory finds accesses that have bytes in common, the earlier one of the replay first, and
 // states the facts of two of them (`Facts`):
-//   apart()         the narrowest scope that includes both threads
+//   narrowest()         the narrowest scope that includes both threads
 //   complete()      the later thread knows that the earlier access is over: an operation, by its completion
 //   asynchronous()  the earlier access is one of an operation
 //   issued()        then: the later access is behind its issue
@@ -45,7 +45,7 @@ inline bool same_bytes(const Side &old, const Side &now) { return old.element ==
 inline bool one_proxy(const Side &old, const Side &now) { return old.proxy == now.proxy || (old.updates() && now.updates()); }
 
 template <typename Facts> inline bool both_strong(const Side &old, const Side &now, const Facts &facts) {
-    return old.strong && now.strong && decided<Inclusion::STRONG>(std::min(old.scope, now.scope) >= (u8)facts.apart());
+    return old.strong && now.strong && decided<Inclusion::STRONG>(std::min(old.scope, now.scope) >= (u8)facts.narrowest());
 }
 
 // ISA 8.7.

@@ -118,7 +118,7 @@ class Races {
     };
     struct Cell {
         u32 generation = 0, writes = 0, reads = 0;
-        u64 kept = 0;  // a bit for each item by its thread and site, so that most are known to be new without a search
+        u64 retained = 0;  // a bit for each item by its thread and site, so that most are known to be new without a search
         u32 value = 0;
         bool has_value = false;  // the last store of the whole cell gave the value
     };
@@ -131,7 +131,7 @@ class Races {
 
     void add_to(u32 number, const Access &access) {
         Cell &cell = cells_[number];
-        if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.kept = 0;
+        if (cell.generation != generation_) cell.generation = generation_, cell.writes = cell.reads = 0, cell.retained = 0;
         compare(cell.writes, number, access, Later());
         if (access.writes) compare(cell.reads, number, access, Later());
         keep(cell, access.writes ? cell.writes : cell.reads, mask_of(access, number), access);
@@ -189,7 +189,7 @@ class Races {
         const Actor &actor;
 
         const Access &old() const { return item.access; }
-        Scope apart() const { return races.shape_.home(old().thread) == races.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
+        Scope narrowest() const { return races.shape_.home(old().thread) == races.shape_.home(now.thread) ? CTA_SCOPE : CLUSTER_SCOPE; }
         bool complete() const {
             bool rows = old().row | now.row;
             return (rows ? races.ordered_rows(item, cell, now) : races.clocks_.before(old().thread, item.time, now.thread)) || actor.replaced(old(), item.time);
@@ -269,8 +269,8 @@ class Races {
     void keep(Cell &cell, u32 &head, u8 mask, const Access &access) {
         u32 steps = 0;
         u64 bit = 1ull << (((u64)access.thread * 0x9E3779B1u ^ (u64)access.site * 0x85EBCA77u) >> 20 & 63);
-        bool known = cell.kept & bit;
-        cell.kept |= bit;
+        bool known = cell.retained & bit;
+        cell.retained |= bit;
         for (u32 at = known ? head : 0; at && steps < 64; at = items_[at].next, ++steps) {
             Item &item = items_[at];
             if (item.access.thread != access.thread || item.access.site != access.site || item.mask != mask) continue;

@@ -42,7 +42,7 @@ class Replay : Rules {
         if (output_.status != FULL && output_.status != HALTED) initialised_.finish();
         for (Barriers &each : barriers_) each.finish();
         if (output_.status == OK && turns_.undefined()) output_.status = UNDEFINED;
-        if (output_.status == OK && seals_.apart(findings_.count() > 0)) output_.status = APART;
+        if (output_.status == OK && seals_.failed(findings_.count() > 0)) output_.status = SEAL_FAILED;
         if (findings_.overflow()) output_.status = TOO_MANY;
         output_.records = findings_.count();
         output_.by_address |= races_.by_value() * BY_VALUE;
@@ -54,11 +54,11 @@ class Replay : Rules {
 
     // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.
     bool unpark() {
-        std::vector<u32> apart = meetings_.give_up();  // their divergence has been reported
-        if (!apart.empty()) give_up();
-        cluster_barrier_.part(apart);
-        turns_.set_ready(apart);
-        return !apart.empty() || turns_.force_parked() || end_exceeded() || pass_unarrived();
+        std::vector<u32> parted = convergence_.give_up();  // their divergence has been reported
+        if (!parted.empty()) give_up();
+        cluster_barrier_.part(parted);
+        turns_.set_ready(parted);
+        return !parted.empty() || turns_.force_parked() || end_exceeded() || pass_unarrived();
     }
 
     bool end_exceeded() {
@@ -92,13 +92,13 @@ class Replay : Rules {
         output_.stuck_lane = turns_.exited();
         if (!input_.closed) return;
         for (u32 thread = 0; thread < shape_.threads(); ++thread)
-            if (shape_.exists(thread) && !turns_.gone()[thread]) stand(thread);
+            if (shape_.exists(thread) && !turns_.gone()[thread]) note_position(thread);
         output_.proven = !gave_up() && waiting_.proven();
         if (output_.proven) waiting_.report();
     }
 
     // Where a thread stands that cannot continue.
-    void stand(u32 thread) {
+    void note_position(u32 thread) {
         LaneLog &log = turns_.logs()[thread];
         Record found{};
         bool waits = !turns_.stopped(thread) && log.is_last(), mbarrier = false;

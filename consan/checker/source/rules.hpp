@@ -12,7 +12,7 @@ class Rules : protected OperationRules {
     void exit(u32 thread, std::vector<u32> &released) {
         copies_.exit(thread);
         seals_.exit(thread);
-        meetings_.exit(thread, released);
+        convergence_.exit(thread, released);
         barriers(thread).exit(thread, released);
         warp_barriers_.exit(thread, released);
         cluster_barrier_.exit(thread, released);

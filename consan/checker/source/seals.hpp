@@ -15,19 +15,19 @@ class Seals {
     // A thread arrives at barrier 0, where all threads meet. `waited`: for all of its copies.
     void arrive(u32 thread, bool seal, bool waited) {
         changed_ |= seal && !waited;
-        u32 round = ++rounds_[thread];
+        u32 generation = ++rounds_[thread];
         Cta &cta = ctas_[shape_.home(thread)];
         if (sealed_[thread]) return;
         sealed_[thread] = seal;
-        if (seal && !cta.seal) cta.seal = round;
-        if (!seal) cta.open = std::max(cta.open, round);
-        apart_ |= seal ? cta.seal != round || cta.open >= round : cta.seal && round >= cta.seal;
+        if (seal && !cta.seal) cta.seal = generation;
+        if (!seal) cta.open = std::max(cta.open, generation);
+        failed_ |= seal ? cta.seal != generation || cta.open >= generation : cta.seal && generation >= cta.seal;
     }
 
     void copy(u32 thread) {
         copied_[thread] = 1;
         u32 seal = ctas_[shape_.home(thread)].seal;
-        apart_ |= seal && rounds_[thread] >= seal;
+        failed_ |= seal && rounds_[thread] >= seal;
     }
 
     void exit(u32 thread) { changed_ |= copied_[thread] && !sealed_[thread]; }
@@ -35,10 +35,10 @@ class Seals {
     // What there is beside the rounds, as numbers. All threads of a CTA have come to as many of these behind a barrier of all.
     void state(std::vector<u32> &found) const {
         auto count = [](const std::vector<u8> &each) { return (u32)std::count_if(each.begin(), each.end(), [](u8 value) { return value != 0; }); };
-        for (u32 each : {ctas_[0].seal, count(sealed_), count(copied_), (u32)apart_, (u32)changed_}) found.push_back(each);
+        for (u32 each : {ctas_[0].seal, count(sealed_), count(copied_), (u32)failed_, (u32)changed_}) found.push_back(each);
     }
     // A changed kernel (consan/checker/changes.py) may lack a wait or a seal: findings, if there are some, say that it was needed.
-    bool apart(bool findings) const { return apart_ || (changed_ && !findings); }
+    bool failed(bool findings) const { return failed_ || (changed_ && !findings); }
 
   private:
     // The round of the first seal, and the last round in which a thread that had not passed a seal came to another barrier.
@@ -49,5 +49,5 @@ class Seals {
     std::vector<u32> rounds_;
     std::vector<u8> sealed_, copied_;
     std::vector<Cta> ctas_;
-    bool apart_ = false, changed_ = false;
+    bool failed_ = false, changed_ = false;
 };

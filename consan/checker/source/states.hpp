@@ -7,7 +7,7 @@
 #include "divergence.hpp"
 #include "grid.hpp"
 #include "lifetimes.hpp"
-#include "meetings.hpp"
+#include "convergence.hpp"
 #include "seals.hpp"
 #include "tensor_memory.hpp"
 #include "turns.hpp"
@@ -24,7 +24,7 @@ class States {
           findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
           clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
           races_(shape_, clocks_, findings_, [this](Record &found, u32 other, u32 time, u32 thread) { part_.explain(found, other, time, thread); }),
-          initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), meetings_(shape_),
+          initialised_(shape_, clocks_, findings_), bounds_(shape_, findings_), warp_barriers_(shape_, clocks_), convergence_(shape_),
           cluster_barrier_(shape_, clocks_, scopes_), lifetimes_(shape_, clocks_, findings_), divergence_(input, shape_, findings_),
           mbarriers_(clocks_, scopes_, findings_, isa_), issuers_(clocks_, mbarriers_), copies_(shape_, clocks_, races_, mbarriers_, findings_), seals_(shape_),
           asynchronous_(shape_, asynchronous_events_, isa_, clocks_, scopes_, races_, copies_, initialised_, bounds_, mbarriers_, lifetimes_, issuers_,
@@ -110,7 +110,7 @@ class States {
     Bounds bounds_;
     std::vector<Barriers> barriers_;  // by CTA
     WarpBarriers warp_barriers_;
-    Meetings meetings_;
+    Convergence convergence_;
     ClusterBarrier cluster_barrier_;
     Lifetimes lifetimes_;
     Divergence divergence_;
@@ -138,8 +138,8 @@ class States {
     // The memories that proxy fences keep apart: shared and global memory; that of each CTA only if a fence is for one of them.
     u32 memories() const {
         if (!asynchronous_events_) return 0;
-        bool apart = input_.ctas > 1 && any_event([](const Event &event) { return event.kind == PROXY_FENCE && event.flags & NARROW; });
-        return (apart ? input_.ctas : 1) + 1;
+        bool by_cta = input_.ctas > 1 && any_event([](const Event &event) { return event.kind == PROXY_FENCE && event.flags & NARROW; });
+        return (by_cta ? input_.ctas : 1) + 1;
     }
 
     bool keeps_times() const {

@@ -159,8 +159,8 @@ class TensorMemory {
         if (isa_ && lane < QUARTER && quarter) memory(thread).misuse(LANE_OF_THE_WARP, thread, move.site(), lane);
         LaneSet lanes = LaneSet::range(lane < QUARTER ? quarter + lane : lane, rows);
         Pieces pieces{{lanes, begin, begin + wide}};
-        u32 apart = move.apart();
-        if (apart) pieces.push_back({lanes, begin + apart - 1, begin + apart - 1 + wide});
+        u32 distance = move.distance();
+        if (distance) pieces.push_back({lanes, begin + distance - 1, begin + distance - 1 + wide});
         TensorAccess made = access_of(loads ? TCGEN05_LD_OPERATION : TCGEN05_ST_OPERATION, thread, move.site(), loads, !loads);
         if (loads) issuers_.name(made.ticket, move.load());
         memory(thread).use(made, pieces);
@@ -247,18 +247,18 @@ class TensorMemory {
     void commit(u32 thread, const effects::TensorCommit &commit, std::vector<u32> &released) {
         u32 at = place(thread, commit), site = commit.site();
         if (!bounds_.holds(thread, site, at, 8)) return;
-        auto told = issuers_.commit(thread, at);
-        if (!commit.multicast()) return signal(thread, site, at, told, released);
+        auto ticket = issuers_.commit(thread, at);
+        if (!commit.multicast()) return signal(thread, site, at, ticket, released);
         for (u32 cta = 0; cta < 16; ++cta) {
             if (!(commit.ctas() >> cta & 1)) continue;
-            if (cta < shape_.ctas()) signal(thread, site, shape_.at(cta, at), told, released);
+            if (cta < shape_.ctas()) signal(thread, site, shape_.at(cta, at), ticket, released);
             else memory(thread).misuse(MASK_OUTSIDE, thread, site, cta);
         }
     }
 
-    void signal(u32 thread, u32 site, u32 at, const std::pair<u32, u32> &told, std::vector<u32> &released) {
+    void signal(u32 thread, u32 site, u32 at, const std::pair<u32, u32> &ticket, std::vector<u32> &released) {
         lifetimes_.use(thread, site, at, 8);
-        mbarriers_.signal(thread, site, at, told.first, told.second, released);
+        mbarriers_.signal(thread, site, at, ticket.first, ticket.second, released);
     }
 
     TensorAllocations &memory(u32 thread) { return *memories_[shape_.home(thread)]; }

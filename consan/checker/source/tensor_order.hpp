@@ -157,7 +157,7 @@ class TensorOrder {
         const Piece &piece;
 
         const TensorAccess &old() const { return item.access; }
-        Scope apart() const { return CTA_SCOPE; }  // all are weak
+        Scope narrowest() const { return CTA_SCOPE; }  // all are weak
         bool complete() const { return all.ordered(old(), now); }
         bool asynchronous() const { return true; }
         bool issued() const { return all.issued_before(old(), now) || fence(); }
@@ -232,7 +232,7 @@ class TensorOrder {
     // Whether it adds to what the earlier ones have left, and its commit tells the thread nothing: then the other commit came too early.
     bool adds_up(const Item &item, const TensorAccess &now) const {
         bool adds = item.access.updates() && !overwritten(item, now);
-        return decided<EARLIER_COMMIT>(adds && !issuers_.told(item.access.ticket, now.thread));
+        return decided<EARLIER_COMMIT>(adds && !issuers_.informed(item.access.ticket, now.thread));
     }
 
     // Whether an operation has read cells that nothing had written: a write of them that comes behind it is late, whatever waits for the operation.
@@ -252,7 +252,7 @@ class TensorOrder {
         return of_issuer(item, [&](const Item &each) { return each.overwrites > issuers_.completed(each.access.ticket, now.thread); });
     }
 
-    // Whether a thread has used the cells since it learned of the last operation on them that it knows to be complete, and told the issuer of that.
+    // Whether a thread has used the cells since it learned of the last operation on them that it knows to be complete, and informed the issuer of that.
     bool released(const Item &item, const TensorAccess &now) const {
         for (const Item &each : items_) {
             const TensorAccess &use = each.access;

@@ -15,15 +15,15 @@ class Tensor {
     template <typename Copy> explicit Tensor(const Copy &copy)
         : four_(copy.four_rows()), rank_(four_ ? 2 : std::min(std::max(copy.rank(), 1u), 5u)), address_((u64)copy.tensor(1) << 32 | copy.tensor(0)) {
         u32 at = 2;
-        head_ = copy.tensor(at++), upper_ = copy.tensor(at++), steps_ = copy.tensor(at++), outer_ = copy.tensor(at++), size_ = copy.tensor(at++);
+        head_ = copy.tensor(at++), upper_ = copy.tensor(at++), steps_ = copy.tensor(at++), upper_dims_ = copy.tensor(at++), size_ = copy.tensor(at++);
         for (u32 d = 1; d < rank_; ++d) strides_[d] = copy.tensor(at++);
         for (u32 d = 0; d < rank_; ++d) extents_[d] = copy.tensor(at++);
         for (u32 d = 0; d < (four_ ? 1 + ROWS : rank_); ++d) coordinates_[d] = (i32)copy.tensor(at++);
         if (copy.map()) map_ = (u64)copy.tensor(at + 1) << 32 | copy.tensor(at);
         counts_[0] = (steps_ >> 24) + 1;
-        if (im2col()) counts_[1] = (outer_ & 1023) + 1;
+        if (im2col()) counts_[1] = (upper_dims_ & 1023) + 1;
         else
-            for (u32 d = 1; d < rank_; ++d) counts_[d] = ((outer_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
+            for (u32 d = 1; d < rank_; ++d) counts_[d] = ((upper_dims_ >> 8 * (d - 1) & 255) + step(d)) / step(d);
         if (head_ & 0x1800) counts_[0] = (counts_[0] + (steps_ & 7)) / ((steps_ & 7) + 1);
     }
 
@@ -121,7 +121,8 @@ class Tensor {
     }
 
     bool four_;
-    u32 rank_, head_ = 0, upper_ = 0, steps_ = 0, outer_ = 0, size_ = 0, strides_[5] = {}, extents_[5] = {}, counts_[5] = {1, 1, 1, 1, 1};  // extents less one
+    u32 rank_, head_ = 0, upper_ = 0, steps_ = 0, upper_dims_ = 0, size_ = 0, strides_[5] = {}, extents_[5] = {},
+               counts_[5] = {1, 1, 1, 1, 1};  // extents less one
     i32 coordinates_[5] = {};
     u64 address_, map_ = 0;
 };

@@ -83,7 +83,7 @@ template <typename Rules> class Turns {
         for (u32 lanes = ready; lanes; lanes &= lanes - 1) {
             if (!(ready & lanes & -lanes)) continue;
             ready &= ~(lanes & -lanes);
-            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit, rounds_[thread] + comes_round(thread));
+            step(thread / LANES * LANES + (u32)__builtin_ctz(lanes), limit, rounds_[thread] + comes_again(thread));
         }
         released.clear();
     }
@@ -142,27 +142,27 @@ template <typename Rules> class Turns {
     // The event that the lanes of a warp execute next: the first in the text, but not of a next iteration where an elected lane has not ended this one.
     const Event *first_of(u32 warp) {
         const Event *first = nullptr, *last = nullptr;
-        bool round = false;
+        bool again = false;
         for (u32 now = ready_[warp]; now; now &= now - 1) {
             u32 thread = warp * LANES + (u32)__builtin_ctz(now);
             if (!fetch(thread) || stands_still(thread)) continue;
             const Event *event = &logs_[thread].event();
             first = first ? std::min(first, event) : event, last = std::max(last, event);
-            round |= comes_round(thread);
+            again |= comes_again(thread);
         }
-        if (first == last || !round) return first;
+        if (first == last || !again) return first;
         first = nullptr;
         for (u32 now = ready_[warp]; now; now &= now - 1) {
             u32 thread = warp * LANES + (u32)__builtin_ctz(now);
             const Event *event = &logs_[thread].event();
             if (first && event >= first) continue;
-            if (event == last || !comes_round(thread) || coming_.to(last, thread, logs_[thread])) first = event;
+            if (event == last || !comes_again(thread) || coming_.to(last, thread, logs_[thread])) first = event;
         }
         return first;
     }
 
     // Whether a thread has come round a loop to its event.
-    bool comes_round(u32 thread) const { return &logs_[thread].event() <= last_[thread]; }
+    bool comes_again(u32 thread) const { return &logs_[thread].event() <= last_[thread]; }
 
     // A thread has handled an event.
     void note(u32 thread, const Event *event, bool goes_on) {
@@ -175,8 +175,8 @@ template <typename Rules> class Turns {
     // Whether a thread stands still before its event (holds.hpp).
     bool stands_still(u32 thread) {
         if (!holds_.any()) return false;
-        auto round = [&](const Event *event) { return comes_round(thread) && !coming_.to(event, thread, logs_[thread]); };
-        if (rules_.begun(thread) || !holds_.holds(thread, &logs_[thread].event(), round)) return false;
+        auto again = [&](const Event *event) { return comes_again(thread) && !coming_.to(event, thread, logs_[thread]); };
+        if (rules_.begun(thread) || !holds_.holds(thread, &logs_[thread].event(), again)) return false;
         again_[thread] = true;
         ready_[thread / LANES] &= ~(1u << thread % LANES);
         return true;
@@ -209,8 +209,8 @@ template <typename Rules> class Turns {
         set_ready(released_);
     }
 
-    // Run a thread until it waits or has exited. `limit`: only up to that place in the text, and not round a loop more often than `rounds`.
-    void step(u32 thread, const Event *limit = nullptr, u32 rounds = 0) {
+    // Run a thread until it waits or has exited. `limit`: only up to that place in the text, and not round a loop more often than `iterations`.
+    void step(u32 thread, const Event *limit = nullptr, u32 iterations = 0) {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
         released.clear();
@@ -222,7 +222,7 @@ template <typename Rules> class Turns {
             if (state == LaneLog::FINISHED) exit(thread, released);
             stopped_[thread] = state == LaneLog::STOPPED;
             if (state != LaneLog::EVENT) break;
-            if (limit && (&log.event() >= limit || rounds_[thread] + comes_round(thread) > rounds)) {
+            if (limit && (&log.event() >= limit || rounds_[thread] + comes_again(thread) > iterations)) {
                 again_[thread] = true;
                 set_ready(thread);
                 break;

@@ -14,7 +14,7 @@ using i32 = int32_t;
 
 constexpr u32 WARPGROUP_THREADS = 128, MOST_BARRIERS = 16, NOTHING = 0xFFFFFFFFu;
 
-enum Orders : u32 { TAKES = 1, GIVES = 2, IS_SC = 4 };
+enum Orders : u32 { IS_ACQUIRE = 1, IS_RELEASE = 2, IS_SC = 4 };
 enum Scope : u32 { CTA_SCOPE = 0, CLUSTER_SCOPE = 1, GPU_SCOPE = 2, SYS_SCOPE = 3 };
 
 inline Scope scope_of(u32 order) { return (Scope)(order >> 4 & 3); }

@@ -20,11 +20,11 @@ class Waiting {
 
     // `stops`: of the unit's threads, or null.
     Waiting(const Input &input, const Shape &shape, Findings &findings, Stopped *stops)
-        : stands_(input.stands), stops_(stops), shape_(shape), findings_(findings) {}
+        : positions_(input.positions), stops_(stops), shape_(shape), findings_(findings) {}
 
     // A thread waits at an event: the barrier's finding with its counts.
     void at(u32 thread, Record found, bool mbarrier) {
-        stand(thread, AT_SITE | found.site);
+        note_position(thread, AT_SITE | found.site);
         note(thread, {0, 0, 0, 0, found.site, STOPPED_WAITS, 0});
         found.thread = thread;
         found.threads = 1;
@@ -44,7 +44,7 @@ class Waiting {
         bool left = mark >= LEFT && mark < STOP, polls = left && last.kind == STOPPED_POLLS;
         free_ |= !polls;
         note(thread, polls ? last : Stopped{0, 0, 0, 0, 0, STOPPED_FREE, 0});
-        if (left) stand(thread, mark - LEFT);
+        if (left) note_position(thread, mark - LEFT);
     }
 
     // Reports the deadlock that is proven.
@@ -60,15 +60,15 @@ class Waiting {
   private:
     static constexpr u32 PLACES = (1u << 21) - 1;
 
-    void stand(u32 thread, u32 place) {
-        if (stands_ && shape_.exists(thread)) stands_[thread] = place;
+    void note_position(u32 thread, u32 place) {
+        if (positions_ && shape_.exists(thread)) positions_[thread] = place;
     }
 
     void note(u32 thread, const Stopped &stop) {
         if (stops_ && shape_.exists(thread)) stops_[thread] = stop;
     }
 
-    u32 *stands_;
+    u32 *positions_;
     Stopped *stops_;
     const Shape &shape_;
     Findings &findings_;

@@ -50,14 +50,14 @@ static uint64_t context_of(Handle stream) {
     return get && get(stream, &found) == 0 && found ? (uintptr_t)found : context();
 }
 
-struct Started {
+struct LaunchCheck {
     Handle function;  // what to launch
     bool recorded, refused;
 };
 
 // Before a launch: the server gives it a log, or names the form of its kernel that needs none. Until `launched` nobody else has the turn.
-static struct Started starting(Handle function, Handle stream, struct Shape shape, void **arguments, void **extra) {
-    struct Started started = {function, false, false};
+static struct LaunchCheck starting(Handle function, Handle stream, struct Shape shape, void **arguments, void **extra) {
+    struct LaunchCheck started = {function, false, false};
     struct Head head;
     char *answer;
     if (!atomic_load(&records) || function == NULL) return started;
@@ -67,7 +67,7 @@ static struct Started starting(Handle function, Handle stream, struct Shape shap
     atomic_store(&launch_extra, extra);
     if (ask_in_turn(LAUNCH, (uintptr_t)function, (uintptr_t)stream, &shape, sizeof shape, &head, &answer)) {
         free(answer);
-        started = (struct Started){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
+        started = (struct LaunchCheck){head.a ? (Handle)(uintptr_t)head.a : function, head.b == 1, head.b > 1};
     } else {
         started.refused = true;  // a recorded kernel without a log would write anywhere
     }
@@ -79,7 +79,7 @@ static struct Started starting(Handle function, Handle stream, struct Shape shap
     return started;
 }
 
-static Result launched(struct Started started, Result result) {
+static Result launched(struct LaunchCheck started, Result result) {
     struct Head head;
     char *answer;
     if (!started.recorded) return result;
@@ -94,7 +94,7 @@ static Result launched(struct Started started, Result result) {
 static Handle waitable(Handle stream, bool per_thread) { return (uintptr_t)stream == STREAM_PER_THREAD || (per_thread && stream == NULL) ? NO_LAUNCH : stream; }
 
 #define STARTED(stream, per_thread, extra, ...) \
-    struct Started started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
+    struct LaunchCheck started = starting(function, waitable(stream, per_thread), (struct Shape)__VA_ARGS__, arguments, extra); \
     if (started.refused) return UNKNOWN
 #define SHAPE {{grid_x, grid_y, grid_z}, {block_x, block_y, block_z}, {1, 1, 1}, shared}
 
@@ -137,7 +137,7 @@ static struct Shape shape_of(const struct Config *config) {
 #define CONFIGURED_LAUNCH(name, per_thread) \
     EXPORTED Result name(const struct Config *config, Handle function, void **arguments, void **extra) { \
         if (config == NULL) return ORIGINAL(name, config, function, arguments, extra); \
-        struct Started started = starting(function, waitable(config->stream, per_thread), shape_of(config), arguments, extra); \
+        struct LaunchCheck started = starting(function, waitable(config->stream, per_thread), shape_of(config), arguments, extra); \
         if (started.refused) return UNKNOWN; \
         Result result = ORIGINAL(name, config, started.function, arguments, extra); \
         return counted(launched(started, result), function, config->stream); \
@@ -152,7 +152,7 @@ CONFIGURED_LAUNCH(cuLaunchKernelEx_ptsz, true)
 
 // What a program hands over with a kernel in it, where no single launch follows: it gets the form that needs no log.
 static bool without_log(Handle *function, struct Shape shape) {
-    struct Started started = starting(*function, NO_LAUNCH, shape, NULL, NULL);
+    struct LaunchCheck started = starting(*function, NO_LAUNCH, shape, NULL, NULL);
     if (started.refused) return false;
     launched(started, 0);
     *function = started.function;

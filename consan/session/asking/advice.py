@@ -24,7 +24,7 @@ from consan.reports.places import located
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Site
-    from consan.session.executing.started import Started
+    from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared
     from consan.session.session import Session
 
@@ -51,7 +51,7 @@ class Advice:
         """Ask each launch of a session."""
         session.recording.asker = self.ask
 
-    def ask(self, prepared: Prepared, started: Started, checked: Checked) -> None:
+    def ask(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
         """Keep a launch that was just checked. It is read here, while its memory is there."""
         recorded = started.recorded
         known = notes_of(checked, isa=recorded.isa)
@@ -76,7 +76,7 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
     module, kernel = prepared.instrumented.module, prepared.entries[launches[0].questions.launched.entry]
     functions = {function.name: function for function in module.functions}
     mode = recorded.modes[launches[0].questions.launched.entry]
-    outer, flags = mode is not Mode.OFF, mode is Mode.SYNCED
+    global_races, flags = mode is not Mode.OFF, mode is Mode.SYNCED
     questions = AskedLaunches(tuple(each.questions for each in launches))
     trouble = next((each.trouble for each in launches if each.trouble), "")
 
@@ -89,7 +89,9 @@ def _lines(launches: list[Asked]) -> list[AdviceLine]:
         return len(static_findings(parse(text), _REGISTERS)) > len(static_findings(module, _REGISTERS))
 
     called = {function.name for function in prepared.instrumented.reachable(kernel)}
-    found = advise(questions, called, trouble, lambda name: BarrierReach(functions[name], outer=outer, flags=flags), registers)
+    found = advise(
+        questions, called, trouble, lambda name: BarrierReach(functions[name], global_races=global_races, flags=flags), registers
+    )
     lines = [_line(each, questions.places, module) for each in found]
     return lines if trouble else [*lines, *(_stages(each, questions.places) for each in staged(questions) if each.serve < each.ring.stages)]
 

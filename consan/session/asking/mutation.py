@@ -18,7 +18,7 @@ from consan.session.executing.recording import ASKERS
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Site
-    from consan.session.executing.started import Started
+    from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared
 
 Place = tuple[str, str, int, str]  # kernel, file, line (of the PTX, if there is no source), instruction
@@ -38,7 +38,7 @@ class Mutation:
         """Ask no more."""
         ASKERS.remove(self.ask)
 
-    def ask(self, prepared: Prepared, started: Started, checked: Checked) -> None:
+    def ask(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
         """Ask a launch that was just checked."""
         known = notes_of(checked, isa=started.recorded.isa)
         questions = Questions(started.launch, started.recorded, started.launched, started.limit, most_events=MOST_EVENTS, known=known)

@@ -43,7 +43,7 @@ from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
 from consan.reports.verdict.shared import merge_key
 from consan.reports.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
-from consan.session.executing.repairs import told
+from consan.session.executing.repairs import described
 
 SCHEDULES: Final = 20
 FEWEST_SCHEDULES: Final = 3  # of a large kernel
@@ -161,7 +161,7 @@ class Reruns:
     def _fixes(self, text: TextPlaces, finding: Finding, base: VerifiedFix) -> Iterator[VerifiedFix]:
         """Repairs of a finding, each together with those of earlier ones: that of the replay, what the finding's fix names, the others."""
         replayed = (fix,) if (fix := finding.verified) and fix.edits and not misses_cause(fix, finding) else ()
-        others = (told(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
+        others = (described(each.steps, text.places.sites, CUDA, each.edits) for each in self._repairs(text, finding))
         listed = list(itertools.islice((fix for fix in others if not misses_cause(fix, finding)), MOST_LISTED))
         turns = [turn_of(own_words(finding), fix, CUDA) for fix in listed]
         named = [fix for turn, fix in sorted(zip(turns, listed, strict=True), key=operator.itemgetter(0)) if turn != NOT_NAMED]
@@ -169,7 +169,7 @@ class Reruns:
         seen: set[object] = set()
         whole = [fix for fix in replayed if not any(_OF_SOME.match(step.instruction) for step in fix.steps)]
         for fix in itertools.chain(whole, named, lines, replayed, listed):
-            if (key := fix.edits or fix.steps) not in seen and _are_apart(base.edits, fix.edits):
+            if (key := fix.edits or fix.steps) not in seen and _are_disjoint(base.edits, fix.edits):
                 seen.add(key)
                 yield VerifiedFix((*base.steps, *fix.steps), 0, (*base.edits, *fix.edits), rerun=True)
 
@@ -291,7 +291,7 @@ def _is_barrier(step: FixStep) -> bool:
     return step.instruction == "bar.sync 0"
 
 
-def _are_apart(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
+def _are_disjoint(one: Iterable[Edit], other: Iterable[Edit]) -> bool:
     """Whether no edit of the one replaces text that an edit of the other replaces."""
     return all(a[1] <= b[0] or b[1] <= a[0] for a in one for b in other)
 

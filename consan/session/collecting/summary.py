@@ -40,7 +40,7 @@ class Summary:
     selection: Selection
     drained: Drained | None
     recording: Recording
-    outer: bool  # races in global memory were looked for
+    global_races: bool  # races in global memory were looked for
 
     def launched(self, prepared: Prepared) -> dict[str, int]:
         """Checked launches per kernel of a module, without kernels that had none."""
@@ -77,7 +77,7 @@ class Summary:
 
     def has_checked_globals(self) -> bool:
         """Whether races in global memory were looked for in all kernels that were checked, in full."""
-        return self.outer and any(map(self.launched, self.used)) and not self._gaps(self.recording.outer_gaps)
+        return self.global_races and any(map(self.launched, self.used)) and not self._gaps(self.recording.global_race_gaps)
 
     def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> list[tuple[str, str]]:
         """Of each kernel, why."""
@@ -104,9 +104,9 @@ class Summary:
             if any("wgmma" in function.families for function in prepared.instrumented.reachable(name))
         ]
         known = {row.kernel for row in map(coverage_of, kernels) if row.state == NOT_CHECKED}  # coverage says why
-        outer = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
+        global_races = [(name, f"{GLOBAL_MEMORY}: {why}") for name, why in self._gaps(self.recording.gaps_that_count) if name not in known]
         found: dict[str, tuple[str, ...]] = {}
-        for name, why in dict.fromkeys((*debug, *outer)):
+        for name, why in dict.fromkeys((*debug, *global_races)):
             found[name] = (*found.get(name, ()), why)
         return found
 
@@ -148,9 +148,9 @@ class Summary:
             global_compared=tally.compared,
             global_proven=tally.proven,
             global_ctas=tally.compared_ctas,
-            global_checked=self.recording.outer_launches(prepared, name),
+            global_checked=self.recording.global_race_launches(prepared, name),
             **self.recording.shapes.of(prepared.plain, name),
-            global_gaps=self.recording.outer_gaps(prepared, name) if self.outer else (),
+            global_gaps=self.recording.global_race_gaps(prepared, name) if self.global_races else (),
             excluded=(GLOBAL_MEMORY,) if self.recording.options.global_excluded else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

@@ -8,14 +8,14 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import KeptFlag, Rows
-from consan.checker.layouts import KEPT
+from consan.checker.concurrent_launches import RetainedFlag, Rows
+from consan.checker.layouts import RETAINED
 from consan.instrument.layouts.records import dtype
 
 MOST_RUNS: Final = 1 << 16  # of one array
 _MOST_BYTES: Final = 1 << 30  # of one row
 HOST: Final = 1 << 63  # added to addresses of the host
-ROWS: Final = np.dtype([*dtype(KEPT).descr, ("device", "<u8")])
+ROWS: Final = np.dtype([*dtype(RETAINED).descr, ("device", "<u8")])
 
 
 class Extents(Protocol):
@@ -59,7 +59,7 @@ Placed = tuple[int, Extents]  # the address of the first element of an array, an
 
 def rows_of(reads: Iterable[Placed], writes: Iterable[Placed]) -> Rows | None:
     """The accesses of an operation that reads and writes arrays. None: one of them has too many runs."""
-    given = [(each, KeptFlag.READS) for each in reads] + [(each, KeptFlag.WRITES) for each in writes]
+    given = [(each, RetainedFlag.READS) for each in reads] + [(each, RetainedFlag.WRITES) for each in writes]
     found = [_rows(address, array, flag) for (address, array), flag in given if 0 not in array.shape]
     known = [rows for rows in found if rows is not None]
     if len(known) < len(found):
@@ -67,7 +67,7 @@ def rows_of(reads: Iterable[Placed], writes: Iterable[Placed]) -> Rows | None:
     return np.concatenate(known) if known else np.zeros(0, ROWS)
 
 
-def _rows(address: int, array: Extents, flag: KeptFlag) -> Rows | None:
+def _rows(address: int, array: Extents, flag: RetainedFlag) -> Rows | None:
     starts, nbytes = runs(array)
     if len(starts) > MOST_RUNS:
         return None
@@ -103,7 +103,7 @@ def span_of(rows: Rows | None) -> tuple[int, int]:
 
 def rows_between(reads: Iterable[tuple[int, int]], writes: Iterable[tuple[int, int]]) -> Rows:
     """The accesses of an operation that reads and writes ranges of bytes of the device."""
-    given = [(each, KeptFlag.READS) for each in reads] + [(each, KeptFlag.WRITES) for each in writes]
+    given = [(each, RetainedFlag.READS) for each in reads] + [(each, RetainedFlag.WRITES) for each in writes]
     parts = [(begin, min(begin + _MOST_BYTES, end), flag) for (first, end), flag in given for begin in range(first, end, _MOST_BYTES)]
     rows = np.zeros(len(parts), ROWS)
     for row, (begin, end, flag) in zip(rows, parts, strict=True):
@@ -124,8 +124,8 @@ def rows_touched(touched: Sequence[TouchedBytes], begins: Sequence[int]) -> Rows
         at += len(part)
         part["address"] = part["device"] = each.begin + begin
         part["bytes"], part["site"] = each.end - each.begin, number
-        kind = KeptFlag.WRITES if each.form.writes else KeptFlag.READS
-        part["flags"] = kind | KeptFlag.RUN | (KeptFlag(0) if each.certain else KeptFlag.POSSIBLE)
+        kind = RetainedFlag.WRITES if each.form.writes else RetainedFlag.READS
+        part["flags"] = kind | RetainedFlag.RUN | (RetainedFlag(0) if each.certain else RetainedFlag.POSSIBLE)
     return rows
 
 
@@ -137,7 +137,7 @@ def both_in(first: np.void, second: np.void) -> tuple[np.void, np.void]:
 
 def _from(row: np.void, address: int) -> np.void:
     skipped = address - int(row["address"])
-    if not skipped or not int(row["flags"]) & KeptFlag.RUN:
+    if not skipped or not int(row["flags"]) & RetainedFlag.RUN:
         return row
     moved: np.void = row.copy()
     moved["address"] += np.uint64(skipped)

@@ -15,7 +15,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final
 
-from consan.session.comparing.beside import Beside, GraphNode
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches, GraphNode
 from consan.session.comparing.streams import Event, Numbers, Stream
 
 if TYPE_CHECKING:
@@ -27,9 +27,9 @@ _NONE: Final[Numbers] = frozenset()
 
 @dataclass(eq=False)
 class Capture:
-    """A graph that is being captured. `whole`: all that was put into it is in `beside`."""
+    """A graph that is being captured. `whole`: all that was put into it is in `concurrent`."""
 
-    beside: Beside = field(default_factory=lambda: Beside(required=False, of_program=True))
+    concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False, of_program=True))
     streams: dict[int, Stream] = field(default_factory=dict)
     whole: bool = True
 
@@ -38,7 +38,7 @@ class Capture:
 class WorkPlace:
     """Where work goes: a stream of the program, or one of a graph that is being captured."""
 
-    beside: Beside
+    concurrent: ConcurrentLaunches
     stream: Stream
     capture: Capture | None = None
 
@@ -65,8 +65,8 @@ class Captures:
         """Where work in a stream goes."""
         capture = self._captured.get(handle)
         if capture is None:
-            return WorkPlace(self.program.beside, self.program.of(handle))
-        return WorkPlace(capture.beside, capture.streams[handle], capture)
+            return WorkPlace(self.program.concurrent, self.program.of(handle))
+        return WorkPlace(capture.concurrent, capture.streams[handle], capture)
 
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
@@ -81,7 +81,7 @@ class Captures:
         """A capture has ended in a graph."""
         capture = self._captured.get(handle)
         self._captured = {key: each for key, each in self._captured.items() if each is not capture}
-        nodes = capture.beside.nodes() if capture is not None and capture.whole else None
+        nodes = capture.concurrent.nodes() if capture is not None and capture.whole else None
         if nodes is not None:
             self.graphs[graph] = nodes
 
@@ -109,7 +109,7 @@ class Captures:
 
     def _reached(self, event: int) -> tuple[Capture | None, Event]:
         """What an event stands for. One that nobody has seen being recorded may stand for all that was done so far."""
-        return self.events.get(event) or (None, Event(self.program.beside.timeline.everything))
+        return self.events.get(event) or (None, Event(self.program.concurrent.timeline.everything))
 
     def instantiate(self, graph: int, executable: int) -> None:
         """A graph can be launched."""
@@ -121,7 +121,7 @@ class Captures:
         if found.nodes is None or place.capture is not None:
             self.program.did(_UNKNOWN, place, None, here=False)
             return
-        found.over = self.program.beside.graph_launched(self.program.session, found.nodes, place.stream, found.over)
+        found.over = self.program.concurrent.graph_launched(self.program.session, found.nodes, place.stream, found.over)
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Memory was given in the order of a stream."""
@@ -131,4 +131,4 @@ class Captures:
         """Memory was freed in the order of a stream: what is there next is other memory, and the driver orders its use."""
         nbytes = self.program.allocations.pop(address, 0)
         if place.capture is None and nbytes:
-            self.program.beside.detached(address, nbytes)
+            self.program.concurrent.detached(address, nbytes)

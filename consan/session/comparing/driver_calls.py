@@ -18,7 +18,7 @@ from consan.session.comparing.followed_streams import FollowedStreams, of_thread
 from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
 
 if TYPE_CHECKING:
-    from consan.checker.beside import Rows
+    from consan.checker.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.session import Session
 
@@ -131,7 +131,7 @@ def follow(session: Session) -> FollowedStreams:
         if calls is None or why:
             streams.stops(why)
         else:
-            streams.facts, streams.beside.timeline.changed = calls, calls.tell_all
+            streams.facts, streams.concurrent.timeline.changed = calls, calls.tell_all
     return streams
 
 

@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from consan.checker.beside import Rows
+from consan.checker.concurrent_launches import Rows
 from consan.reports.launch_race import OperationSide
 from consan.reports.names import function_name
 from consan.session.comparing.captures import Captures
@@ -30,8 +30,8 @@ from consan.session.comparing.program_streams import PER_THREAD, Blocking, Progr
 from consan.session.comparing.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
-    from consan.session.comparing.beside import LaunchShape
     from consan.session.comparing.captures import WorkPlace
+    from consan.session.comparing.concurrent_launches import LaunchShape
     from consan.session.comparing.driver_calls import ProgramOrder
     from consan.session.modules.prepared import Prepared
 
@@ -74,7 +74,7 @@ class FollowedStreams(ProgramStreams):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self.beside.of_program = True
+        self.concurrent.of_program = True
         self.seen, self.captures = StreamsSeen(self.session.recording), Captures(self)
 
     def compares_in(self, handle: int) -> bool:
@@ -136,18 +136,18 @@ class FollowedStreams(ProgramStreams):
                 place = self.captures.place(stream)
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
-                    place.beside.launched(self.session, prepared, shape, place.stream)
+                    place.concurrent.launched(self.session, prepared, shape, place.stream)
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
         with self.lock:
             if not self._is_early(place, rows):
-                place.beside.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
+                place.concurrent.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
 
     def is_stood_for(self, place: WorkPlace) -> bool:
         """Whether the last operation stands for one more, of unknown accesses: it is such a one, and stands right before it."""
         with self.lock:
-            return place.capture is None and place.beside.ends_unknown(place.stream)
+            return place.capture is None and place.concurrent.ends_unknown(place.stream)
 
     def pass_over(self, place: WorkPlace, handle: int, context: int) -> None:
         """Hear no more of launches into a stream while what it was given last stands for them."""
@@ -169,18 +169,18 @@ class FollowedStreams(ProgramStreams):
         """Compare nothing from now on: an edge may be missing."""
         with self.lock:
             self.seen.stops(why)
-            self.beside.timeline.host_waits(self.beside.timeline.everything)
+            self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
 
     def _is_early(self, place: WorkPlace, rows: Rows | None) -> bool:
         """While there is one stream, one launch of which nothing is known stands for those that follow, up to the next event."""
-        running = self.beside.timeline.running
+        running = self.concurrent.timeline.running
         if self.several or place.capture is not None or (rows is not None and len(running) < MOST_EARLY):
             return False
         if self._early not in running or self.marked:
             if len(running) >= MOST_EARLY:
-                self.beside.timeline.host_waits(frozenset(running))
-            self._early, self.marked = self.beside.timeline.count, False
-            self.beside.operated(self.session, OperationSide(_EARLY, "", 0), place.stream, None)
+                self.concurrent.timeline.host_waits(frozenset(running))
+            self._early, self.marked = self.concurrent.timeline.count, False
+            self.concurrent.operated(self.session, OperationSide(_EARLY, "", 0), place.stream, None)
         return True
 
 

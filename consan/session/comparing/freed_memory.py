@@ -13,8 +13,8 @@ from typing import Final
 
 import numpy as np
 
-from consan.checker.beside import KeptFlag, Rows
-from consan.session.comparing.beside import Beside
+from consan.checker.concurrent_launches import RetainedFlag, Rows
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.streams import Stream
 
 _UNIT: Final = 512  # bytes
@@ -28,7 +28,7 @@ class FreedMemory:
     `pools`: a pool gives it again; without one the driver does, which waits.
     """
 
-    beside: Beside
+    concurrent: ConcurrentLaunches
     freed: list[Freed] = field(default_factory=list)
     pools: bool = True
     _free: dict[tuple[Stream, int], list[dict[int, Rows]]] = field(default_factory=dict)
@@ -37,10 +37,10 @@ class FreedMemory:
         """Take what was done to freed memory away from it: what is there next is other memory."""
         while self.freed:
             address, nbytes, stream = self.freed.pop(0)
-            done = self.beside.detached(address, nbytes)
+            done = self.concurrent.detached(address, nbytes)
             for rows in done.values():
                 rows["address"] -= np.uint64(address)
-                rows["flags"] |= np.uint32(KeptFlag.GIVEN_AGAIN)
+                rows["flags"] |= np.uint32(RetainedFlag.GIVEN_AGAIN)
             self._free.setdefault((stream, -(-nbytes // _UNIT)), []).append(done)
 
     def given(self, address: int, nbytes: int, stream: Stream) -> None:
@@ -51,7 +51,7 @@ class FreedMemory:
             done = free.pop()
             for rows in done.values():
                 rows["address"] += np.uint64(address)
-            self.beside.attach(done)
+            self.concurrent.attach(done)
 
     def empty(self) -> None:
         """The pool gives its free memory back to the driver."""

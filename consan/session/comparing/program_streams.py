@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.reports.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
-from consan.session.comparing.beside import Beside, LaunchShape
+from consan.session.comparing.concurrent_launches import ConcurrentLaunches, LaunchShape
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.streams import Event, Numbers, Stream
 
@@ -48,7 +48,7 @@ class ProgramStream(Stream):
 
     def __init__(self, streams: ProgramStreams, kind: Blocking, handle: int, edge: str) -> None:
         super().__init__()
-        self._timeline, self._lock = streams.beside.timeline, streams.lock
+        self._timeline, self._lock = streams.concurrent.timeline, streams.lock
         self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
         self.name = "the default stream" if kind is Blocking.DEFAULT else ""
 
@@ -82,7 +82,7 @@ class ProgramStreams:
     """The streams of a session's program, and its operations in them."""
 
     session: Session
-    beside: Beside = field(default_factory=lambda: Beside(required=False))
+    concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False))
     lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
     reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
     _known: dict[int, ProgramStream] = field(default_factory=dict)  # by their handles
@@ -90,7 +90,7 @@ class ProgramStreams:
 
     def __post_init__(self) -> None:
         self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
-        self.memory = FreedMemory(self.beside)
+        self.memory = FreedMemory(self.concurrent)
         self._known |= dict.fromkeys(_DEFAULT_HANDLES, self.default)
 
     @property
@@ -104,7 +104,7 @@ class ProgramStreams:
         if not recording.keeps and self.session.options.looks_at_global:
             recording.keeps = True
             if self._busy:
-                self.beside.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
+                self.concurrent.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
         number = handle or _FIRST_HANDLE + len(self._known)
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
 
@@ -121,7 +121,7 @@ class ProgramStreams:
         """The host waits for the device."""
         with self.lock:
             self._busy = False
-            self.beside.timeline.host_waits(self.beside.timeline.everything)
+            self.concurrent.timeline.host_waits(self.concurrent.timeline.everything)
 
     def host_waits(self, stream: ProgramStream) -> None:
         """The host waits for a stream."""
@@ -132,7 +132,7 @@ class ProgramStreams:
     def host_waits_for(self, event: Event) -> None:
         """The host waits for an event."""
         with self.lock:
-            self.beside.timeline.host_waits(event.over)
+            self.concurrent.timeline.host_waits(event.over)
 
     def launched(self, prepared: Prepared, shape: LaunchShape, stream: ProgramStream, *, programmatic: bool = False) -> None:
         """Compare a launch that the session has made with those beside it."""
@@ -140,7 +140,7 @@ class ProgramStreams:
             self._busy = True
             if self.compares:
                 self.memory.look()
-                self.beside.launched(self.session, prepared, shape, stream, programmatic=programmatic)
+                self.concurrent.launched(self.session, prepared, shape, stream, programmatic=programmatic)
 
     def operated(
         self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
@@ -154,7 +154,7 @@ class ProgramStreams:
             self._busy = True
             if self.compares:
                 self.memory.look()
-                self.beside.operated(
+                self.concurrent.operated(
                     self.session, OperationSide(name, *caller()), stream, rows_of(reads, writes) if known else None, owners
                 )
 

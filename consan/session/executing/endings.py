@@ -86,10 +86,10 @@ def endings_of(stats: LaunchStats, prepared: Prepared, entry: str, timeout: floa
     """Why a launch ended early without a finding: the program stopped itself (trap, assert), or a limit was reached."""
     ends = [_ending(fault, prepared, entry) for fault in stats.faults if fault.kind not in (*_ADDRESS_FAULTS, _DIVERGENT, _ILLEGAL)]
     if stats.undecided:
-        ends.append(unfinished(entry, _outsiders(stats, prepared, entry), stands(stats.undecided, prepared, entry)))
+        ends.append(unfinished(entry, _outsiders(stats, prepared, entry), positions(stats.undecided, prepared, entry)))
     elif stats.timed_out or stats.idle:
         why = idle_for(stats.idle) if stats.idle else over_time(timeout)
-        ends.append(unfinished(entry, why if stats.blocked else _between(why, stats.unstarted), stands(stats.blocked, prepared, entry)))
+        ends.append(unfinished(entry, why if stats.blocked else _between(why, stats.unstarted), positions(stats.blocked, prepared, entry)))
     return ends
 
 
@@ -121,10 +121,10 @@ def over_time(timeout: float | None) -> str:
 
 def interrupted(error: BaseException, prepared: Prepared, entry: str) -> str:
     """The reason for Ctrl-C or SIGTERM. The virtual machine has attached where the threads were."""
-    return unfinished(entry, "interrupted", stands(getattr(error, STOOD, ()), prepared, entry))
+    return unfinished(entry, "interrupted", positions(getattr(error, STOOD, ()), prepared, entry))
 
 
-def stands(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
+def positions(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> list[dict[str, Any]]:
     """The places of threads, in the form of a report's waiters."""
     return [_waiter(each, prepared, entry).as_dict() for each in blocked]
 

@@ -11,13 +11,13 @@ from typing import Any
 from consan.backends.base import Dim3
 from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
-from consan.reports.found import ModuleSites
-from consan.session.executing.beside_program import BesideProgram
+from consan.reports.finding_records import ModuleSites
+from consan.session.executing.background import Background
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.recording import Recording
-from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames
@@ -59,14 +59,14 @@ class Executor:
         self.watch = SessionWatch(device, options.timeout, self.modules.used)
         self.names = AddressNames()  # of global memory, as launches have told their buffers
         self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
-        self.beside = BesideProgram(device, self.judge, self.watch)
+        self.background = Background(device, self.judge, self.watch)
         self.executed = 0  # instructions on the virtual machine, over all threads
         self.ever_launched = False  # `forget` does not reset it
 
     def launch(self, prepared: Prepared, asked: RequestedRun) -> bool:
         """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
-        taken = self.selection.takes(prepared.number, asked.entry)
+        taken = self.selection.accepts(prepared.number, asked.entry)
         while self._once(prepared, asked, taken=taken):
             pass
         return taken
@@ -74,7 +74,7 @@ class Executor:
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
-        self.recording.kept, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
+        self.recording.retained, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
         if taken:
             prepared, recording = self.judge.start(prepared, entry, where, asked.restore, how["stream"], asked.args)
         self.modules.used[prepared.number] = prepared
@@ -97,7 +97,7 @@ class Executor:
         self.judge.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats
 
-    def replayed(self, prepared: Prepared, entry: str, recording: Started, names: AddressName) -> None:
+    def replayed(self, prepared: Prepared, entry: str, recording: LaunchCheck, names: AddressName) -> None:
         """Check a launch out of a file of histories, as if it had just ended."""
         self._named(prepared, entry, names)
         prepared.launched = True

@@ -21,26 +21,26 @@ from consan.reports.model import Finding
 from consan.reports.places import shown_at
 from consan.reports.waiters import Waiter, deadlock_of
 from consan.session.executing.endings import poll_of
-from consan.session.executing.standing import waiter
+from consan.session.executing.positions import waiter
 
 if TYPE_CHECKING:
     from consan.checker.recorder import Checked
     from consan.instrument.sites import Site
-    from consan.session.executing.started import Started
+    from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared
 
 _LOCKS = frozenset({"cas", "exch"})
 
 
-def hang(started: Started, checked: Checked, prepared: Prepared, entry: str, backend: Backend) -> Finding | None:
+def hang(started: LaunchCheck, checked: Checked, prepared: Prepared, entry: str, backend: Backend) -> Finding | None:
     """The deadlock; None if there is no proof."""
     held = _Held(prepared)
     polls = checked.polls
     quiet = started.alone or all(poll.shared for poll in polls)  # only the launch itself can write its shared memory
     if not (polls and quiet and all(held.by(poll) and unchanged(poll, backend) for poll in polls)):
         return None
-    polled = {poll.stand for poll in checked.polls}
-    others = [stand for stand in checked.stands if stand not in polled]
+    polled = {poll.position for poll in checked.polls}
+    others = [position for position in checked.positions if position not in polled]
     spins = [_waiter(poll, prepared, entry, started) for poll in checked.polls]
     at_barriers = [waiter(prepared, started.launched.ctaid(each.cta), each.warp, each.lanes, each.place) for each in others]
     return deadlock_of(entry, [*spins, *at_barriers], TextRelations(lambda: prepared.instrumented.module))
@@ -59,9 +59,9 @@ class _Held:
 
     def by(self, poll: Polling) -> bool:
         """Whether the loop that its threads have left ends only if the memory changes that they read."""
-        name = poll.site, poll.stand.place
+        name = poll.site, poll.position.place
         if name not in self._known:
-            self._known[name] = self._holds(_site(self._prepared, poll), poll.stand.place)
+            self._known[name] = self._holds(_site(self._prepared, poll), poll.position.place)
         return self._known[name]
 
     def _holds(self, site: Site, line: int) -> bool:
@@ -79,10 +79,10 @@ def _site(prepared: Prepared, poll: Polling) -> Site:
     return prepared.instrumented.sites[poll.site - 1]
 
 
-def _waiter(poll: Polling, prepared: Prepared, entry: str, started: Started) -> Waiter:
-    site, stand = _site(prepared, poll), poll.stand
+def _waiter(poll: Polling, prepared: Prepared, entry: str, started: LaunchCheck) -> Waiter:
+    site, position = _site(prepared, poll), poll.position
     lock = not _LOCKS.isdisjoint(site.opcode.split("."))
     polled = late.machine_faults.Polled("shared" if poll.shared else "global", poll.address, poll.nbytes, poll.value, lock=lock)
     shown = poll_of(polled, prepared, entry)
-    where = started.launched.ctaid(stand.cta), stand.warp, stand.lanes
+    where = started.launched.ctaid(position.cta), position.warp, position.lanes
     return Waiter(*where, "spin", shown_at(site), polls=(shown,), polled=shown.text)

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.checker.collected import LaunchedKernel
-from consan.checker.kept import Archive, KeptLaunch, Watched, fingerprint, read
+from consan.checker.retained import Archive, RetainedLaunch, Watched, fingerprint, read
 from consan.checker.stops import Stop
 from consan.checker.tally import ProvenLaunches
 from consan.files import stored_name, write_file
@@ -26,8 +26,8 @@ from consan.reports.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
 from consan.reports.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.recording import Recording
-from consan.session.executing.started import Started
 from consan.session.modules.layouts import NamedBuffers, PointedBuffers, layout_with, offsets_of, sources_of
 
 if TYPE_CHECKING:
@@ -59,7 +59,7 @@ class Keeper:
     _number: int = 0  # of the file, once it is written
     _process: int = field(default_factory=os.getpid)
 
-    def add(self, prepared: Prepared, entry: str, started: Started) -> None:
+    def add(self, prepared: Prepared, entry: str, started: LaunchCheck) -> None:
         """Keep a launch that was checked."""
         if not isinstance(started.launch, Watched):
             return
@@ -131,7 +131,7 @@ def _described(prepared: Prepared) -> dict[str, Any]:
         "name": prepared.name,
         "ptx": prepared.plain,
         "framework": prepared.framework,
-        "global": prepared.recorded.outer,
+        "global": prepared.recorded.global_races,
         "templates": fingerprint(prepared.recorded.tables),
         "sources": sources_of(prepared),
         "offsets": {},
@@ -168,7 +168,7 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
         modules = [_prepared(session, name, about["consan"], module) for module in about["modules"]]
         launches = [_launch(session, modules[launch.about["module"]], launch) for launch in contents.launches]
         reasons = [*about["elsewhere"], *_left_out(about["left_out"])]
-        told = {"device": about["device"], "seed": about["seed"], "policy": about["policy"]}
+        settings = {"device": about["device"], "seed": about["seed"], "policy": about["policy"]}
         texts = {file: text for module in about["modules"] for file, text in module["sources"].items()}
     except (KeyError, TypeError, ValueError, IndexError, AttributeError) as error:
         raise UsageError(f"{name} is not a valid file of recorded histories: {type(error).__name__}: {error}") from None
@@ -178,7 +178,7 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
         _tell_kernels(recording, prepared, module["kernels"])
     session.watch.reasons |= dict.fromkeys(reasons)
     session.note(f"checked again from {name}, recorded by consan {about['consan']} on {about['device']}")
-    return replace(session.report(), **told), texts
+    return replace(session.report(), **settings), texts
 
 
 def _tell_kernels(recording: Recording, prepared: Prepared, kernels: dict[str, Any]) -> None:
@@ -195,7 +195,7 @@ def _left_out(launches: int) -> list[str]:
 
 def _prepared(session: Session, name: str, version: str, module: dict[str, Any]) -> Prepared:
     """A module of the file, rewritten as in the run."""
-    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True, outer=bool(module["global"]))
+    prepared = session.instrument(module["ptx"], name=module["name"], recorded=True, global_races=bool(module["global"]))
     if prepared.recorded is None or fingerprint(prepared.recorded.tables) != module["templates"]:
         raise UsageError(f"{name}: consan {version} recorded {module['name']} in another way than this version: record it again")
     prepared.framework = module["framework"]
@@ -204,14 +204,14 @@ def _prepared(session: Session, name: str, version: str, module: dict[str, Any])
     return prepared
 
 
-def _launch(session: Session, prepared: Prepared, launch: KeptLaunch) -> tuple[Prepared, str, Started, NamedBuffers]:
+def _launch(session: Session, prepared: Prepared, launch: RetainedLaunch) -> tuple[Prepared, str, LaunchCheck, NamedBuffers]:
     """The arguments of `Session.replayed`."""
     about = launch.about
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
     launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster)
     assert prepared.recorded is not None
     how = bool(about["exhaustive"]), int(about.get("sample", 0))
-    started = Started(launch, launched, prepared.recorded, session.recording.histories, *how)
+    started = LaunchCheck(launch, launched, prepared.recorded, session.recording.histories, *how)
     started.together = int(about["together"])
     started.stop = Stop(*map(int, about["stop"])) if about.get("stop") else None
     return prepared, about["entry"], started, NamedBuffers(tuple(Argument(**each) for each in about["buffers"]))

@@ -17,19 +17,19 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
-from consan.checker.kept import Watched
 from consan.checker.launch import NoRoom
 from consan.checker.recorder import Checked
+from consan.checker.retained import Watched
 from consan.ranges import LaunchExtents
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Finding, VerifiedFix
 from consan.reports.positions import unfinished
 from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.news import News
 from consan.session.executing.recording import SLOW, WITH_HOOKS, Recording, gaps_of
-from consan.session.executing.started import Started
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
@@ -68,7 +68,7 @@ class Judge:
         self.news = News(self.device, self.recording, self.watch)
         recording = self.recording
         self._tells: dict[Gap, Callable[[Prepared, str, Any], None]] = {
-            Gap.GLOBAL: recording.lacks_outer,
+            Gap.GLOBAL: recording.lacks_global_races,
             Gap.ROOM: recording.lacks_room,
             Gap.RECORD: recording.lacks_record,
         }
@@ -85,19 +85,19 @@ class Judge:
 
     def start(
         self, prepared: Prepared, entry: str, launch: PlannedLaunch, restore: Restore | None,
-        stream: int | None = None, args: Sequence[bytes] = (), *, beside: bool = False,
-    ) -> tuple[Prepared, Started | None]:  # fmt: skip
+        stream: int | None = None, args: Sequence[bytes] = (), *, background: bool = False,
+    ) -> tuple[Prepared, LaunchCheck | None]:  # fmt: skip
         """Make the memory of a recorded launch, as it is planned. Without a log it has the recorded form of its module, and no memory.
 
         Nodes of a graph take hooks: they run whenever the program starts the graph, and a log serves one launch. `args`: the parameters,
-        if they are known. `beside`: the program is to go on beside it. Otherwise nothing else runs: the launch has the module's variables
+        if they are known. `background`: the program goes on meanwhile. Otherwise nothing else runs: the launch has the module's variables
         for itself.
         """
         if prepared.recorded is None:
             return prepared, None
         wanted, into_graph = self.recording.keeps or self.recording.asked, self.device.backend.capturing(stream)
         given = replace(launch, wanted=wanted, into_graph=into_graph)
-        made, started = self._started(self._kernel(prepared, entry, launch, args), given, beside=beside)
+        made, started = self._started(self._kernel(prepared, entry, launch, args), given, background=background)
         for gap, form, why in made.gaps:
             self._tells[gap](form, entry, why)
         if made.proven:
@@ -108,32 +108,32 @@ class Judge:
         if started is None:
             return made.form, None
         started.restore, started.proven = restore, made.proven
-        if not beside:
+        if not background:
             started.timeout = self.watch.timeout
         if self.keeper is not None:
             started.launch, started.earlier = Watched(started.launch), None  # the file needs each history's log
         return made.form, started
 
     def _kernel(self, prepared: Prepared, entry: str, launch: PlannedLaunch, args: Sequence[bytes]) -> PlannedKernel[Prepared]:
-        light = functools.cache(functools.partial(self.modules.without_outer, prepared))
+        light = functools.cache(functools.partial(self.modules.without_global_races, prepared))
         if not args:
             return PlannedKernel(prepared, entry, light)
         extents = LaunchExtents(launch.grid, launch.block)
         return PlannedKernel(prepared, entry, light, functools.partial(self.proofs.accesses, prepared, entry, args, extents))
 
     def _started(
-        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, beside: bool
-    ) -> tuple[LaunchPlan[Prepared], Started | None]:
+        self, kernel: PlannedKernel[Prepared], launch: PlannedLaunch, *, background: bool
+    ) -> tuple[LaunchPlan[Prepared], LaunchCheck | None]:
         """LaunchPlan, and make the log. If it has no room the launch is planned again: with more memory for logs, then without this log."""
         while True:
             made = plan(kernel, launch, self.recording.options)
             form = made.form
             if made.log is None or form.recorded is None:
                 return made, None
-            if not (beside or kernel.entry in form.recorded.silent):
+            if not (background or kernel.entry in form.recorded.silent):
                 self.settle()
             try:
-                return made, self.recording.start(self.device.logs, form, made.log, beside=beside)
+                return made, self.recording.start(self.device.logs, form, made.log, background=background)
             except NoRoom as error:
                 if error.__cause__ or form.roomy:
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
@@ -141,11 +141,11 @@ class Judge:
                     form.roomy = True
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
-        with self.device.backend.apart_from_captures():
+        with self.device.backend.outside_captures():
             return self.modules.with_hooks(prepared, math.prod(cluster))
 
     @contextlib.contextmanager
-    def judged(self, prepared: Prepared, entry: str, started: Started | None, handle: Handle | None) -> Iterator[None]:
+    def judged(self, prepared: Prepared, entry: str, started: LaunchCheck | None, handle: Handle | None) -> Iterator[None]:
         """Check what a launch has recorded, and free the memory of its logs."""
         taken = started if handle is prepared.loaded else None
         self.watch.recorded = taken
@@ -166,7 +166,7 @@ class Judge:
             if started is not None and not self.device.lost:
                 started.free()
 
-    def check(self, prepared: Prepared, entry: str, started: Started) -> None:
+    def check(self, prepared: Prepared, entry: str, started: LaunchCheck) -> None:
         """Judge a launch, unless it is to be repeated."""
         hangs = started.memory is not None and started.memory.hangs
         if not (hangs or started.silent):
@@ -185,7 +185,7 @@ class Judge:
         self.lost = True
         self.watch.reasons[f"{entry} left no record; --engine inline keeps what it found up to the fault"] = None
 
-    def examined(self, prepared: Prepared, entry: str, started: Started) -> Examined:
+    def examined(self, prepared: Prepared, entry: str, started: LaunchCheck) -> Examined:
         """Check what a launch has left, and choose how later ones of its kernel are made. One thread at a time does so."""
         with self._checking:
             began = time.monotonic()
@@ -203,7 +203,7 @@ class Judge:
             started.repeats = self._repeats(prepared, started, checked)
             return Examined(checked, {} if started.repeats else self._fixes(prepared, started, checked), deadlock)
 
-    def _fixes(self, prepared: Prepared, started: Started, checked: Checked) -> Mapping[int, VerifiedFix]:
+    def _fixes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> Mapping[int, VerifiedFix]:
         """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
         try:
             return self.recording.fixes_of(prepared, started, checked, self.sites_of(prepared))
@@ -211,7 +211,7 @@ class Judge:
             started.patience.interrupted = True
             return {}
 
-    def concluded(self, prepared: Prepared, entry: str, started: Started, examined: Examined) -> None:
+    def concluded(self, prepared: Prepared, entry: str, started: LaunchCheck, examined: Examined) -> None:
         """Keep what was found in a launch."""
         checked = examined.checked
         if self.keeper is not None:
@@ -223,15 +223,15 @@ class Judge:
         self.watch.reasons |= dict.fromkeys(gaps_of(entry, checked, ended_early=started.ended_early or bool(started.stopped)))
         self.news.tell()
 
-    def _stopped(self, prepared: Prepared, entry: str, started: Started, checked: Checked) -> None:
+    def _stopped(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked) -> None:
         """Tell how a launch ended that the host has stopped."""
         self.watch.endings["deadlock" if checked.deadlocked else "timeout"] = None
         if not checked.deadlocked:
-            where = started.stands(checked, prepared, entry)
+            where = started.positions(checked, prepared, entry)
             threads = math.prod(started.launched.grid) * math.prod(started.launched.block)
             self.watch.reasons[unfinished(entry, f"{started.stopped}; {WITH_HOOKS}", where, 0, threads)] = None
 
-    def _repeats(self, prepared: Prepared, started: Started, checked: Checked) -> bool:
+    def _repeats(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> bool:
         """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""
         if prepared.roomy or not started.needs_room(checked):
             return False

@@ -16,7 +16,7 @@ from consan import late
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
 from consan.backends.driver import own_calls
-from consan.checker.ahead import later, settle
+from consan.checker.prefetch import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.abi.variant import Variant
@@ -49,27 +49,28 @@ class Modules:
         self._device, self._base, self._fast, self._recording = device, base, fast, recording
 
     def instrument(
-        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, outer: bool = True, refusal: str = ""
+        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool = False, global_races: bool = True, refusal: str = ""
     ) -> Prepared:
         """Instrument a module, and assemble it if the device needs that. It is not loaded yet.
 
-        `recorded`: with the recording engine. `outer`: and with global memory, if the session looks there. `refusal`: why no kernel may be
+        `recorded`: with the recording engine. `global_races`: and with global memory, if the session looks there.
+        `refusal`: why no kernel may be
         recorded.
         """
-        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, outer=outer, refusal=refusal))
+        return self._assembled(self._instrumented(ptx, name, cluster, recorded=recorded, global_races=global_races, refusal=refusal))
 
     def _instrumented(
-        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, outer: bool = True, refusal: str = ""
+        self, ptx: str | Module, name: str, cluster: int, *, recorded: bool, global_races: bool = True, refusal: str = ""
     ) -> Prepared:
         """The same, but a recorded module may not be assembled yet."""
         plain = ptx if isinstance(ptx, str) else ptx.text
         base = replace(self._base, cluster=cluster_tier(cluster))
-        outer = outer and recorded and self._recording.options.global_wanted
-        wanted = (plain, base, self._fast, recorded, outer, refusal)
+        global_races = global_races and recorded and self._recording.options.global_wanted
+        wanted = (plain, base, self._fast, recorded, global_races, refusal)
         found = self._device.recall(wanted)
         if found is None:
             read = functools.cache(lambda: with_reserved(lowered(parse(ptx, name) if isinstance(ptx, str) else ptx)))
-            made = self._recorded(plain, name, read, outer, refusal) if recorded else self._instrument(plain, name, base, read)
+            made = self._recorded(plain, name, read, global_races, refusal) if recorded else self._instrument(plain, name, base, read)
             found = self._device.keep(wanted, made)
         self.used[found.number] = found
         return found
@@ -93,14 +94,14 @@ class Modules:
         prepared.layout = functools.cache(functools.partial(layout_of, self._device, prepared))
         return prepared
 
-    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], outer: bool, refusal: str) -> Prepared:
+    def _recorded(self, ptx: str, name: str, read: Callable[[], Module], global_races: bool, refusal: str) -> Prepared:
         """The module for the recording engine. The plain module is assembled meanwhile."""
         backend = self._device.backend
         with self.progress.module(name):
             plain = [later(functools.partial(assemble_cached, ptx, backend.arch))] if backend.assembles else []
             try:
                 leaves, delays = not backend.simulates, self._device.delay_seed is not None  # the virtual machine ends launches by itself
-                done = self._recording.rewritten(ptx, read, outer=outer, leaves=leaves, refusal=refusal, delays=delays)
+                done = self._recording.rewritten(ptx, read, global_races=global_races, leaves=leaves, refusal=refusal, delays=delays)
             except PtxSyntaxError as error:
                 raise UsageError(str(error)) from None
             prepared = self._prepared(ptx, name, done[0])
@@ -132,7 +133,7 @@ class Modules:
     def prepare(self, ptx: str | Module, name: str, cluster: int) -> Prepared:
         """Instrument a module, and load it: at once, or at its first use where its launches may take its form without global memory."""
         prepared = self._instrumented(ptx, name, cluster, recorded=self.records)
-        if prepared.assembly is None or prepared.recorded is None or not prepared.recorded.outer:
+        if prepared.assembly is None or prepared.recorded is None or not prepared.recorded.global_races:
             return self.load(prepared)
         prepared.loads = functools.partial(_load, self._device)
         return prepared
@@ -145,7 +146,7 @@ class Modules:
         wanted = self.records
         refusal = unbindable(ptx) if wanted else ""
         text = exported(ptx) if wanted and not refusal else ptx
-        prepared = self.instrument(text, name, 1, recorded=wanted, outer=self._recording.options.global_required, refusal=refusal)
+        prepared = self.instrument(text, name, 1, recorded=wanted, global_races=self._recording.options.global_required, refusal=refusal)
         prepared.outside = True
         return prepared
 
@@ -160,17 +161,17 @@ class Modules:
             return prepared.instrumented.module
         return bound(prepared.plain, lambda name: self._device.backend.symbol(prepared.handle, name)[0])
 
-    def with_outer(self, prepared: Prepared) -> Prepared:
+    def with_global_races(self, prepared: Prepared) -> Prepared:
         """A recorded module for global memory too, loaded."""
         whole = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True))
         self.used.pop(whole.number, None)  # it is not launched yet
         whole.framework = prepared.framework
         return whole
 
-    def without_outer(self, prepared: Prepared) -> Prepared:
+    def without_global_races(self, prepared: Prepared) -> Prepared:
         """A recorded module for shared memory only, loaded. Kernels that need global memory in their logs have it there."""
         self._leave(prepared)
-        light = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True, outer=False))
+        light = self.load(self.instrument(self._other(prepared), prepared.name, 1, recorded=True, global_races=False))
         light.framework = prepared.framework
         return light
 

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
-from consan.checker.beside import Kept
 from consan.checker.build import CHECKER, library
 from consan.checker.collected import LaunchedKernel
+from consan.checker.concurrent_launches import Retained
 from consan.checker.earlier import Earlier
 from consan.checker.expand import begin
 from consan.checker.launch import NoRoom
@@ -33,10 +33,10 @@ from consan.instrument.record import Recorded
 from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decode import decode
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.verdict.merging import Accumulated
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.repairs import Fixes
-from consan.session.executing.started import Started
 from consan.session.modules.rewritten import Rewriting
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import LogPlan, Unasked
@@ -57,7 +57,7 @@ REMEMBERS = True  # what earlier processes have recorded and replayed; tests loo
 FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
-Asker = Callable[["Prepared", "Started", Checked], None]
+Asker = Callable[["Prepared", "LaunchCheck", Checked], None]
 ASKERS: list[Asker] = []
 """Who asks each recorded launch of this process: pytest scores a suite (consan/plugin/mutate.py)."""
 
@@ -73,10 +73,10 @@ class Recording:
     asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
-    kept: Kept | None = None  # those of the last one, if all are known
+    retained: Retained | None = None  # those of the last one, if all are known
     of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
     shapes: LaunchShapes = field(default_factory=LaunchShapes)
-    _outer_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
+    _global_race_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
     _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
     _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
     _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
@@ -94,14 +94,14 @@ class Recording:
         return self.options.exhaustive or self.asker is not None or bool(ASKERS)
 
     def rewritten(
-        self, ptx: str, read: Callable[[], Module], *, outer: bool, leaves: bool, refusal: str = "", delays: bool = False
+        self, ptx: str, read: Callable[[], Module], *, global_races: bool, leaves: bool, refusal: str = "", delays: bool = False
     ) -> tuple[Instrumented, Recorded]:
         """The recorded module. `leaves`: threads leave when the host says so. `refusal`: why no kernel may be recorded.
         `delays`: warps wait at synchronising instructions.
 
         Raises `PtxSyntaxError`, and `EnvironmentFailure` where there is no checker.
         """
-        rewriting = Rewriting(ptx, read, outer, self.options.isa, leaves, REMEMBERS, refusal, delays)
+        rewriting = Rewriting(ptx, read, global_races, self.options.isa, leaves, REMEMBERS, refusal, delays)
         done, waits = rewriting.done()
         library()
         if rewriting.made:  # else its histories are mostly known
@@ -116,18 +116,20 @@ class Recording:
             return _most_bytes(None)
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
-    def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, beside: bool = False) -> Started:
-        """Make the memory for a launch. `beside`: the program goes on beside it. Raises `NoRoom`."""
+    def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
+        """Make the memory for a launch. `background`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        how: dict[str, Any] = {"roomy": log.roomy, "beside": beside, "machine": VirtualBackend}
+        how: dict[str, Any] = {"roomy": log.roomy, "background": background, "machine": VirtualBackend}
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:
             entry = prepared.entries[log.kernel]
             self.notes[f"{entry}: its replays take long, so of later launches {log.sample} CTAs are replayed (--exhaustive: all)"] = None
         patience = Patience(log.seconds, log.hurried)
-        started = Started(launch, launched, prepared.recorded, self.histories, self.options.exhaustive, log.sample, patience, memory=launch)
+        started = LaunchCheck(
+            launch, launched, prepared.recorded, self.histories, self.options.exhaustive, log.sample, patience, memory=launch
+        )
         started.earlier, started.keep, started.together = self._earlier_of(prepared), self.keeps, log.together
         return started
 
@@ -143,15 +145,15 @@ class Recording:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
         return bool(self.asked or self.options.sample or self.keeps)
 
-    def fixes_of(self, prepared: Prepared, started: Started, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
+    def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
         if started.stopped or started.patience.halt.value or not checked.found:
             return {}
         return self.fixes.of(prepared, started.launch, started.launched, checked, started.limit, sites)
 
-    def note(self, prepared: Prepared, entry: str, started: Started, checked: Checked, sites: ModuleSites) -> None:
+    def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.kept = checked.kept
+        self.retained = checked.retained
         if not self.keeps:
             self._uncompared.add((prepared.number, entry))
         for ask in (*filter(None, (self.asker,)), *ASKERS):
@@ -159,24 +161,24 @@ class Recording:
         if checked.found:
             found = self._decode(checked, prepared, sites)
             self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
-        for why in filter(None, (*checked.outer, checked.share)):
-            self.lacks_outer(prepared, entry, why)
-        self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.outer)
-        compared = started.recorded.has_global(entry) and not checked.outer
+        for why in filter(None, (*checked.global_races, checked.share)):
+            self.lacks_global_races(prepared, entry, why)
+        self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.global_races)
+        compared = started.recorded.has_global(entry) and not checked.global_races
         grid, block = started.launched.grid, started.launched.block
         self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
         tally.add(checked.tally)
         if started.proven:
             self.counts_proven(prepared, entry, started.proven, grid)
-        if started.silent and not (started.proven or checked.found or checked.gaps or checked.outer or self.asked):
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.global_races or self.asked):
             launched = started.launched
             self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
 
     @contextlib.contextmanager
     def keeping(self, keeps: bool) -> Iterator[None]:
         """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
-        before, self.kept, self.keeps = self.keeps, None, self.keeps or keeps
+        before, self.retained, self.keeps = self.keeps, None, self.keeps or keeps
         try:
             yield
         finally:
@@ -199,14 +201,14 @@ class Recording:
         found = decode(checked.records(), {prepared.number: sites})
         return found if sites.fixes else self._decoded.setdefault(key, found)
 
-    def lacks_outer(self, prepared: Prepared, entry: str, why: str) -> None:
+    def lacks_global_races(self, prepared: Prepared, entry: str, why: str) -> None:
         """Keep why a kernel's global memory was not checked in full."""
-        self._outer_gaps.setdefault((prepared.number, entry), {})[why] = None
+        self._global_race_gaps.setdefault((prepared.number, entry), {})[why] = None
 
     def lacks_record(self, prepared: Prepared, entry: str, why: str) -> None:
         """Count a launch that is not recorded, and keep why."""
         self._unrecorded.setdefault((prepared.number, entry), Counter())[why] += 1
-        self.lacks_outer(prepared, entry, why)
+        self.lacks_global_races(prepared, entry, why)
 
     def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
         """The launches of a kernel that were not recorded, by why."""
@@ -214,7 +216,7 @@ class Recording:
 
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
         """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
-        self.lacks_outer(prepared, entry, str(error))
+        self.lacks_global_races(prepared, entry, str(error))
         if not isinstance(error, Unasked) and (self.options.trace_memory is not None or error.__cause__):
             self._beyond[prepared.number, entry] = str(error)
 
@@ -225,7 +227,7 @@ class Recording:
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
         """Count proofs."""
         tally = self._tallies.setdefault((prepared.number, entry), Tally())
-        tally.add(Tally(accesses=proofs.accesses, apart=proofs.launches, proven=proofs.accesses, compared_ctas=proofs.ctas))
+        tally.add(Tally(accesses=proofs.accesses, proven_launches=proofs.launches, proven=proofs.accesses, compared_ctas=proofs.ctas))
         self.proofs[prepared.number, entry] = self.proofs.get((prepared.number, entry), ProvenLaunches()).plus(proofs)
 
     def counts_looked(self, prepared: Prepared, entry: str) -> None:
@@ -233,29 +235,29 @@ class Recording:
         kernel = prepared.number, entry
         self._looked[kernel] = self._looked.get(kernel, 0) + 1
 
-    def outer_launches(self, prepared: Prepared, entry: str) -> int:
+    def global_race_launches(self, prepared: Prepared, entry: str) -> int:
         """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
         tally = self.tally(prepared, entry)
         whole = prepared.recorded is not None and prepared.recorded.has_global(entry)
-        return (tally.launches if whole else tally.apart) - self._partial.get((prepared.number, entry), 0)
+        return (tally.launches if whole else tally.proven_launches) - self._partial.get((prepared.number, entry), 0)
 
-    def outer_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+    def global_race_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
         return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
 
     def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
         """Those that make a report incomplete: all if all was `required`, else what had no room."""
         if self.options.global_required:
-            return self.outer_gaps(prepared, entry)
+            return self.global_race_gaps(prepared, entry)
         why = self._beyond.get((prepared.number, entry))
         return (why,) if why and self.options.global_wanted else ()
 
     def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
-        of_launches = tuple(self._outer_gaps.get((prepared.number, entry), ()))
+        of_launches = tuple(self._global_race_gaps.get((prepared.number, entry), ()))
         if prepared.recorded is None:
             return ("called hooks do not look for them", *of_launches)
         tally = self.tally(prepared, entry)
-        missed = tally.launches - tally.apart
+        missed = tally.launches - tally.proven_launches
         if not prepared.recorded.has_global(entry) and missed:
             whole = tally.launches + self._looked.get((prepared.number, entry), 0)
             return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
@@ -285,7 +287,7 @@ class Recording:
         self._unrecorded.clear()
         self.of_streams = ()
         self._alike.clear()
-        self._outer_gaps.clear()
+        self._global_race_gaps.clear()
         self._beyond.clear()
         self.histories.clear()
         self.notes.clear()

@@ -24,7 +24,7 @@ from consan.instrument.record.value_dependence import value_depends
 from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.decode import decode
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.places import located
 from consan.reports.variables import Layout
 from consan.reports.verdict.terms import Key
@@ -63,21 +63,23 @@ class Fixes:
         sites = questions.places.sites
 
         def depending(lines: set[int]) -> bool:
-            return value_depends(prepared.instrumented.module, lines, outer=recorded.has_global(recorded.entries[launched.entry]))
+            return value_depends(prepared.instrumented.module, lines, global_races=recorded.has_global(recorded.entries[launched.entry]))
 
         texts = {finding.fix for finding in decode(checked.records(), {prepared.number: places})}
         if not texts:  # none of the findings is reported
             return {}
 
         def turn(repair: Repair) -> tuple[int, ...]:
-            fix = told(repair.steps, sites, prepared.framework, ())
+            fix = described(repair.steps, sites, prepared.framework, ())
             return min(turn_of(text, fix, prepared.framework) for text in texts)
 
         found = verified_fixes(questions, checked, depending, turn)
         self._events, self.seconds = self._events + questions.events, self.seconds + questions.seconds
         module, events = _given(prepared), questions.places
         layout, begin = places.layout(recorded.entries[launched.entry]), questions.launch.window()[0]
-        fixes = {number: told(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()}
+        fixes = {
+            number: described(fix.steps, sites, prepared.framework, _edits(module, events, fix), fix.left) for number, fix in found.items()
+        }
         return {number: _with_names(fix, layout, begin) for number, fix in fixes.items()}
 
     @property
@@ -111,7 +113,7 @@ def _edits(module: Module, places: EventPlaces, fix: Fix) -> tuple[Edit, ...]:
         return ()
 
 
-def told(
+def described(
     steps: Iterable[RepairStep], sites: Mapping[int, Site], framework: str, edits: tuple[Edit, ...], left: int = 0
 ) -> model.VerifiedFix:
     """A fix as the report has it."""

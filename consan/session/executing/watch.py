@@ -15,13 +15,13 @@ from consan.backends.base import DeviceLost, Handle
 from consan.reports.positions import unfinished
 from consan.reports.verdict.merging import Accumulated
 from consan.session.executing import endings
-from consan.session.executing.standing import stands
+from consan.session.executing.positions import positions
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
-    from consan.session.executing.started import Started
+    from consan.session.executing.launch_check import LaunchCheck
 
 LONGEST = 30.0  # seconds that a recorded launch may take, unless the user names a time
 _CAUSES = {"CUDA_ERROR_LAUNCH_FAILED": " (one cause: more arrivals at an mbarrier than its count)"}
@@ -35,7 +35,7 @@ class SessionWatch:
         self.endings: dict[str, None] = {}  # in the order of their first
         self.reasons: dict[str, None] = {}  # why the run is incomplete
         self.findings = Accumulated()  # those that did not come from the device's tables, which merge by themselves
-        self.recorded: Started | None = None  # the launch that runs, if it is recorded
+        self.recorded: LaunchCheck | None = None  # the launch that runs, if it is recorded
         self._lost_by = ""  # the driver's name of the error that broke the device
         self._device, self._backend, self._timeout, self._used = device, device.backend, timeout, used
 
@@ -48,7 +48,7 @@ class SessionWatch:
     def _limit(self) -> float | None:
         return self.limit_of(self.recorded)
 
-    def limit_of(self, recorded: Started | None) -> float | None:
+    def limit_of(self, recorded: LaunchCheck | None) -> float | None:
         """The time limit of a launch. A launch whose threads leave only at a signal always has one."""
         if self._timeout is not None or recorded is None or not recorded.recorded.leaves:
             return self._timeout
@@ -139,7 +139,7 @@ class SessionWatch:
             self.reasons[unfinished(entry, why, [], 0, threads)] = None
             return
         records, over = self._device.shadow.take_stands(lost=not left)
-        for kernel, waiters in (stands(records, self._used, entry) or {entry: []}).items():
+        for kernel, waiters in (positions(records, self._used, entry) or {entry: []}).items():
             self.reasons[unfinished(kernel, why, waiters, over, threads if kernel == entry else 0)] = None
 
     def _abort(self, patience: float) -> bool:

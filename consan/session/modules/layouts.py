@@ -126,8 +126,8 @@ class AddressNames:
 
     def note_parameters(self, prepared: Prepared, entry: str, args: Callable[[], Sequence[bytes] | None]) -> None:
         """The same for a launch of a framework. If it has not told its buffers, the pointers among the parameters name addresses."""
-        told = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
-        if not told and (values := args()) is not None:
+        given = isinstance(prepared.address_name, NamedBuffers) and prepared.address_name.given
+        if not given and (values := args()) is not None:
             prepared.address_name = PointedBuffers(self.parameters(prepared, entry), tuple(values))
         self.note(prepared, entry)
 
@@ -194,10 +194,10 @@ def _offsets(device: Device, prepared: Prepared, entry: str, found: Sequence[Sha
         return offsets
     if len(found) == 1:
         return {found[0].symbol: 0}
-    return told_offsets(device.shadow, prepared, entry) if prepared.recorded is None else {}
+    return known_offsets(device.shadow, prepared, entry) if prepared.recorded is None else {}
 
 
-def told_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
+def known_offsets(shadow: Shadow, prepared: Prepared, entry: str) -> dict[str, int]:
     """The offsets that the kernel itself has stored, once it has run."""
     function = next(each for each in prepared.instrumented.functions if each.name == entry)
     offsets = shadow.placed(prepared.number, function.first_placed, len(function.placed))

@@ -28,7 +28,7 @@ class Rewriting:
 
     ptx: str
     read: Callable[[], Module]
-    outer: bool
+    global_races: bool
     isa: bool
     leaves: bool
     keeps: bool
@@ -52,7 +52,9 @@ class Rewriting:
         return found, waits
 
     def _recorded(self) -> Recorded:
-        return record(self.read(), outer=self.outer, isa=self.isa, leaves=self.leaves, refusal=self.refusal, delays=self.delays)
+        return record(
+            self.read(), global_races=self.global_races, isa=self.isa, leaves=self.leaves, refusal=self.refusal, delays=self.delays
+        )
 
     def _kept(self, part: str, make: Callable[[], Made]) -> Made:
         """One of the values, from disk or made."""
@@ -64,7 +66,7 @@ class Rewriting:
             made.append(make())
             return codec.dumps(made[0])
 
-        how = f"{self.outer} {self.isa} {self.leaves} {module.COMPACT} {self.refusal} {self.delays}"
+        how = f"{self.global_races} {self.isa} {self.leaves} {module.COMPACT} {self.refusal} {self.delays}"
         stored = CACHE.fetch(key("rewritten", codec.FORM, part, self.ptx, how, fingerprint()), data)
         found: Made = made[0] if made else codec.loads(stored)
         return found

@@ -113,9 +113,9 @@ class Shadow:
         self.backend = backend
         self.arena_bytes = arena_bytes
         self._offsets = records.offsets(records.RUNTIME)
-        self._places = {name: backend.alloc_apart(nbytes) for name, nbytes in _TABLES.items()}
+        self._places = {name: backend.alloc_separate(nbytes) for name, nbytes in _TABLES.items()}
         if backend.allocates_zeros:
-            self._places["arena"] = backend.alloc_apart(self.arena_bytes)
+            self._places["arena"] = backend.alloc_separate(self.arena_bytes)
         else:
             for name, address in self._places.items():
                 backend.fill(address, 0, _TABLES[name])
@@ -124,7 +124,7 @@ class Shadow:
         self._first_words: dict[int, int] = {}  # of modules whose kernels tell addresses
         self._used_words = 0
         self._counters = 0
-        self.address = backend.alloc_apart(records.size(records.RUNTIME))
+        self.address = backend.alloc_separate(records.size(records.RUNTIME))
         self.renew()
 
     def renew(self) -> None:
@@ -168,7 +168,7 @@ class Shadow:
 
     def _take_arena(self) -> None:
         """Allocate the cells. A program whose kernels are all recorded keeps that memory for itself."""
-        address = self._places["arena"] = self.backend.alloc_apart(self.arena_bytes)
+        address = self._places["arena"] = self.backend.alloc_separate(self.arena_bytes)
         self.backend.fill(address, 0, self.arena_bytes)
         self.backend.write(self.address + self._offsets["arena"], address.to_bytes(8, "little"))
 

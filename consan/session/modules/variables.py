@@ -113,12 +113,12 @@ def _check_declarations(module: Module, variables: dict[str, Variable]) -> None:
     if _POINTERS.search(module.text):
         raise NotSupported(f"its variable {next(iter(variables))} may hold the address of a function")
     for name, (variable, declaration) in declared.items():
-        if name in variables and (not variable.is_outer or variable.type in _OPAQUE):
+        if name in variables and (not variable.is_module_scope or variable.type in _OPAQUE):
             raise NotSupported(f"its variable {name} is a texture or a surface")
         for word in _addresses(declaration.initializer or ""):
             if word not in declared or declared[word][0].space != "global":
                 raise NotSupported(f"its variable {name} holds the address of {word}")
-    if sum(each.nbytes(name) for each in module.variables if each.is_outer for name in each.names) > _MOST_BYTES:
+    if sum(each.nbytes(name) for each in module.variables if each.is_module_scope for name in each.names) > _MOST_BYTES:
         raise NotSupported(f"its variable {next(iter(variables))} and others have more than {_MOST_BYTES >> 20} MiB")
 
 

@@ -3,7 +3,7 @@
 `plan` decides from the texts of a module's forms, the launch and the options. It asks no device and changes nothing: the executor
 (`executing/judging.py`) carries a plan out. Where a log turns out to have no room, the executor adds that to the launch and plans again.
 
-Not decided here: whether the program goes on beside a launch (`executing/beside_program.py`), and in which of its launches a framework's
+Not decided here: whether the program goes on beside a launch (`executing/background.py`), and in which of its launches a framework's
 global memory is looked at (`global_looks.py`).
 """
 

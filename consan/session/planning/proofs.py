@@ -26,9 +26,9 @@ _MOST_FOOTPRINTS: Final = 256
 _OfModule = tuple[int, str]
 _Near = tuple[tuple[int, int | None, int], ...]  # pointers that are not apart, and their distances
 _Launches = tuple[_OfModule, LaunchExtents, tuple[bytes, ...], _Near]
-_APART: Final[_Near] = ()
+_SEPARATE: Final[_Near] = ()
 _Key = TypeVar("_Key", bound=tuple[Any, ...])
-_Found = TypeVar("_Found")
+_Value = TypeVar("_Value")
 
 
 @dataclass(frozen=True)
@@ -57,7 +57,7 @@ class Proofs:
         if found is None:
             return 0
         try:
-            proof = self._of(kernel, found, parameters, shape, _APART)
+            proof = self._of(kernel, found, parameters, shape, _SEPARATE)
             if proof is not None and (places := proof.together(found.pointers(parameters))):
                 proof = self._of(kernel, found, parameters, shape, tuple((base, *place) for base, place in places.items()))
         except NotProven:
@@ -96,20 +96,20 @@ class Proofs:
         )
 
     def _kept(
-        self, kept: dict[_Key, _Found | None], most: int, key: Callable[[], _Key], find: Callable[[], _Found | None]
-    ) -> _Found | None:
+        self, retained: dict[_Key, _Value | None], most: int, key: Callable[[], _Key], find: Callable[[], _Value | None]
+    ) -> _Value | None:
         """The result for an equal launch, or else for this one. A key begins with the kernel. None: it is not proven."""
         before, found = key(), None
-        if before in kept:
-            return kept[before]
-        if len(kept) >= most:
-            kept.clear()
+        if before in retained:
+            return retained[before]
+        if len(retained) >= most:
+            retained.clear()
         try:
             found = find()
         except NotProven as reason:
             if reason.never:
                 self._slices[before[0]] = None
-        kept[key()] = found  # it may have turned out that the number of a pointer is needed
+        retained[key()] = found  # it may have turned out that the number of a pointer is needed
         return found
 
 

@@ -24,7 +24,7 @@ class Selection:
         self._filter, self._skip, self._limit = chosen.kernel_name, chosen.launch_skip, chosen.launch_count
         self._let_through = 0  # by the kernel's name
 
-    def takes(self, number: int, entry: str) -> bool:
+    def accepts(self, number: int, entry: str) -> bool:
         """Whether to check the next launch."""
         if self._within(entry):
             return True

@@ -19,9 +19,9 @@ class Backend(VirtualBackend):
         self.live: set[int] = set()
         self.allocated = 0
 
-    def alloc_apart(self, nbytes: int) -> int:
+    def alloc_separate(self, nbytes: int) -> int:
         self.allocated += 1
-        address = super().alloc_apart(nbytes)
+        address = super().alloc_separate(nbytes)
         self.live.add(address)
         return address
 
@@ -62,7 +62,7 @@ def test_two_at_a_time_and_only_a_little_is_kept(monkeypatch: pytest.MonkeyPatch
         logs.give("log", two)
     assert (backend.allocated, backend.live, logs.used) == (2, {one, two}, 0)
     one, two = logs.take("log", 64), logs.take("log", 32)
-    monkeypatch.setattr(memory, "MOST_KEPT", 100)
+    monkeypatch.setattr(memory, "MOST_RETAINED", 100)
     logs.give("log", one)
     logs.give("log", two)
     assert backend.live == {one}, "more than the limit would be kept"

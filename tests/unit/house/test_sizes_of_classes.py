@@ -28,7 +28,7 @@ FIELDS = {
     "Recorded": 26,
     "Recording": 21,
     "Row": 16,
-    "Started": 21,
+    "LaunchCheck": 21,
     "Wave": 25,
     "_Checker": 24,
 }

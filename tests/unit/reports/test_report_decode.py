@@ -16,7 +16,7 @@ from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.sites import Site
 from consan.reports.decode import decode
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.kinds import KINDS
 from consan.reports.model import AsyncInfo, Finding
 from consan.reports.roles import action_of, role_of_site

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.findings import Completion, FindingFlags, FindingRecord, Geometry, Kind, Operation, Reason
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Access, AsyncInfo, Finding
 from consan.reports.verdict.merging import sort_findings
 from consan.reports.verdict.records import reported

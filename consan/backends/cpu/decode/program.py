@@ -64,9 +64,9 @@ class MemoryVariable:
         return self.node.in_shared
 
     @property
-    def is_outer(self) -> bool:
+    def is_module_scope(self) -> bool:
         """Whether all CTAs have it, in global or constant memory."""
-        return self.node.is_outer
+        return self.node.is_module_scope
 
 
 Named = RegisterVariable | ParamVariable | MemoryVariable | Function

@@ -59,9 +59,9 @@ class Machine:
 
     # Memory --------------------------------------------------------------------------------------------------------
 
-    def alloc(self, nbytes: int, *, align: int = 256, name: str = "", apart: bool = False) -> int:
-        """Allocate device memory; it reads as zero. `apart`: far from all other buffers."""
-        return self.arena.alloc(nbytes, align, name, apart=apart).address
+    def alloc(self, nbytes: int, *, align: int = 256, name: str = "", separate: bool = False) -> int:
+        """Allocate device memory; it reads as zero. `separate`: far from all other buffers."""
+        return self.arena.alloc(nbytes, align, name, separate=separate).address
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""

@@ -85,7 +85,7 @@ class LoadedModule:
         self._params: dict[str, Allocation] = {}
         self._plans: dict[tuple[str, Shape], Plan] = {}
         for variable in self.program.names.values():
-            if isinstance(variable, MemoryVariable) and variable.is_outer:
+            if isinstance(variable, MemoryVariable) and variable.is_module_scope:
                 self._place(variable)
         for variable in list(self._addresses):
             self._initialise(variable)
@@ -169,14 +169,14 @@ class LoadedModule:
         found = self.program.names.get(name)
         if isinstance(found, Function):
             return self.machine.code_address(self, name)
-        if isinstance(found, MemoryVariable) and found.is_outer:
+        if isinstance(found, MemoryVariable) and found.is_module_scope:
             return self.address_of(found)
         raise UsageError(f"initialiser: {name} has no address")
 
     def symbol(self, name: str) -> tuple[int, int]:
         """Address and size of a global or constant variable."""
         found = self.program.names.get(name)
-        if not isinstance(found, MemoryVariable) or not found.is_outer:
+        if not isinstance(found, MemoryVariable) or not found.is_module_scope:
             raise UsageError(f"the module has no variable {name}")
         return self.address_of(found), found.nbytes
 

@@ -99,7 +99,7 @@ class Arena:
                 return offset
         raise UsageError(f"the virtual machine is out of memory: {nbytes} bytes asked for")
 
-    def reserve_apart(self, nbytes: int, align: int = 256) -> int:
+    def reserve_separate(self, nbytes: int, align: int = 256) -> int:
         """As `reserve`, at the far end of the address space, where no overrun of another buffer reaches."""
         step = max(align, _PAGE)
         for index, (start, size) in reversed(list(enumerate(self._free))):
@@ -139,9 +139,9 @@ class Arena:
                 if a + a_size == b:
                     self._free[left : left + 2] = [(a, a_size + b_size)]
 
-    def alloc(self, nbytes: int, align: int = 256, name: str = "", *, apart: bool = False) -> Allocation:
+    def alloc(self, nbytes: int, align: int = 256, name: str = "", *, separate: bool = False) -> Allocation:
         """A new allocation that threads may touch."""
-        offset = (self.reserve_apart if apart else self.reserve)(nbytes, align)
+        offset = (self.reserve_separate if separate else self.reserve)(nbytes, align)
         raw = self.raw[offset : offset + _align(max(nbytes, 1), 16)]
         allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw))
         index = bisect.bisect_left(self._starts, allocation.address)

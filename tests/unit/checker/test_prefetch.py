@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from consan.checker import ahead
+from consan.checker import prefetch
 
 _WAIT = 10.0
 
@@ -17,25 +17,25 @@ def test_work_that_runs_is_waited_for() -> None:
         may_end.wait(_WAIT)
         done.append(1)
 
-    task = ahead.later(work)
+    task = prefetch.later(work)
     assert begun.wait(_WAIT)
     threading.Timer(0.05, may_end.set).start()
-    ahead.settle([task])
+    prefetch.settle([task])
     assert done == [1]
 
 
 def test_work_that_has_not_begun_is_dropped() -> None:
     may_end, done = threading.Event(), list[int]()
-    busy = [ahead.later(lambda: may_end.wait(_WAIT)) for _ in range(ahead.THREADS)]
-    late = ahead.later(lambda: done.append(1))
-    ahead.settle([late])
+    busy = [prefetch.later(lambda: may_end.wait(_WAIT)) for _ in range(prefetch.THREADS)]
+    late = prefetch.later(lambda: done.append(1))
+    prefetch.settle([late])
     may_end.set()
-    ahead.settle(busy)
-    ahead.later(lambda: None).result(_WAIT)
+    prefetch.settle(busy)
+    prefetch.later(lambda: None).result(_WAIT)
     assert not done
 
 
 def test_an_error_stays_with_the_task() -> None:
-    task = ahead.later(lambda: 1 // 0)
+    task = prefetch.later(lambda: 1 // 0)
     assert isinstance(task.exception(_WAIT), ZeroDivisionError)
-    ahead.settle([task])
+    prefetch.settle([task])

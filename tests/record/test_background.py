@@ -17,7 +17,7 @@ from consan.checker.names import sums_of
 from consan.checker.receipts import Receipts
 from consan.instrument.record import module
 from consan.process import program
-from consan.session.executing import overdue, watch
+from consan.session.executing import time_limit, watch
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
@@ -257,7 +257,7 @@ def test_a_device_that_others_have_lost(backend: Streams) -> None:
 
 
 def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(time_limit, "LOOK_EVERY", 0.01)
     framework = Framework(backend, SOURCE)
     framework.launch(entry="waits")
     assert framework.counts()[:2] == ("clean", 1)  # the virtual machine has taken its time for the first launch
@@ -270,7 +270,7 @@ def test_a_kernel_that_hangs_is_stopped(backend: Streams, monkeypatch: pytest.Mo
 
 
 def test_a_kernel_that_does_not_leave_is_read_while_it_hangs(backend: Streams, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(overdue, "LOOK_EVERY", 0.01)
+    monkeypatch.setattr(time_limit, "LOOK_EVERY", 0.01)
     monkeypatch.setattr(watch, "LEAVING", 0.1)
     monkeypatch.setattr(watch, "LONGEST", 0.1)
     monkeypatch.setattr(backend, "poke", lambda address, data: None)

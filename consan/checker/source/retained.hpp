@@ -1,5 +1,5 @@
 // The accesses of a launch to global memory, for a comparison with launches that may run beside it (SEMANTICS 12, R-GM14), which the host
-// makes (consan/checker/beside.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is ordered before.
+// makes (consan/checker/concurrent_launches.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is ordered before.
 //
 // Not kept apart: an order that only the other lanes of the warp have (R-W1) is none here.
 #pragma once
@@ -7,10 +7,10 @@
 #include "views.hpp"
 #include "decisions.hpp"
 
-class Kept {
+class Retained {
   public:
-    Kept(const GridInput &input, Views &views)
-        : rows_(input.kept), capacity_(input.kept_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
+    Retained(const GridInput &input, Views &views)
+        : rows_(input.retained), capacity_(input.retained_capacity), threads_(input.one.ctas * input.one.cta_threads), synced_(input.synced), views_(views),
           waits_(input.count), behind_(rows_ ? (size_t)input.count * threads_ : 0, false) {}
 
     bool wanted() const { return rows_; }
@@ -26,13 +26,13 @@ class Kept {
         behind_[place(unit, thread)] = true;
     }
 
-    void add(KeptAccess access) {
+    void add(RetainedAccess access) {
         if (!rows_) return;
         if (count_ == capacity_) {
             full_ = true;
             return;
         }
-        if (decided<Edge::GRID_WAIT>(is_behind(access.unit, access.thread))) access.flags |= KEPT_BEHIND;
+        if (decided<Edge::GRID_WAIT>(is_behind(access.unit, access.thread))) access.flags |= RETAINED_BEHIND;
         rows_[count_++] = access;
     }
 
@@ -51,7 +51,7 @@ class Kept {
         return false;
     }
 
-    KeptAccess *rows_;
+    RetainedAccess *rows_;
     u64 capacity_, count_ = 0;
     u32 threads_;
     bool synced_, full_ = false, waited_ = false;

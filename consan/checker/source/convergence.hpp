@@ -6,9 +6,9 @@
 
 #include "shape.hpp"
 
-class Meetings {
+class Convergence {
   public:
-    explicit Meetings(const Shape &shape) : masks_(shape.threads()), warps_(shape.warps()) {
+    explicit Convergence(const Shape &shape) : masks_(shape.threads()), warps_(shape.warps()) {
         for (u32 thread = 0; thread < shape.warps() * LANES; ++thread)
             if (!shape.exists(thread)) of(thread).gone |= bit(thread);
     }

@@ -28,7 +28,7 @@ Waiters = list[dict[str, Any]]
 _WAITING: Final = "waiting"
 
 
-def stands(records: npt.NDArray[np.void], modules: Mapping[int, Prepared], last: str) -> dict[str, Waiters]:
+def positions(records: npt.NDArray[np.void], modules: Mapping[int, Prepared], last: str) -> dict[str, Waiters]:
     """Waiters of a report (`block`, `warp`, `lanes`, ...) for each kernel that was running; `last` was launched last."""
     merged: dict[tuple[Any, ...], Waiter] = {}
     for record in records:

@@ -10,16 +10,16 @@
 #include "views.hpp"
 
 // An access to global memory, its scope and strength in the side.
-struct OuterAccess : Side {
+struct RacingAccess : Side {
     u64 address = 0;
     u32 unit = 0, operation = 0;  // operation: the number of an asynchronous one, from 1 on
     u8 order = 0;
     bool constant = false;  // a load with .nc
 };
 
-class OuterItems {
+class GlobalRaceItems {
   protected:
-    OuterItems(u32 most, Views &views) : views_(views), most_(most) { items_.emplace_back(); }
+    GlobalRaceItems(u32 most, Views &views) : views_(views), most_(most) { items_.emplace_back(); }
 
     static constexpr u32 WALK = 64;
     static constexpr u32 VALUES = 8;  // that are kept of accesses that are alike
@@ -30,7 +30,7 @@ class OuterItems {
         u32 more;                         // accesses that it stands for
         u32 before;                       // the time of the thread's access that this one replaces
         u8 mask;
-        OuterAccess access;
+        RacingAccess access;
     };
     struct Cell {
         u32 writes = 0, reads = 0, strong = 0;
@@ -39,25 +39,25 @@ class OuterItems {
     };
 
     // Whether a thread is behind an access, of an asynchronous operation: behind its issue.
-    bool before(const Item &item, const OuterAccess &now) { return views_.before(item.access.unit, item.access.thread, item.time, now.unit, now.thread); }
+    bool before(const Item &item, const RacingAccess &now) { return views_.before(item.access.unit, item.access.thread, item.time, now.unit, now.thread); }
     // Whether it knows that an asynchronous operation is complete.
-    bool over(const OuterAccess &old, const OuterAccess &now) {
+    bool over(const RacingAccess &old, const RacingAccess &now) {
         auto known = completions_.find(old.unit);
         auto reached = [&](u32 actor, u32 number) { return views_.reached(old.unit, actor, number, now.unit, now.thread); };
         return known != completions_.end() && known->second->any_end(operations_[old.operation], reached);
     }
-    bool ended(const Item &item, const OuterAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
+    bool ended(const Item &item, const RacingAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
 
     // Bytes of one cell.
     static u8 mask_of(u64 low, u64 end) { return (u8)((1u << (end - low / 4 * 4)) - (1u << low % 4)); }
 
     // An access with the number of the part that is at an address.
-    static OuterAccess part_at(OuterAccess access, u64 address) {
+    static RacingAccess part_at(RacingAccess access, u64 address) {
         if (access.flag >= 0) access.flag += (i32)((address - access.address) / access.element);
         return access;
     }
 
-    void keep(u32 &head, u8 mask, const OuterAccess &access) {
+    void keep(u32 &head, u8 mask, const RacingAccess &access) {
         if (replace(head, mask, access)) return;
         u32 at = free_;
         if (at) {
@@ -76,12 +76,12 @@ class OuterItems {
 
     // Let an access take the place of an earlier one of its site that is ordered before it: of its own unit, or of any, where later ones tell as
     // much. What is in no order with the earlier one is in no order with them. Two values of later stores tell whether what is stored is the same.
-    bool replace(u32 &head, u8 mask, const OuterAccess &access) {
+    bool replace(u32 &head, u8 mask, const RacingAccess &access) {
         u32 steps = 0, later = 0, value = 0;
         bool values = !access.has_value;
         for (u32 *link = &head; *link && steps < WALK; link = &items_[*link].next, ++steps) {
             Item &item = items_[*link];
-            const OuterAccess &old = item.access;
+            const RacingAccess &old = item.access;
             if (old.site != access.site || item.mask != mask || old.flag >= 0) continue;
             bool own = old.unit == access.unit, any = !access.strong && !access.operation && !old.operation && later >= LATER && values;
             if ((own || any) && ended(item, access)) {
@@ -98,7 +98,7 @@ class OuterItems {
     }
 
     static bool same_kind(const Item &one, const Item &other) {
-        const OuterAccess &a = one.access, &b = other.access;
+        const RacingAccess &a = one.access, &b = other.access;
         bool single = a.flag < 0 && b.flag < 0;
         bool place = one.mask == other.mask && a.address == b.address && a.bytes == b.bytes && a.element == b.element;
         bool flags = a.reads == b.reads && a.writes == b.writes && a.strong == b.strong && a.constant == b.constant && a.has_value == b.has_value;
@@ -127,7 +127,7 @@ class OuterItems {
         *link = 0;
     }
 
-    void fill(Item &item, u8 mask, const OuterAccess &access) {
+    void fill(Item &item, u8 mask, const RacingAccess &access) {
         item.more = item.before = 0;
         item.time = views_.clocks(access.unit).time(access.thread);
         item.warp_time = views_.clocks(access.unit).warp_time(access.thread);

@@ -21,7 +21,7 @@ from consan.instrument.isa import MemoryAccess, destinations, does, lookup, poll
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import global_memory, sides
+from consan.instrument.record import global_memory, global_operands
 from consan.instrument.record.crossing import may_cross
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.record.global_memory import Mode
@@ -34,10 +34,10 @@ _MEMORIES = (*_UNKNOWN_MEMORIES, "global")
 Plans = dict[str, FunctionPlan]
 
 
-def refusals(plans: Plans, *, outer: bool = False, isa: bool = False) -> dict[str, str]:
-    """Why kernels are not recorded, by their names. `outer`: global memory is checked too. `isa`: the strict reading."""
+def refusals(plans: Plans, *, global_races: bool = False, isa: bool = False) -> dict[str, str]:
+    """Why kernels are not recorded, by their names. `global_races`: global memory is checked too. `isa`: the strict reading."""
     kernels = {name: reached(plans, name) for name, plan in plans.items() if plan.is_entry}
-    found = ((name, next(_reasons(own, mode_of(own, outer=outer)[0], isa), "")) for name, own in kernels.items())
+    found = ((name, next(_reasons(own, mode_of(own, global_races=global_races)[0], isa), "")) for name, own in kernels.items())
     return {name: reason for name, reason in found if reason}
 
 
@@ -54,16 +54,16 @@ def reached(plans: Plans, *kernels: str) -> Plans:
     return {name: plan for name, plan in plans.items() if name in found}
 
 
-def mode_of(plans: Plans, *, outer: bool) -> tuple[Mode, bool]:
+def mode_of(plans: Plans, *, global_races: bool) -> tuple[Mode, bool]:
     """How global memory is recorded, and whether threads may synchronise through shared memory."""
-    if not outer:
+    if not global_races:
         return Mode.OFF, False
     named = any(annotated.orders(plan.function) for plan in plans.values())
     shared = named or global_memory.synchronises(plans, _UNKNOWN_MEMORIES) or polls_shared(plans) or _may_cross(plans)
     return global_memory.mode_of(plans, shared=shared), shared
 
 
-def modes_of(plans: Plans, *, outer: bool, ordered: Collection[str] = ()) -> dict[str, tuple[Mode, bool]]:
+def modes_of(plans: Plans, *, global_races: bool, ordered: Collection[str] = ()) -> dict[str, tuple[Mode, bool]]:
     """The `mode_of` each function, by the kernels that reach it. Kernels that share a device function are recorded alike.
 
     `ordered`: kernels whose threads synchronise through memory: with these, global memory is recorded though it is not checked.
@@ -74,7 +74,7 @@ def modes_of(plans: Plans, *, outer: bool, ordered: Collection[str] = ()) -> dic
         joined = [group for group in groups if any(name in group for name in own)]
         groups = [group for group in groups if group not in joined]
         groups.append({name: plan for group in (*joined, own) for name, plan in group.items()})
-    modes = ((group, mode_of(group, outer=outer or not group.keys().isdisjoint(ordered))) for group in groups)
+    modes = ((group, mode_of(group, global_races=global_races or not group.keys().isdisjoint(ordered))) for group in groups)
     return {name: mode for group, mode in modes for name in group}
 
 
@@ -94,7 +94,7 @@ def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
         yield from _reasons_of(plan)
         if mode is not Mode.SYNCED and any(_polls(plan, logged, looped=plan.function.name in looped)):
             yield f"{plan.function.name} polls memory in a loop"
-    if isa and mode is Mode.OFF and any(map(sides.fetches, plans.values())) and _reads_flags(plans):
+    if isa and mode is Mode.OFF and any(map(global_operands.fetches, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
     synchronises = mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES)
     if synchronises or (mode is Mode.OFF and _may_cross(plans)):
@@ -107,9 +107,9 @@ def _may_cross(plans: Plans) -> bool:
 
 def recorded_sides(plans: Plans) -> tuple[bool, bool]:
     """Whether loads from global memory, and writes to it, can meet an asynchronous copy."""
-    results = any(map(sides.results, plans.values()))
+    results = any(map(global_operands.results, plans.values()))
     copies = any(work.row.does(CopyIssue) for plan in plans.values() for work in plan.work)
-    return results, results or copies or any(map(sides.fetches, plans.values()))
+    return results, results or copies or any(map(global_operands.fetches, plans.values()))
 
 
 def _reasons_of(plan: FunctionPlan) -> Iterator[str]:

@@ -21,7 +21,7 @@ from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, H
 from consan.checker.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
-from consan.session.executing.standing import Waiters, stands
+from consan.session.executing.positions import Waiters, positions
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
@@ -31,7 +31,7 @@ _LEAST: Final = 1.0  # seconds for the replays of a launch that has taken its ti
 
 
 @dataclass
-class Started:
+class LaunchCheck:
     """A recorded launch. `memory`: on a device; None out of a file."""
 
     launch: RecordedLaunch
@@ -113,12 +113,12 @@ class Started:
         """Whether nothing but longer logs is missing, on a device where logs are short at first."""
         return self.recorded.leaves and list(checked.gaps) == [OUT_OF_ROOM] and not self.stopped
 
-    def stands(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
+    def positions(self, checked: Checked, prepared: Prepared, entry: str) -> Waiters:
         """The places of its threads when the host stopped it."""
-        told = np.zeros(len(checked.stands), records.dtype(records.STAND))
-        for record, stand in zip(told, checked.stands, strict=True):
+        written = np.zeros(len(checked.positions), records.dtype(records.STAND))
+        for record, position in zip(written, checked.positions, strict=True):
             record["valid"], record["module"], record["entry"] = 1, prepared.number, self.launched.entry
-            record["ctaid"], record["warp"] = self.launched.ctaid(stand.cta), stand.warp
-            record["lanes"], record["place"] = stand.lanes, stand.place
+            record["ctaid"], record["warp"] = self.launched.ctaid(position.cta), position.warp
+            record["lanes"], record["place"] = position.lanes, position.place
         modules: Mapping[int, Prepared] = {prepared.number: prepared}
-        return stands(told, modules, entry).get(entry, [])
+        return positions(written, modules, entry).get(entry, [])

@@ -14,9 +14,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.beside import KeptFlag, Rows, certain, may_observe, meetings, orders
+from consan.checker.concurrent_launches import RetainedFlag, Rows, certain, conflicts, may_observe, orders
 from consan.reports import launch_race as words
-from consan.reports.found import ModuleSites
+from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Dim3, Finding
 from consan.reports.names import function_name
 from consan.session.comparing.array_rows import HOST, ROWS, both_in, rows_touched, span_of
@@ -78,11 +78,11 @@ class Memory:
     owners: Sequence[Any] = ()
     variables: Sequence[tuple[int, int]] = ()
 
-    def rows(self, kept: Rows) -> Rows:
+    def rows(self, retained: Rows) -> Rows:
         """Accesses by their places. Those of memory that no other launch has are left out."""
-        rows = np.zeros(len(kept), ROWS)
-        for name in kept.dtype.names or ():
-            rows[name] = kept[name]
+        rows = np.zeros(len(retained), ROWS)
+        for name in retained.dtype.names or ():
+            rows[name] = retained[name]
         rows["device"] = rows["address"]
         ours = np.zeros(len(rows), np.bool_)
         for each in self.arrays:
@@ -133,7 +133,7 @@ class _Launched:
         begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
             self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
-            begin, nbytes, bool(int(row["flags"]) & KeptFlag.WRITES), self.names(begin, begin + nbytes),
+            begin, nbytes, bool(int(row["flags"]) & RetainedFlag.WRITES), self.names(begin, begin + nbytes),
         )  # fmt: skip
 
     def _touched(self, row: np.void, form: AccessForm) -> words.Side:
@@ -165,7 +165,7 @@ class _Operated:
 
     def side(self, row: np.void) -> words.Side:
         """An access for the report."""
-        writes = bool(int(row["flags"]) & KeptFlag.WRITES)
+        writes = bool(int(row["flags"]) & RetainedFlag.WRITES)
         return replace(self.operation, begin=int(row["device"]), nbytes=int(row["bytes"]), writes=writes)
 
 
@@ -182,7 +182,7 @@ class GraphNode:
 
 
 @dataclass(eq=False)
-class Beside:
+class ConcurrentLaunches:
     """The launches of a block, or of a program. `required`: a launch that cannot be compared makes its report incomplete.
 
     `of_program`: they are all that a program does on a GPU. Gaps in the comparison are reported for the kernels that consan checks.
@@ -228,7 +228,7 @@ class Beside:
         self, session: Session, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
     ) -> None:
         """Compare the launch that a session has made with those beside it, and keep it."""
-        kept, place = session.recording.kept, self.place(stream, programmatic=programmatic)
+        retained, place = session.recording.retained, self.place(stream, programmatic=programmatic)
         kernel = prepared.number, shape.entry
         if kernel not in self._kernels:
             fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
@@ -238,12 +238,12 @@ class Beside:
             rows_touched(shape.footprint.touched, shape.footprint.begins())
             if shape.footprint is not None
             else None
-            if kept is None
-            else shape.memory.rows(kept.rows)
+            if retained is None
+            else shape.memory.rows(retained.rows)
         )
         rows = None if rows is None else self._with_room(rows)
         launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
-        self._add(session, launch, place, waits=kept is not None and kept.waited)
+        self._add(session, launch, place, waits=retained is not None and retained.waited)
 
     def operated(
         self, session: Session, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
@@ -281,8 +281,8 @@ class Beside:
 
     def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
         """`others`: those with which it is compared; None: all that may run beside it."""
-        beside = self.timeline.everything - place.start if others is None else self.timeline.left(others)
-        for number in sorted(beside):
+        concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
+        for number in sorted(concurrent):
             self._compare(session, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         self._done[number], self._starts[number] = done, place.start
@@ -307,7 +307,7 @@ class Beside:
             return
         for done in map(self._done.__getitem__, oldest):
             if isinstance(done, _Launched):
-                session.recording.lacks_outer(done.prepared, done.shape.entry, _LEFT_OUT)
+                session.recording.lacks_global_races(done.prepared, done.shape.entry, _LEFT_OUT)
 
     def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
@@ -332,7 +332,7 @@ class Beside:
                     f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
                 )
                 why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
-                session.recording.lacks_outer(each.prepared, each.shape.entry, why)
+                session.recording.lacks_global_races(each.prepared, each.shape.entry, why)
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: few names are told of a kernel."""
@@ -347,8 +347,8 @@ class Beside:
         situation = words.NO_GRID_WAIT if waited else words.NO_CHAINED_WAIT if earlier.stream is later.stream else words.NO_STREAM_EDGE
         spelled = next((each.stream.edge for each in (later, earlier) if each.stream is not None and each.stream.edge), "")
         edge = words.StreamEdge(self._named(earlier.stream), self._named(later.stream), spelled)
-        for each in meetings(certain(earlier.rows), certain(later.rows), waited=waited):
-            again = int(each.first["flags"]) & KeptFlag.GIVEN_AGAIN
+        for each in conflicts(certain(earlier.rows), certain(later.rows), waited=waited):
+            again = int(each.first["flags"]) & RetainedFlag.GIVEN_AGAIN
             first, second = both_in(each.first, each.second)
             yield words.launch_race(
                 earlier.side(first), later.side(second), words.GIVEN_AGAIN if again else situation, edge,
@@ -372,13 +372,13 @@ def _meet_perhaps(one: Rows, other: Rows, *, waited: bool) -> bool:
     """Whether accesses meet of which the launches may leave some out."""
     if len(certain(one)) == len(one) and len(certain(other)) == len(other):
         return False
-    return any(True for _ in meetings(one, other, waited=waited))
+    return any(True for _ in conflicts(one, other, waited=waited))
 
 
 def _may_signal(one: _Done, other: _Done) -> bool:
     """Whether a release of one may meet an acquire of the other."""
     assert one.rows is not None
     assert other.rows is not None
-    gives = one.fences or KeptFlag.GIVES in orders(one.rows)
-    takes = other.fences or KeptFlag.TAKES in orders(other.rows)
-    return gives and takes and may_observe(one.rows, other.rows)
+    releases = one.fences or RetainedFlag.RELEASES in orders(one.rows)
+    acquires = other.fences or RetainedFlag.ACQUIRES in orders(other.rows)
+    return releases and acquires and may_observe(one.rows, other.rows)

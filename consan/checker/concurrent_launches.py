@@ -3,7 +3,7 @@
 Two accesses race if they overlap, one writes, and they are not morally strong with each other. Accesses behind a `griddepcontrol.wait` come
 after the launches that it waits for.
 
-Not followed: an order that the two launches make by a flag in memory. Then nothing is said of the two (consan/session/comparing/beside.py).
+Not followed: an order that the two launches make by a flag in memory. Then nothing is said of the two.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Rows = npt.NDArray[np.void]
 Numbers = npt.NDArray[np.int64]
 
 
-class KeptFlag(enum.IntFlag):
+class RetainedFlag(enum.IntFlag):
     """Properties of a kept access (layouts.KEPT)."""
 
     READS = 1
@@ -29,15 +29,15 @@ class KeptFlag(enum.IntFlag):
     HAS_VALUE = 8
     ASYNCHRONOUS = 16
     BEHIND = 32  # a griddepcontrol.wait
-    GIVES = 64  # it releases
-    TAKES = 128  # it acquires
+    RELEASES = 64  # it releases
+    ACQUIRES = 128  # it acquires
     RUN = 1 << 14  # the bytes of an instruction, of all threads that execute it
     POSSIBLE = 1 << 15  # the launch may leave it out
     GIVEN_AGAIN = 1 << 16  # to memory of an array that was freed then, which another array has now (session/comparing/freed_memory.py)
 
 
 @dataclass(frozen=True)
-class Kept:
+class Retained:
     """All accesses of a launch to global memory. `waited`: one of its threads has executed griddepcontrol.wait."""
 
     rows: Rows
@@ -45,7 +45,7 @@ class Kept:
 
 
 @dataclass(frozen=True)
-class Meeting:
+class Conflict:
     """Two sites that race. `first`, `second`: an access of each launch, `count`: how many of the second launch's do."""
 
     first: np.void
@@ -55,36 +55,36 @@ class Meeting:
     same_value: bool  # all of them store what the first launch has stored
 
 
-def meetings(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Meeting]:
+def conflicts(earlier: Rows, later: Rows, *, waited: bool) -> Iterator[Conflict]:
     """The pairs of sites that race. `waited`: what is behind a wait of the later launch comes after the earlier one."""
-    for second in _by_kind(later[~_has(later, KeptFlag.BEHIND)] if waited else later):
+    for second in _by_kind(later[~_has(later, RetainedFlag.BEHIND)] if waited else later):
         for first in _by_kind(earlier):
-            if _may_race(first[0], second[0]) and (found := _meeting(first, second)) is not None:
+            if _may_race(first[0], second[0]) and (found := _conflict(first, second)) is not None:
                 yield found
 
 
 def certain(rows: Rows) -> Rows:
     """Those that the launch makes for any values that it reads."""
-    return rows[~_has(rows, KeptFlag.POSSIBLE)]
+    return rows[~_has(rows, RetainedFlag.POSSIBLE)]
 
 
-def orders(rows: Rows) -> KeptFlag:
+def orders(rows: Rows) -> RetainedFlag:
     """Whether an access releases, and whether one acquires."""
     found = int(np.bitwise_or.reduce(rows["flags"], initial=0))
-    return KeptFlag(found) & (KeptFlag.GIVES | KeptFlag.TAKES)
+    return RetainedFlag(found) & (RetainedFlag.RELEASES | RetainedFlag.ACQUIRES)
 
 
 def may_observe(one: Rows, other: Rows) -> bool:
     """Whether a strong read of the other launch may observe a strong write of the one."""
-    writes, reads = _strong(one, KeptFlag.WRITES), _strong(other, KeptFlag.READS)
+    writes, reads = _strong(one, RetainedFlag.WRITES), _strong(other, RetainedFlag.READS)
     return bool(writes.size and reads.size and _overlaps(writes, reads).any())
 
 
-def _strong(rows: Rows, flag: KeptFlag) -> Rows:
-    return rows[_has(rows, KeptFlag.STRONG | flag)]
+def _strong(rows: Rows, flag: RetainedFlag) -> Rows:
+    return rows[_has(rows, RetainedFlag.STRONG | flag)]
 
 
-def _has(rows: Rows, flags: KeptFlag) -> npt.NDArray[np.bool_]:
+def _has(rows: Rows, flags: RetainedFlag) -> npt.NDArray[np.bool_]:
     found: npt.NDArray[np.bool_] = rows["flags"] & flags == flags
     return found
 
@@ -99,7 +99,7 @@ def _by_kind(rows: Rows) -> Iterator[Rows]:
 def _may_race(first: np.void, second: np.void) -> bool:
     """Two accesses of one size, at bytes that overlap, are aligned: of the same bytes."""
     flags = int(first["flags"]), int(second["flags"])
-    writes, strong = (flags[0] | flags[1]) & KeptFlag.WRITES, flags[0] & flags[1] & KeptFlag.STRONG
+    writes, strong = (flags[0] | flags[1]) & RetainedFlag.WRITES, flags[0] & flags[1] & RetainedFlag.STRONG
     wide = min(int(first["scope"]), int(second["scope"])) >= _GPU_SCOPE
     alike = first["element"] == second["element"] or 0 in (first["element"], second["element"])  # 0: of a bulk reduction (D24)
     return bool(writes) and not (strong and wide and alike)
@@ -122,20 +122,20 @@ def _united(rows: Rows) -> tuple[npt.NDArray[np.uint64], npt.NDArray[np.uint64]]
     return begin[starts], end[np.concatenate([starts[1:], [True]])]
 
 
-def _meeting(first: Rows, second: Rows) -> Meeting | None:
+def _conflict(first: Rows, second: Rows) -> Conflict | None:
     found = second[_overlaps(first, second)]
     if not found.size:
         return None
     shown = found[0]
     end = first["address"] + first["bytes"].astype(np.uint64)
     met = (first["address"] < int(shown["address"]) + int(shown["bytes"])) & (end > shown["address"])
-    return Meeting(first[met][0], shown, len(found), len(np.unique(found["unit"])), _same_values(first, found))
+    return Conflict(first[met][0], shown, len(found), len(np.unique(found["unit"])), _same_values(first, found))
 
 
 def _same_values(first: Rows, found: Rows) -> bool:
     """Whether both only write, and each of `found` stores what accesses of the first store there."""
-    wanted = KeptFlag.WRITES | KeptFlag.HAS_VALUE
-    if not (_has(first[:1], wanted) & _has(found[:1], wanted)).all() or (first["flags"][0] | found["flags"][0]) & KeptFlag.READS:
+    wanted = RetainedFlag.WRITES | RetainedFlag.HAS_VALUE
+    if not (_has(first[:1], wanted) & _has(found[:1], wanted)).all() or (first["flags"][0] | found["flags"][0]) & RetainedFlag.READS:
         return False
     columns = ["address", "bytes", "value"]
     near = first[_overlaps(found, first)]

@@ -2,10 +2,10 @@
 // is issued, and is over for who knows of its completion.
 #pragma once
 
-#include "outer.hpp"
+#include "global_races.hpp"
 #include "tensors.hpp"
 
-namespace sides {
+namespace global_operands {
 
 constexpr bool writes(i32 kind) { return kind == BULK_STORE || kind == TENSOR_STORE; }
 constexpr bool reads(i32 kind) { return kind == COPY_ISSUE || kind == BULK_LOAD || kind == TENSOR_LOAD; }
@@ -50,37 +50,37 @@ inline u32 reduced(const effects::Effect &) { return 0; }
 inline u32 reduced(const BulkStore &copy) { return copy.adds() ? copy.element() : 0; }
 inline u32 reduced(const TensorStore &copy) { return copy.adds() ? Tensor(copy).element() : 0; }
 
-inline OuterAccess access_of(u32 unit, u32 thread, const effects::Effect &copy) {
-    OuterAccess made{};
+inline RacingAccess access_of(u32 unit, u32 thread, const effects::Effect &copy) {
+    RacingAccess made{};
     made.unit = unit, made.thread = thread, made.site = copy.site();
     return made;
 }
 
 // A tensor copy reads its map, through a proxy of its own (R-B7).
-template <typename Copy> void add_map(Outer &outer, u32 unit, u32 thread, const Copy &copy, const Completion &end) {
-    OuterAccess made = access_of(unit, thread, copy);
+template <typename Copy> void add_map(GlobalRaces &global_races, u32 unit, u32 thread, const Copy &copy, const Completion &end) {
+    RacingAccess made = access_of(unit, thread, copy);
     made.address = map_of(copy), made.bytes = MAP_BYTES, made.proxy = TENSORMAP_PROXY, made.reads = true;
-    made.operation = outer.issue(end);
-    outer.add(made);
+    made.operation = global_races.issue(end);
+    global_races.add(made);
 }
 
 // Compare a copy, part by part: those of a multicast are over one by one.
 // `content`: alike for copies of the same bytes.
-template <typename Copy> void add(Outer &outer, u32 unit, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
-    OuterAccess made = access_of(unit, thread, copy);
+template <typename Copy> void add(GlobalRaces &global_races, u32 unit, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
+    RacingAccess made = access_of(unit, thread, copy);
     made.writes = writes(Copy::kind), made.strong = made.writes && copy.event().flags & ADDS;
     made.reads = !made.writes || made.strong;
     made.proxy = Copy::kind == COPY_ISSUE ? GENERIC_PROXY : ASYNC_PROXY;
     made.has_value = made.writes && !made.strong, made.value = content;
     if (made.strong) made.element = (u8)reduced(copy), made.scope = GPU_SCOPE;
     for (const Completion &part : parts) {
-        made.operation = outer.issue(part);
+        made.operation = global_races.issue(part);
         bool known = each_row(copy, [&](u64 address, u32 bytes) {
             made.address = address, made.bytes = bytes;
-            outer.add(made);
+            global_races.add(made);
         });
-        if (!known) outer.skip();
+        if (!known) global_races.skip();
     }
 }
 
-}  // namespace sides
+}  // namespace global_operands

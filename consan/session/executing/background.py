@@ -25,12 +25,12 @@ from typing import Final
 from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.launch import result_bytes
-from consan.checker.memory import MOST_KEPT
+from consan.checker.memory import MOST_RETAINED
 from consan.checker.receipts import MOST_RESULTS, Receipt
+from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Examined, Judge
-from consan.session.executing.overdue import Overdue
-from consan.session.executing.sent import Account, Sent, Shape, StreamKey
-from consan.session.executing.started import Started
+from consan.session.executing.launch_check import LaunchCheck
+from consan.session.executing.time_limit import TimeLimit
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.prepared import Prepared
@@ -41,25 +41,25 @@ _PER_THREAD: Final = 2  # the handle of a thread's own default stream
 
 
 @dataclass
-class BesideProgram:
+class Background:
     """The launches of one session."""
 
     device: Device
     judge: Judge
     watch: SessionWatch
-    _sent: deque[Sent] = field(default_factory=deque)  # in their order
-    _out: list[Sent] = field(default_factory=list)  # those whose receipts have not come
-    _known: dict[Hashable, Account] = field(default_factory=dict)
-    _counted: dict[Hashable, Account] = field(default_factory=dict)  # those that serve, by all of a receipt
-    _idle: dict[Shape, list[Started]] = field(default_factory=dict)  # ready for the next launch
-    _last: dict[int, Sent] = field(default_factory=dict)  # by the address of its module's variable
+    _sent: deque[InFlightLaunch] = field(default_factory=deque)  # in their order
+    _out: list[InFlightLaunch] = field(default_factory=list)  # those whose receipts have not come
+    _known: dict[Hashable, ReceiptGroup] = field(default_factory=dict)
+    _counted: dict[Hashable, ReceiptGroup] = field(default_factory=dict)  # those that serve, by all of a receipt
+    _idle: dict[Shape, list[LaunchCheck]] = field(default_factory=dict)  # ready for the next launch
+    _last: dict[int, InFlightLaunch] = field(default_factory=dict)  # by the address of its module's variable
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
-    _checks: SimpleQueue[tuple[Sent, Account]] | None = None
+    _checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]] | None = None
 
     def __post_init__(self) -> None:
         self.judge.settle = self.settle
-        self._overdue = Overdue(self.device, self.watch, lambda: list(self._out), self._left)
+        self._overdue = TimeLimit(self.device, self.watch, lambda: list(self._out), self._left)
 
     @property
     def _work(self) -> StreamWork:
@@ -67,7 +67,7 @@ class BesideProgram:
         assert work is not None
         return work
 
-    def takes(self, prepared: Prepared, entry: str) -> bool:
+    def accepts(self, prepared: Prepared, entry: str) -> bool:
         """Whether the program goes on beside a launch of a kernel."""
         recorded, recording = prepared.recorded, self.judge.recording
         if recorded is None or self.device.backend.work is None or self.device.lost or self.judge.keeper is not None:
@@ -77,7 +77,7 @@ class BesideProgram:
             return False
         return not recorded.compact or result_bytes(recorded.compact[prepared.number_of(entry)]) <= MOST_RESULTS
 
-    def idle(self, shape: Shape) -> Started | None:
+    def idle(self, shape: Shape) -> LaunchCheck | None:
         """The memory of an earlier launch of this shape; None if new memory has room. The host waits until one of them is there."""
         while True:
             self.look()
@@ -91,13 +91,13 @@ class BesideProgram:
             self._wait(self._sent[0])
 
     def _has_room(self) -> bool:
-        most = min(MOST_KEPT, 2 * self.judge.recording.most_bytes(self.device.backend))
+        most = min(MOST_RETAINED, 2 * self.judge.recording.most_bytes(self.device.backend))
         if self.device.logs.used > most:
             self._free_idle()
         return self.device.logs.used <= most
 
     @contextlib.contextmanager
-    def launched(self, prepared: Prepared, shape: Shape, started: Started, stream: int) -> Iterator[None]:
+    def launched(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: int) -> Iterator[None]:
         """Inside the block the framework launches."""
         sent = self._begun(prepared, shape, started, (stream, threading.get_ident() if stream == _PER_THREAD else 0))
         try:
@@ -125,14 +125,14 @@ class BesideProgram:
 
     # -- in the stream -----------------------------------------------------------------------------------------------------
 
-    def _begun(self, prepared: Prepared, shape: Shape, started: Started, stream: StreamKey) -> Sent | None:
+    def _begun(self, prepared: Prepared, shape: Shape, started: LaunchCheck, stream: StreamKey) -> InFlightLaunch | None:
         """Put into the stream what comes before the kernel. None: the device is lost."""
         work, slip = self._work, self.device.receipts.take()
-        sent = Sent(prepared, shape, started, stream, slip)
+        sent = InFlightLaunch(prepared, shape, started, stream, slip)
         memory = sent.memory
         try:
             with work.entered():
-                before = self._last.get(memory.told[0])
+                before = self._last.get(memory.symbol_addresses[0])
                 if before is not None and before.slip is not None and before.stream != stream:  # it has the module's variables
                     work.after(before.slip.ended, stream[0])
                 for address, nbytes in memory.to_clear:
@@ -144,10 +144,10 @@ class BesideProgram:
         except DeviceLost as error:
             self.lost(error)
             return None
-        self._last[memory.told[0]] = sent
+        self._last[memory.symbol_addresses[0]] = sent
         return sent
 
-    def _ended(self, sent: Sent) -> None:
+    def _ended(self, sent: InFlightLaunch) -> None:
         """Put into the stream what comes behind the kernel."""
         work, slip = self._work, sent.slip
         assert slip is not None
@@ -178,7 +178,7 @@ class BesideProgram:
             while self._sent and self._has_decided(self._sent[0]):
                 self._conclude(self._sent.popleft())
 
-    def _received(self, sent: Sent) -> None:
+    def _received(self, sent: InFlightLaunch) -> None:
         """Take a receipt: the launch did what an earlier one did, or is checked."""
         memory, slip = sent.memory, sent.slip
         assert slip is not None
@@ -190,7 +190,7 @@ class BesideProgram:
             return
         memory.received(b"" if receipt is None else receipt.results)
         if receipt is None or receipt.unended or sent.started.stopped:
-            self._examine(sent, Account())
+            self._examine(sent, ReceiptGroup())
             return
         whole = sent.shape[1:], memory.lines, receipt
         sent.account = self._counted.get(whole) or self._known.get(self._key(sent, receipt))
@@ -200,20 +200,20 @@ class BesideProgram:
             self._counted[whole] = sent.account
             self._keep(sent)
 
-    def _key(self, sent: Sent, receipt: Receipt) -> Hashable:
+    def _key(self, sent: InFlightLaunch, receipt: Receipt) -> Hashable:
         """The key that is equal for launches that did the same."""
         return sent.shape[1:], sent.memory.lines, sent.memory.window(), sent.memory.shared_part(), receipt.sums
 
-    def _new_account(self, key: Hashable) -> Account:
+    def _new_account(self, key: Hashable) -> ReceiptGroup:
         if len(self._known) >= MOST_KNOWN or len(self._counted) >= MOST_KNOWN:
             self._tell_counts()
             self.forget()
-        return self._known.setdefault(key, Account())
+        return self._known.setdefault(key, ReceiptGroup())
 
-    def _keep(self, sent: Sent) -> None:
+    def _keep(self, sent: InFlightLaunch) -> None:
         """Keep the memory of a launch for the next one."""
         self._idle.setdefault(sent.shape, []).append(sent.started)
-        sent.kept = True
+        sent.retained = True
 
     def _free_idle(self) -> None:
         while self._idle:
@@ -221,14 +221,14 @@ class BesideProgram:
                 if not self.device.lost:
                     started.free()
 
-    def _has_decided(self, sent: Sent) -> bool:
+    def _has_decided(self, sent: InFlightLaunch) -> bool:
         """Whether the first launch can be concluded. If another one turns out not to stand for it, it is checked."""
         account = sent.account
         if account is not None and account.examined is not None and not (sent.examined or account.serves()):
-            self._examine(sent, Account())
+            self._examine(sent, ReceiptGroup())
         return sent.is_decided
 
-    def _examine(self, sent: Sent, account: Account) -> None:
+    def _examine(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         """Check a launch in the thread."""
         sent.account, sent.examined, account.first = account, True, sent
         if self._checks is None:
@@ -236,13 +236,13 @@ class BesideProgram:
             threading.Thread(target=self._check, args=(self._checks,), daemon=True, name="consan-checks").start()
         self._checks.put((sent, account))
 
-    def _check(self, checks: SimpleQueue[tuple[Sent, Account]]) -> None:
+    def _check(self, checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]]) -> None:
         while True:
             self._examined(*checks.get())
 
-    def _examined(self, sent: Sent, account: Account) -> None:
+    def _examined(self, sent: InFlightLaunch, account: ReceiptGroup) -> None:
         try:
-            with self.device.backend.apart_from_captures():
+            with self.device.backend.outside_captures():
                 account.examined = self.judge.examined(sent.prepared, sent.entry, sent.started)
                 if not self.device.lost:
                     sent.started.free()
@@ -251,7 +251,7 @@ class BesideProgram:
         finally:
             account.is_known = True
 
-    def _conclude(self, sent: Sent) -> None:
+    def _conclude(self, sent: InFlightLaunch) -> None:
         """Tell what a launch did."""
         account = sent.account
         if sent.void or account is None:
@@ -268,7 +268,7 @@ class BesideProgram:
         if sent.examined:
             self.judge.concluded(sent.prepared, sent.entry, sent.started, account.examined)
             return
-        if not sent.kept:
+        if not sent.retained:
             self._keep(sent)
         account.more += 1
         if account.examined.checked.found:
@@ -279,7 +279,7 @@ class BesideProgram:
         for account in {**self._known, **self._counted}.values():
             self._tell_count(account)
 
-    def _tell_count(self, account: Account) -> None:
+    def _tell_count(self, account: ReceiptGroup) -> None:
         times, account.more = account.more, 0
         if times and account.examined is not None and account.first is not None:
             again, first = Examined(account.examined.checked.again(times), {}), account.first
@@ -287,7 +287,7 @@ class BesideProgram:
 
     # -- waiting -----------------------------------------------------------------------------------------------------------
 
-    def _wait(self, sent: Sent) -> None:
+    def _wait(self, sent: InFlightLaunch) -> None:
         """Wait until a launch is concluded."""
         began = time.monotonic()
         try:
@@ -304,7 +304,7 @@ class BesideProgram:
                 self._sent.clear()
             raise
 
-    def _ask_device(self, sent: Sent) -> None:
+    def _ask_device(self, sent: InFlightLaunch) -> None:
         """Find out whether the device is lost, or has passed a launch without a receipt, while a receipt does not come."""
         slip = sent.slip
         if self.device.lost:
@@ -322,7 +322,7 @@ class BesideProgram:
             with self._lock:
                 self._out.remove(sent)
                 sent.slip, sent.examined = None, True
-                sent.account = Account(is_known=True, error=InternalError("its receipt did not come"))
+                sent.account = ReceiptGroup(is_known=True, error=InternalError("its receipt did not come"))
 
     def lost(self, error: DeviceLost) -> None:
         """The device is lost: launches without a receipt have no record, and one of the first of each stream is at fault."""
@@ -336,7 +336,7 @@ class BesideProgram:
             self._give_up(error)
             self.look()
 
-    def _left(self, sent: Sent) -> None:
+    def _left(self, sent: InFlightLaunch) -> None:
         """A kernel does not leave, and the device is left to it."""
         with self._lock:
             self._give_up(DeviceLost(f"{sent.entry} hangs", code=0, name="a kernel that hangs"))
@@ -345,4 +345,4 @@ class BesideProgram:
         """No receipt comes any more, but for one of a kernel that hangs."""
         for sent in [sent for sent in self._out if sent.is_out and not sent.hangs]:
             self._out.remove(sent)
-            sent.slip, sent.account, sent.examined = None, Account(is_known=True, error=error), True
+            sent.slip, sent.account, sent.examined = None, ReceiptGroup(is_known=True, error=error), True

@@ -15,7 +15,7 @@ from typing import Final
 
 from consan.backends.base import DeviceLost
 from consan.session.executing import endings
-from consan.session.executing.sent import Sent, StreamKey
+from consan.session.executing.in_flight import InFlightLaunch, StreamKey
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 
@@ -23,13 +23,13 @@ LOOK_EVERY: Final = 0.25  # seconds between two looks
 
 
 @dataclass
-class Overdue:
+class TimeLimit:
     """The thread of one session. `out`: the launches without a receipt, in their order; `left`: one does not leave."""
 
     device: Device
     watch: SessionWatch
-    out: Callable[[], Sequence[Sent]]
-    left: Callable[[Sent], None]
+    out: Callable[[], Sequence[InFlightLaunch]]
+    left: Callable[[InFlightLaunch], None]
     _thread: threading.Thread | None = None
     _busy: threading.Event = field(default_factory=threading.Event)
 
@@ -42,7 +42,7 @@ class Overdue:
             self._busy.set()
 
     def _run(self) -> None:
-        with contextlib.suppress(DeviceLost), self.device.backend.apart_from_captures():
+        with contextlib.suppress(DeviceLost), self.device.backend.outside_captures():
             while not self.device.lost:
                 self._busy.wait()
                 time.sleep(LOOK_EVERY)
@@ -51,7 +51,7 @@ class Overdue:
 
     def _look(self) -> None:
         self._busy.clear()
-        first: dict[StreamKey, Sent] = {}
+        first: dict[StreamKey, InFlightLaunch] = {}
         for sent in self.out():
             self._busy.set()
             if sent.is_out:
@@ -59,7 +59,7 @@ class Overdue:
         for sent in first.values():
             self._look_at(sent)
 
-    def _look_at(self, sent: Sent) -> None:
+    def _look_at(self, sent: InFlightLaunch) -> None:
         limit, slip, now = self.watch.limit_of(sent.started), sent.slip, time.monotonic()
         if slip is None or limit is None:
             return

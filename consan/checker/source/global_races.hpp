@@ -6,20 +6,21 @@
 #include "edges.hpp"
 #include "findings.hpp"
 #include "footprints.hpp"
-#include "kept.hpp"
+#include "retained.hpp"
 #include "maps.hpp"
-#include "outer_items.hpp"
+#include "global_race_items.hpp"
 #include "surfaces.hpp"
 
-class Outer : OuterItems {
+class GlobalRaces : GlobalRaceItems {
   public:
-    Outer(u32 threads, u32 most, bool isa, Views &views, Edges &edges, Footprints &footprints, MapFences &map_fences, Findings &findings, Kept &kept)
-        : OuterItems(most, views), threads_(threads), isa_(isa), edges_(edges), footprints_(footprints), map_fences_(map_fences), findings_(findings),
-          kept_(kept) {}
+    GlobalRaces(u32 threads, u32 most, bool isa, Views &views, Edges &edges, Footprints &footprints, MapFences &map_fences, Findings &findings,
+                Retained &retained)
+        : GlobalRaceItems(most, views), threads_(threads), isa_(isa), edges_(edges), footprints_(footprints), map_fences_(map_fences), findings_(findings),
+          retained_(retained) {}
 
     // Compare an access with those before it, and keep it.
-    void add(const OuterAccess &access) {
-        if (kept_.wanted()) kept_.add(kept(access));
+    void add(const RacingAccess &access) {
+        if (retained_.wanted()) retained_.add(retained(access));
         bool any = false;
         u64 end = access.address + access.bytes, step = access.flag >= 0 ? std::min<u64>(access.element, 4) : 4;
         for (u64 at = access.address; at < end; at += step - at % step) {
@@ -32,7 +33,7 @@ class Outer : OuterItems {
 
     // R-MO1: a strong load of data is about to be performed, and has observed nothing yet. The write that it should see is the latest one.
     void look(const FlagAccess &read) {
-        if (u32 at = latest(read, [](const OuterAccess &) { return true; })) lacks_order(cells_.at(read.address / 4), items_[at], now(read));
+        if (u32 at = latest(read, [](const RacingAccess &) { return true; })) lacks_order(cells_.at(read.address / 4), items_[at], now(read));
     }
 
     // R-RACE: a read that acquires is about to be performed. It may come before the release that it observes, and then before weak writes that
@@ -47,7 +48,7 @@ class Outer : OuterItems {
 
     // R-MO2: the same for a load of another thread's flag (Flags::crosses).
     void cross(const FlagAccess &read) {
-        u32 at = latest(read, [&](const OuterAccess &old) { return old.flag == read.from; });
+        u32 at = latest(read, [&](const RacingAccess &old) { return old.flag == read.from; });
         if (!at || is_before(items_[at], read) || edges_.observed(read.from, read.unit, read.thread)) return;
         Record made = between(items_[at].access, now(read));
         made.kind = MISSING_ORDER, made.hazard = RAW, made.flags = GLOBAL | GRID, made.reason = CROSSED_STORES;
@@ -97,24 +98,24 @@ class Outer : OuterItems {
 
   private:
     static constexpr Reason LACKS[] = {NO_SYNCHRONISATION, NO_RELEASE, NO_ACQUIRE, RELEASE_SCOPE, ACQUIRE_SCOPE, FLAG_SCOPE};  // by Lack
-    struct Told {
+    struct Explained {
         u32 count = 0;
         Deficit deficit;
         bool others = false;
     };
 
-    static KeptAccess kept(const OuterAccess &access) {
-        u32 flags = KEPT_READS * access.reads | KEPT_WRITES * access.writes | KEPT_STRONG * access.strong;
-        flags |= KEPT_HAS_VALUE * (access.has_value && !access.operation) | KEPT_ASYNCHRONOUS * !!access.operation | KEPT_GIVES * !!(access.order & GIVES) |
-                 KEPT_TAKES * !!(access.order & TAKES);
+    static RetainedAccess retained(const RacingAccess &access) {
+        u32 flags = RETAINED_READS * access.reads | RETAINED_WRITES * access.writes | RETAINED_STRONG * access.strong;
+        flags |= RETAINED_HAS_VALUE * (access.has_value && !access.operation) | RETAINED_ASYNCHRONOUS * !!access.operation |
+                 RETAINED_RELEASES * !!(access.order & IS_RELEASE) | RETAINED_ACQUIRES * !!(access.order & IS_ACQUIRE);
         return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.scope, flags};
     }
 
-    void add_to(Cell &cell, u8 mask, const OuterAccess &access) {
+    void add_to(Cell &cell, u8 mask, const RacingAccess &access) {
         compare(cell.writes, mask, access);
         if (access.writes) compare(cell.reads, mask, access);
         if (cell.strong && access.strong) {
-            const OuterAccess &known = items_[cell.strong].access;
+            const RacingAccess &known = items_[cell.strong].access;
             bool scopes = access.scope == known.scope || std::min(access.scope, known.scope) >= GPU_SCOPE;
             cell.alike = cell.alike && race_rule::morally_strong(known, access, facts(items_[cell.strong], access)) && scopes && access.proxy == known.proxy;
         }
@@ -124,7 +125,7 @@ class Outer : OuterItems {
         if (++cell.size == LONG) long_.push_back(&cell);
     }
 
-    void compare(u32 head, u8 mask, const OuterAccess &access) {
+    void compare(u32 head, u8 mask, const RacingAccess &access) {
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || !(item.access.writes || access.writes)) continue;
@@ -135,14 +136,14 @@ class Outer : OuterItems {
 
     // Of an access that is kept, or whose issue is, and a later one.
     struct Facts {
-        Outer &all;
+        GlobalRaces &all;
         const Item &item;
-        const OuterAccess &now;
+        const RacingAccess &now;
 
-        const OuterAccess &old() const { return item.access; }
+        const RacingAccess &old() const { return item.access; }
         bool together() const { return all.views_.together(old().unit, old().thread, now.unit, now.thread); }
         bool warp() const { return together() && old().thread / LANES == now.thread / LANES; }
-        Scope apart() const { return old().unit != now.unit ? GPU_SCOPE : together() ? CTA_SCOPE : CLUSTER_SCOPE; }
+        Scope narrowest() const { return old().unit != now.unit ? GPU_SCOPE : together() ? CTA_SCOPE : CLUSTER_SCOPE; }
         // R-GM8: a write that was observed is before what follows.
         bool ordered() const {
             bool write = old().flag >= 0 && old().writes;
@@ -185,11 +186,11 @@ class Outer : OuterItems {
             if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().unit, old().thread, item.time, now.unit, now.thread);
         }
     };
-    Facts facts(const Item &item, const OuterAccess &now) { return {*this, item, now}; }
+    Facts facts(const Item &item, const RacingAccess &now) { return {*this, item, now}; }
 
     // R-PX, R-GM12, R-B7: an access comes behind a write through another proxy, perhaps of another CTA. The fence that lacks between them.
-    Reason unbridged(const Item &item, const OuterAccess &now) {
-        const OuterAccess &old = item.access;
+    Reason unbridged(const Item &item, const RacingAccess &now) {
+        const RacingAccess &old = item.access;
         if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return decided<ACROSS_CTAS>(crosses(old, now)) ? ACROSS_CTAS : NO_REASON;
         if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes) return NO_REASON;
         if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.unit, old.thread, item.time, now.unit, now.thread);
@@ -197,14 +198,14 @@ class Outer : OuterItems {
     }
 
     // D4: two operations of the async proxy, by threads of two CTAs, and no proxy fence behind the completion of the first.
-    bool crosses(const OuterAccess &old, const OuterAccess &now) {
+    bool crosses(const RacingAccess &old, const RacingAccess &now) {
         auto known = completions_.find(old.unit);
         if (views_.together(old.unit, old.thread, now.unit, now.thread) || known == completions_.end()) return false;
         auto fenced = [&](u32 actor, u32 number) { return views_.fenced(old.unit, actor, number, now.unit, now.thread); };
         return !known->second->any_end(operations_[old.operation], fenced);
     }
 
-    Record lacking_fence(const Item &item, const OuterAccess &now, Reason reason) const {
+    Record lacking_fence(const Item &item, const RacingAccess &now, Reason reason) const {
         Record found{};
         place(item.access, now, found);
         found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = race_rule::hazard_of(item.access, now);
@@ -214,40 +215,40 @@ class Outer : OuterItems {
     }
 
     // R-MO1: a strong store comes after strong loads of data.
-    void follow(const Cell &cell, u8 mask, const OuterAccess &now) {
+    void follow(const Cell &cell, u8 mask, const RacingAccess &now) {
         u32 steps = 0;
         for (u32 at = cell.strong; at && steps < WALK; at = items_[at].next, ++steps)
             if (items_[at].mask & mask && !items_[at].access.writes) lacks_order(cell, items_[at], now);
     }
 
     // R-MO1: a strong load of data and a strong store in no order. Where a flag comes between, its release or its acquire lacks.
-    void lacks_order(const Cell &cell, const Item &item, const OuterAccess &now) {
-        const OuterAccess &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
+    void lacks_order(const Cell &cell, const Item &item, const RacingAccess &now) {
+        const RacingAccess &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
         if (!race_rule::gives_data(old, now) || same_thread(old, now) || !race_rule::morally_strong(old, now, facts(item, now)) || ended(item, now)) return;
         if (!edges_.by_timing(store.flag, old.writes, now.unit, now.thread) || (store.data && !writes(cell, load))) return;
         Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
         if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
         Record found = between(old, now);
-        bool apart = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !apart && old.thread / LANES == now.thread / LANES;
+        bool separate = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !separate && old.thread / LANES == now.thread / LANES;
         if (knows_as_warp(item, now) || warp) found.reason = NO_WARP_SYNC;
-        else if (apart && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
-        else found.reason = !apart ? NO_BARRIER : old.unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION, name_lack(deficit, found);
+        else if (separate && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
+        else found.reason = !separate ? NO_BARRIER : old.unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION, name_lack(deficit, found);
         found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID | warp * SAME_WARP;
         findings_.add(found);
     }
 
     // Whether the thread of a load has written a cell: who only looks at a counter takes statistics.
-    bool writes(const Cell &cell, const OuterAccess &load) const {
+    bool writes(const Cell &cell, const RacingAccess &load) const {
         u32 steps = 0;
         for (u32 at = cell.strong; at && steps < WALK; at = items_[at].next, ++steps)
             if (items_[at].access.writes && same_thread(items_[at].access, load)) return true;
         return false;
     }
 
-    static bool same_thread(const OuterAccess &one, const OuterAccess &other) { return one.unit == other.unit && one.thread == other.thread; }
+    static bool same_thread(const RacingAccess &one, const RacingAccess &other) { return one.unit == other.unit && one.thread == other.thread; }
 
-    static OuterAccess now(const FlagAccess &read) {
-        OuterAccess now{};
+    static RacingAccess now(const FlagAccess &read) {
+        RacingAccess now{};
         now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
         now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again;
         return now;
@@ -266,20 +267,20 @@ class Outer : OuterItems {
     bool is_before(const Item &item, const FlagAccess &read) { return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread); }
 
     // The two accesses of a finding.
-    void place(const OuterAccess &old, const OuterAccess &now, Record &found) const {
+    void place(const RacingAccess &old, const RacingAccess &now, Record &found) const {
         found.site = now.site, found.other_site = old.site;
         found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
     }
-    Record between(const OuterAccess &old, const OuterAccess &now) const {
+    Record between(const RacingAccess &old, const RacingAccess &now) const {
         Record found{};
         place(old, now, found);
         return found;
     }
 
     // R-B1, R-B3, R-CP4: an operation whose issue is before the access, but whose completion is not.
-    void in_flight(const OuterAccess &old, const OuterAccess &now, Record &found) {
+    void in_flight(const RacingAccess &old, const RacingAccess &now, Record &found) {
         if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
         found.own_operation = now.operation ? operations_[now.operation].kind : 0;
         completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
@@ -287,14 +288,14 @@ class Outer : OuterItems {
     }
 
     // What lacks between two threads. The first accesses of a pair of sites tell.
-    const Told &told(const Item &item, const OuterAccess &now, bool apart) {
-        const OuterAccess &old = item.access;
-        Told &told = told_[(u64)apart << 63 | (u64)old.site << 32 | now.site];
-        if (told.count++ < WALK) {
-            told.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
-            told.others = apart && told.deficit.lack == Lack::NONE && others_know(item, now);
+    const Explained &explained(const Item &item, const RacingAccess &now, bool separate) {
+        const RacingAccess &old = item.access;
+        Explained &explained = explained_[(u64)separate << 63 | (u64)old.site << 32 | now.site];
+        if (explained.count++ < WALK) {
+            explained.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+            explained.others = separate && explained.deficit.lack == Lack::NONE && others_know(item, now);
         }
-        return told;
+        return explained;
     }
 
     static void tell_flag(const Deficit &deficit, Record &found) {
@@ -303,21 +304,21 @@ class Outer : OuterItems {
     }
 
     // Between two CTAs.
-    void explain(const Item &item, const OuterAccess &now, Record &found) {
-        const Told &told = this->told(item, now, true);
-        found.reason = decided<OTHER_THREADS>(told.others) ? OTHER_THREADS : LACKS[(u32)told.deficit.lack];
-        if (told.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
-        tell_flag(told.deficit, found);
+    void explain(const Item &item, const RacingAccess &now, Record &found) {
+        const Explained &explained = this->explained(item, now, true);
+        found.reason = decided<OTHER_THREADS>(explained.others) ? OTHER_THREADS : LACKS[(u32)explained.deficit.lack];
+        if (explained.deficit.lack >= Lack::RELEASE_SCOPE) found.kind = SCOPE;
+        tell_flag(explained.deficit, found);
         if (found.reason == NO_SYNCHRONISATION) explain_unrelated(item, now, found);
     }
 
     // Between two threads of a CTA.
-    void explain_within(const Item &item, const OuterAccess &now, Record &found) { tell_side(told(item, now, false).deficit, found); }
+    void explain_within(const Item &item, const RacingAccess &now, Record &found) { tell_side(explained(item, now, false).deficit, found); }
 
     // Nothing leads from the one to the other: one of them accesses a flag weakly or in part, or what the one's CTA has published does not
     // cover it. (Strong accesses of the same bytes have a kind of their own, `scope`.)
-    void explain_unrelated(const Item &item, const OuterAccess &now, Record &found) {
-        const OuterAccess &old = item.access;
+    void explain_unrelated(const Item &item, const RacingAccess &now, Record &found) {
+        const RacingAccess &old = item.access;
         Views::Published last = views_.last_of(old.unit, old.thread, now.unit, now.thread);
         bool copies = old.operation || now.operation;  // their strength is not what lacks
         if (decided<MIXED_SIZES>(!copies && old.strong && now.strong)) return (void)(found.reason = MIXED_SIZES);
@@ -330,15 +331,15 @@ class Outer : OuterItems {
     }
 
     // Whether a strong access sets or tests a value, as one of a flag or a lock does. A sum does not.
-    bool signals(const OuterAccess &access) const { return access.reads != access.writes || edges_.swaps(access.flag); }
+    bool signals(const RacingAccess &access) const { return access.reads != access.writes || edges_.swaps(access.flag); }
 
     // R-W1: whether only a bar.warp.sync lacks.
-    bool knows_as_warp(const Item &item, const OuterAccess &now) {
+    bool knows_as_warp(const Item &item, const RacingAccess &now) {
         return views_.warps_before(item.access.unit, item.access.thread, item.time, item.warp_time, now.unit, now.thread);
     }
 
     // Whether the order reaches another thread of the CTA.
-    bool others_know(const Item &item, const OuterAccess &now) {
+    bool others_know(const Item &item, const RacingAccess &now) {
         for (u32 thread = 0; thread < threads_; ++thread)
             if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread))
                 return true;
@@ -351,9 +352,9 @@ class Outer : OuterItems {
     Footprints &footprints_;
     MapFences &map_fences_;
     Findings &findings_;
-    Kept &kept_;
+    Retained &retained_;
     std::unordered_map<u64, Cell> cells_;
-    std::unordered_map<u64, Told> told_;  // by pair of sites
+    std::unordered_map<u64, Explained> explained_;  // by pair of sites
     std::vector<Cell *> long_;
     u64 compared_ = 0;  // accesses
     bool unknown_ = false;

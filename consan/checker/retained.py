@@ -67,7 +67,7 @@ class Watched:
 
 
 @dataclass(frozen=True)
-class KeptLaunch:
+class RetainedLaunch:
     """A launch out of a file; `check` takes it as it takes a launch. `about`: what the writer said of it."""
 
     about: dict[str, Any]
@@ -142,7 +142,7 @@ class Contents:
     """A file that was read: what the writer said of the run, and its launches."""
 
     about: dict[str, Any]
-    launches: tuple[KeptLaunch, ...]
+    launches: tuple[RetainedLaunch, ...]
 
 
 def read(name: str, data: bytes) -> Contents:
@@ -172,7 +172,7 @@ def _unsealed(data: bytes) -> bytes:
     return archive
 
 
-def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLaunch:
+def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> RetainedLaunch:
     by_unit, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
     logs = {int(unit): _array(file, _log(number, unit), 3, "<u4") for unit in about["logs"]}
     grid, block, ctas = about["grid"], about["block"], math.prod(about["cluster"])
@@ -182,7 +182,7 @@ def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> KeptLa
         raise ValueError(f"launch {number}: a log does not fit the block")
     window, nbytes = map(int, about["window"])
     histories = {unit: History(log, math.prod(block), window, nbytes, ctas) for unit, log in logs.items()}
-    return KeptLaunch(about, Grouped.from_units(by_unit, [row.tobytes() for row in names]), histories, (window, nbytes))
+    return RetainedLaunch(about, Grouped.from_units(by_unit, [row.tobytes() for row in names]), histories, (window, nbytes))
 
 
 def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:

@@ -8,7 +8,7 @@ from consan.backends.base import Dim3, Handle
 from consan.checker.launch import Launch
 from consan.checker.receipts import Slip
 from consan.session.executing.judging import Examined
-from consan.session.executing.started import Started
+from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.prepared import Prepared
 
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
@@ -16,13 +16,13 @@ Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, bool]  # the loaded module, it
 
 
 @dataclass(eq=False)
-class Account:
+class ReceiptGroup:
     """The account of the launches with one receipt. `examined`: None until it is known, or if it could not be examined."""
 
     is_known: bool = False
     examined: Examined | None = None
     error: Exception | None = None
-    first: Sent | None = None  # the launch that was examined
+    first: InFlightLaunch | None = None  # the launch that was examined
     more: int = 0  # launches that did the same and are not counted yet
 
     def serves(self) -> bool:
@@ -32,17 +32,17 @@ class Account:
 
 
 @dataclass(eq=False)
-class Sent:
+class InFlightLaunch:
     """A launch that was made and is not concluded. `slip`: until its receipt has come."""
 
     prepared: Prepared
     shape: Shape
-    started: Started
+    started: LaunchCheck
     stream: StreamKey
     slip: Slip | None
-    account: Account | None = None
+    account: ReceiptGroup | None = None
     examined: bool = False  # by itself
-    kept: bool = False  # its memory is for the next launch
+    retained: bool = False  # its memory is for the next launch
     void: bool = False  # the driver has refused it
     running_since: float | None = None
     stopped_at: float | None = None
