@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 from device_support import Bench, markers
 
-from consan.session.modules.layouts import told_offsets
+from consan.session.modules.layouts import known_offsets
 
 TWO = """
 extern "C" __global__ void k(float* out) {
@@ -63,7 +63,7 @@ def test_the_virtual_machine_and_the_kernel_agree(monkeypatch: pytest.MonkeyPatc
     bench = _bench("cpu", monkeypatch, tmp_path)
     assert bench.prepared is not None
     for entry in ENTRIES:
-        told = told_offsets(bench.session.device.shadow, bench.prepared, entry)
+        told = known_offsets(bench.session.device.shadow, bench.prepared, entry)
         known = bench.backend.shared_offsets(bench.prepared.loaded, entry)
         assert told == known
         assert len(told) == (4 if entry == "k" else 2)
@@ -72,7 +72,7 @@ def test_the_virtual_machine_and_the_kernel_agree(monkeypatch: pytest.MonkeyPatc
 def test_a_kernel_that_has_not_run_has_told_nothing() -> None:
     bench = Bench("cpu", TWO)
     assert bench.prepared is not None
-    assert told_offsets(bench.session.device.shadow, bench.prepared, "k") == {}
+    assert known_offsets(bench.session.device.shadow, bench.prepared, "k") == {}
 
 
 def test_variables_are_named(device: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
@@ -93,7 +93,7 @@ def test_telling_takes_no_shared_memory(gpu: None, monkeypatch: pytest.MonkeyPat
     for entry, sizes in (("k", {"flag": 1, "sums": 12, "tile": 1024, "more": 0}), ("other", {"rows": 256, "columns": 256})):
         total = bench.backend.resources(plain, entry).static_shared
         assert bench.backend.resources(prepared.loaded, entry).static_shared == total
-        told = told_offsets(bench.session.device.shadow, prepared, entry)
+        told = known_offsets(bench.session.device.shadow, prepared, entry)
         placed = sorted((offset, next(size for name, size in sizes.items() if name in symbol)) for symbol, offset in told.items())
         assert len(placed) == len(sizes)
         assert all(low + size <= high for (low, size), (high, _) in zip(placed, [*placed[1:], (1 << 20, 0)], strict=True))

@@ -10,7 +10,7 @@ import pytest
 
 import consan
 from consan.backends.virtual import VirtualBackend
-from consan.session.executing import modules
+from consan.session.executing import loading
 
 SOURCE = '\nextern "C" __global__ void k(int* data, int from) { int at = blockIdx.x * 32 + threadIdx.x; data[at] = data[from + at]; }'
 WORDS = 4096
@@ -31,8 +31,8 @@ def made(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(VirtualBackend, "assembles", True)
     monkeypatch.setattr(VirtualBackend, "load_cubin", loads)
-    monkeypatch.setattr(modules, "assemble_cached", lambda *_: None)
-    monkeypatch.setattr(modules, "assemble_recorded", assembled)
+    monkeypatch.setattr(loading, "assemble_cached", lambda *_: None)
+    monkeypatch.setattr(loading, "assemble_recorded", assembled)
     return steps
 
 
