@@ -152,7 +152,7 @@ class Frameworks:
         """Launch. Returns the form that was launched."""
         judge, backend, entry = self.judge, self.device.backend, launch.entry
         if look.whole is None and self._counts_again(prepared, launch):
-            with self.watch.ending(prepared, entry, prepared.loaded, launch.threads):
+            with self.watch.ending(prepared, entry, launch.threads):
                 yield None
                 backend.watch(launch.stream)
             return prepared
@@ -172,14 +172,14 @@ class Frameworks:
             yield self._unrecorded(chosen, launch) if chosen.recorded is not None else chosen.loaded
             return chosen
         if background:
-            ending = self.watch.ending(prepared, entry, prepared.loaded, launch.threads)
+            ending = self.watch.ending(prepared, entry, launch.threads)
             with ending, self.background.launched(prepared, shape, started, launch.stream):
                 yield None
             return prepared
         if not started.silent and launch.stream not in backend.ordered_streams:
             backend.synchronize()  # the memory for its record is cleared on another stream
         judged = judge.judged(chosen, entry, started, chosen.loaded)
-        with judged, self.watch.ending(chosen, entry, chosen.loaded, launch.threads):
+        with judged, self.watch.ending(chosen, entry, launch.threads):
             yield None if chosen is prepared else chosen.loaded
             backend.watch(launch.stream)
             if not started.silent:

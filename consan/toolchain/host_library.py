@@ -121,9 +121,9 @@ class HostLibrary:
 
     def load(self) -> ctypes.CDLL:
         """The library in this process. Raises EnvironmentFailure."""
-        data = self.data()
+        built = self.file(_BUILT, self.sources())
         try:
-            return loaded(data, self.name)
+            return ctypes.CDLL(str(built)) if built.is_file() else loaded(self.data(), self.name)
         except OSError as error:
             raise EnvironmentFailure(f"{self.need}: cannot load consan's library: {error}") from None
 

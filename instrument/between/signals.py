@@ -63,7 +63,7 @@ class _Reader:
         """The signals of the function, in text order."""
         for instruction in self._function.instructions():
             row = lookup(instruction.parts)
-            signal = self._signal(instruction, row) if row is not None else None
+            signal = self._signal(instruction, row) if row is not None and row.fits(instruction) else None
             if signal is not None:
                 yield signal
 

@@ -218,7 +218,7 @@ def word(operand: Operand, snippet: Snippet, scope: Block) -> str:
 def _register_name(operand: Operand, scope: Block) -> str:
     if isinstance(operand, (Register, Symbol)) and scope.is_register(operand.name):
         return operand.name
-    raise Unsupported(f"operand {operand!r}")
+    raise Unsupported(f"operand {getattr(operand, 'text', operand)}")
 
 
 def predicate_of(operand: Operand) -> tuple[str, bool]:

@@ -106,7 +106,7 @@ class Words:
         if isinstance(operand, Immediate) and operand.kind == "int":
             return WordValue(int(operand.value) & 0xFFFFFFFF), ""
         if not isinstance(operand, (Register, Symbol)) or not instruction.scope.is_register(operand.name):
-            raise Unsupported(f"operand {operand!r}")
+            raise Unsupported(f"operand {getattr(operand, 'text', operand)}")
         bits = register_bits(operand.name, instruction.scope)
         move = f"mov.b32 {TEMPORARY}, {operand.name};\n" if bits == 32 else f"cvt.u32.u{bits} {TEMPORARY}, {operand.name};\n"
         word, code = self.word(("number",), instruction, [operand], move)
@@ -220,7 +220,7 @@ class Words:
     def halves(self, instruction: Instruction, operand: Operand) -> tuple[int, int, str]:
         """The words of a 64-bit register that all lanes of a warp have, lower half first, and the text. Only the first lane stores them."""
         if not isinstance(operand, (Register, Symbol)) or register_bits(operand.name, instruction.scope) != 64:
-            raise Unsupported(f"operand {operand!r}")
+            raise Unsupported(f"operand {getattr(operand, 'text', operand)}")
         low, code = self.word(("low",), instruction, [operand], f"cvt.u32.u64 {TEMPORARY}, {operand.name};\n", text.store_once)
         shift = f"shr.u64 %__consan_v, {operand.name}, 32; cvt.u32.u64 {TEMPORARY}, %__consan_v;\n"
         high, more = self.word(("high",), instruction, [operand], shift, text.store_once)

@@ -215,14 +215,15 @@ def test_the_ctas_of_a_cluster_follow_each_other_by_rank() -> None:
     assert units_of((2, 1, 4), (1, 1, 2)).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
-def test_without_a_checker_the_module_takes_called_hooks(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_checker_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:
     def library() -> None:
         raise EnvironmentFailure("the recording engine needs a C++ compiler")
 
     monkeypatch.setattr("consan.session.executing.recording.library", library)
-    assert Session(SessionOptions(device="cpu"), private=True).prepare(NOTHING).recorded is None
-    with pytest.raises(EnvironmentFailure, match="C\\+\\+ compiler"):
-        Session(SessionOptions(device="cpu", engine="record"), private=True).prepare(NOTHING)
+    for engine in ("auto", "record"):
+        with pytest.raises(EnvironmentFailure, match="C\\+\\+ compiler"):
+            Session(SessionOptions(device="cpu", engine=engine), private=True).prepare(NOTHING)
+    assert Session(SessionOptions(device="cpu", engine="inline"), private=True).prepare(NOTHING).recorded is None
 
 
 def test_a_compiler_that_fails_is_one_line() -> None:

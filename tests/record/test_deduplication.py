@@ -283,7 +283,7 @@ def test_a_full_log_across_a_multiple_of_4_gib(monkeypatch: pytest.MonkeyPatch, 
         self._reserved[places[0]] = nbytes
         return places[0]
 
-    monkeypatch.setattr(Arena, "reserve_apart", across)
+    monkeypatch.setattr(Arena, "reserve_separate", across)
     loop = '_Pragma("unroll 1") for (int i = 0; i < 60; ++i) atomicAdd(&tile[(t + i) & 63], i);'
     kernel = consan.Kernel(SOURCE.replace("BODY", loop), entry="kernel", arch="sm_80")
     out = np.zeros(THREADS, np.int32)

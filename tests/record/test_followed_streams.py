@@ -183,7 +183,7 @@ def test_one_launch_stands_for_the_early_ones() -> None:
             for _ in range(3):
                 framework.launch("fills")
             events.append(framework.calls.event(0))
-        assert len(framework.session.followed.concurrent_launches.timeline.running) == 2
+        assert len(framework.session.followed.concurrent.timeline.running) == 2
         other = framework.calls.stream()
         if edge is not None:
             framework.calls.call("cuStreamWaitEvent", other, events[edge], 0)
@@ -197,7 +197,7 @@ def test_few_early_operations_are_kept() -> None:
     framework = Framework(calls=FakeCalls())
     for _ in range(2 * MOST_EARLY):
         framework.calls.call("cuMemsetD8", 1 << 50, 0, 4)
-    assert len(framework.session.followed.concurrent_launches.timeline.running) <= MOST_EARLY
+    assert len(framework.session.followed.concurrent.timeline.running) <= MOST_EARLY
     framework.launch("fills", stream=framework.calls.stream())
     assert "all accesses of what the program did before it had a second stream are not known" in gap(framework.report())
 
@@ -224,7 +224,7 @@ def test_a_launch_of_which_nothing_is_known_stands_for_those_right_behind_it() -
         for _ in range(times):
             framework.calls.call("cuLaunchKernel", 1, *[1] * 7, stream, 0, 0)
 
-    timeline = framework.session.followed.concurrent_launches.timeline
+    timeline = framework.session.followed.concurrent.timeline
     unknown(first)
     assert timeline.count == 1
     for between, more in [

@@ -51,7 +51,7 @@ def _outcome(monkeypatch: pytest.MonkeyPatch, entry: str, number: int) -> tuple[
     device.hangs = entry != "waits" or number > 0
     if entry == "differ":
         monkeypatch.setattr(leaving, "LONG", 1)
-        monkeypatch.setattr(leaving, "ROUNDS", 0xFFFFFFFF)  # loops never look
+        monkeypatch.setattr(leaving, "ITERATIONS", 0xFFFFFFFF)  # loops never look
     report, out = launched(device, entry, number, block=64 if entry == "counted" else 96, owned=False)
     found = [(one.kind, one.count, one.waiters, one.barrier) for one in report.findings]
     return report.verdict, found, report.notes, report.incomplete, device.launches, out.tolist()

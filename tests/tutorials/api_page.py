@@ -60,7 +60,7 @@ def _class(name: str, what: type) -> Iterator[str]:
 
 
 def _callable(name: str, what: Callable[..., Any]) -> Iterator[str]:
-    yield f"```python\n{name}{_signature(what)}\n```\n"
+    yield f"```text\n{name}{_signature(what)}\n```\n"
     yield from _words(what)
 
 

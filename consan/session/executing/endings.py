@@ -129,10 +129,9 @@ def positions(blocked: Iterable[Blocked], prepared: Prepared, entry: str) -> lis
     return [_waiter(each, prepared, entry).as_dict() for each in blocked]
 
 
-def located(error: NotSupported, prepared: Prepared, *, of_plain: bool) -> NotSupported:
-    """The virtual machine's refusal of an instruction, with its line in the user's PTX. `of_plain`: that text was launched."""
-    line, text = getattr(error, "line", 0), prepared.instrumented
-    place = text.places.named(line, "") if of_plain else text.original(line)
+def located(error: NotSupported, prepared: Prepared) -> NotSupported:
+    """The virtual machine's refusal of an instruction, with its line in the user's PTX."""
+    place = prepared.instrumented.original(getattr(error, "line", 0))
     if place is None:
         return error
     shown = shown_at(place)

@@ -85,15 +85,16 @@ class Executor:
         if how["cooperative"]:
             check_residency(backend, handle, entry, grid, block, how["shared"])
         threads = math.prod(grid) * math.prod(block)
+        text = prepared if handle is prepared.loaded else prepared.as_plain()
         judged = self.judge.judged(prepared, entry, recording, handle)
-        with judged, self.modules.progress.launch(entry), self.watch.ending(prepared, entry, handle, threads):
+        with judged, self.modules.progress.launch(entry), self.watch.ending(text, entry, threads):
             result = backend.launch(handle, entry, grid, block, asked.args, seed=asked.seed, timeout=timeout, **how)
             self.executed += getattr(result, "instructions", 0)
             if recording is not None:
                 recording.ended(result, alone=asked.alone)
             elif taken:
                 self.recording.shapes.ran(prepared.plain, entry, grid, block)
-            self.watch.after(prepared, entry, result, threads, alone=asked.alone)
+            self.watch.after(text, entry, result, threads, alone=asked.alone)
         self.judge.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
-from consan.backends.base import DeviceLost, Handle
+from consan.backends.base import DeviceLost
 from consan.reports.positions import unfinished
 from consan.reports.verdict.merging import Accumulated
 from consan.session.executing import endings
@@ -59,7 +59,7 @@ class SessionWatch:
         return max(LEAVING, limit) if self._timeout is None else LEAVING
 
     @contextlib.contextmanager
-    def ending(self, prepared: Prepared, entry: str, handle: Handle, threads: int) -> Iterator[None]:
+    def ending(self, prepared: Prepared, entry: str, threads: int) -> Iterator[None]:
         """Put a launch that ends early into the report, even if the program continues after the error.
 
         A launch that the device refuses (`UsageError`) is not reported: it fails without consan too.
@@ -69,7 +69,7 @@ class SessionWatch:
         except DeviceLost as error:
             self.device_lost(entry, error)
         except NotSupported as error:
-            located = endings.located(error, prepared, of_plain=handle is not prepared.loaded)
+            located = endings.located(error, prepared)
             self.unfinished(entry, str(located))
             raise located from None
         except MemoryError:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import functools
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Final
 
 from consan._errors import UsageError
@@ -51,6 +51,10 @@ class Prepared:
         if self.handle is None and self.loads is not None:
             self.loads(self)
         return self.handle
+
+    def as_plain(self) -> Prepared:
+        """The same, where its own text is launched: a line of that is a line of the user's."""
+        return replace(self, instrumented=replace(self.instrumented, lines=range(1, self.plain.count("\n") + 2)))
 
     def variables(self, backend: Backend) -> list[tuple[int, int]]:
         """Addresses and sizes of its variables in global memory: all its launches have the same.

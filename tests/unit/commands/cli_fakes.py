@@ -42,7 +42,7 @@ class FakeBackend:
 class FakeModule(str):
     """A prepared module: its name."""
 
-    synchronises_grid, number = False, 0
+    synchronises_grid, number, recorded = False, 0, None
 
 
 class FakeSession:

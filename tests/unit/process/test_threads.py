@@ -9,8 +9,8 @@ from pathlib import Path
 LEFT_OPEN = """
 import time
 from concurrent.futures import ThreadPoolExecutor
-from consan.checker import ahead
-ahead.later(lambda: None).result()
+from consan.checker import prefetch
+prefetch.later(lambda: None).result()
 pool = ThreadPoolExecutor(2)
 pool.submit(lambda: (time.sleep(0.2), print("worked")))
 """

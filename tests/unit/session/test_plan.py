@@ -47,13 +47,13 @@ class Form:
 
 
 @functools.cache
-def _recorded(*, outer: bool, leaves: bool = False) -> Recorded:
-    return record(parse(TEXT), outer=outer, leaves=leaves)
+def _recorded(*, global_races: bool, leaves: bool = False) -> Recorded:
+    return record(parse(TEXT), global_races=global_races, leaves=leaves)
 
 
 def _kernel(proven: int = 0, *, refused: str = "", light_refused: str = "", leaves: bool = False) -> PlannedKernel[Form]:
     def form(number: int, outer: bool, why: str) -> Form:
-        return Form(number, replace(_recorded(outer=outer, leaves=leaves), prunes=outer, refused={"k": why} if why else {}))
+        return Form(number, replace(_recorded(global_races=outer, leaves=leaves), prunes=outer, refused={"k": why} if why else {}))
 
     light = form(1, False, light_refused)
     return PlannedKernel(form(0, True, refused), "k", lambda: light, lambda: proven)

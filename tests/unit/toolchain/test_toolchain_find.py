@@ -10,6 +10,9 @@ import pytest
 
 from consan._errors import EnvironmentFailure
 from consan.toolchain import find
+from consan.toolchain.extras import install
+
+install("cpu")  # the command is made of what this environment knows, not the made-up one
 
 
 @pytest.fixture
