@@ -93,10 +93,10 @@ class CallSource(Protocol):
         """
 
     def pass_over(self, stream: int, context: int) -> None:
-        """Launches into a stream tell nothing new from now on. It may do nothing; the next other call ends it."""
+        """The listener needs no launches into a stream, up to the next other call. It may get them all the same."""
 
     def tell_all(self) -> None:
-        """Each call may tell something again."""
+        """The listener needs each call again."""
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""

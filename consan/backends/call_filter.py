@@ -1,7 +1,7 @@
-"""The function that CUPTI calls, in C: a launch that tells nothing new ends there, and does not wait for the interpreter.
+"""The function that CUPTI calls, in C. It drops launches that add nothing to the order of streams, and does not wait for the interpreter.
 
-A framework's program makes hundreds of launches of which nothing is known, one behind the other, in one stream: the first of them stands
-for all. Whoever follows the calls says so (`pass_over`), until it says otherwise.
+A program of a framework makes hundreds of launches in a row in one stream, and consan does not know their accesses. The first one stands
+for all. The listener names the stream (`pass_over`), until it wants all calls again (`tell_all`).
 """
 
 from __future__ import annotations
@@ -48,12 +48,12 @@ class CallFilter:
             self._state.places[number] = _StreamPlace(at + 1, within)
 
     def pass_over(self, stream: int, context: int) -> None:
-        """Launches into a stream tell nothing new."""
+        """Drop launches into a stream."""
         self._state.context = context
         self._state.stream = stream
 
     def tell_all(self) -> None:
-        """All calls may tell something."""
+        """Drop nothing."""
         self._state.stream = _NOTHING
 
 

@@ -22,11 +22,10 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 from consan.backends import driver as api
-from consan.backends.call_filter import CallFilter, filter_of
+from consan.backends.call_filter import MOST_CALLBACKS, CallFilter, filter_of
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
-_MOST_NAMES: Final = 1 << 12
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
@@ -124,7 +123,7 @@ def _place_of(parts: Mapping[str, int], text: str) -> tuple[int, int] | None:
 def forms_of(library: Any, matters: Callable[[str], bool], layouts: Mapping[str, str]) -> dict[int, CallForm]:
     """The functions that matter, by the numbers that CUPTI gives them."""
     found, forms = ctypes.c_char_p(), dict[int, CallForm]()
-    for number in range(1, _MOST_NAMES):
+    for number in range(1, MOST_CALLBACKS):
         if library.cuptiGetCallbackName(_DRIVER_API, number, ctypes.byref(found)):
             break
         form = _FORM.match((found.value or b"").decode())

@@ -52,10 +52,10 @@ class RemoteCalls(DriverFacts):
         return self._why
 
     def pass_over(self, stream: int, context: int) -> None:
-        """The interposer tells all."""
+        """The interposer drops no call."""
 
     def tell_all(self) -> None:
-        """It does."""
+        """The interposer drops no call."""
 
     def called(self, message: Message) -> None:
         """The program has made a call."""

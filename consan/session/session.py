@@ -107,7 +107,7 @@ class Session:
 
     @property
     def names(self) -> AddressNames:
-        """Names of global memory, as its launches have told their buffers."""
+        """Names of buffers in global memory, from the arguments of launches."""
         return self._executor.names
 
     @property

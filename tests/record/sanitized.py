@@ -12,15 +12,16 @@ from dataclasses import replace
 from pathlib import Path
 
 from consan.checker import build
+from consan.toolchain import host_library
 
 
-def loaded(data: bytes) -> ctypes.CDLL:
+def loaded(data: bytes, name: str) -> ctypes.CDLL:
     """From a file, so that reports have the names of functions."""
-    path = Path(tempfile.mkdtemp(prefix="consan-sanitized-"), "checker.so")
+    path = Path(tempfile.mkdtemp(prefix="consan-sanitized-"), f"{name}.so")
     path.write_bytes(data)
     return ctypes.CDLL(str(path))
 
 
 OPTIONS = (*build.OPTIONS, "-g", "-fsanitize=address,undefined", "-fno-sanitize-recover=undefined")
 build.CHECKER = replace(build.CHECKER, options=OPTIONS)  # type: ignore[misc]
-build.loaded = loaded
+host_library.loaded = loaded

@@ -40,7 +40,7 @@ def _run(*arguments: str) -> subprocess.CompletedProcess[str]:
         "LD_PRELOAD": library,
         "ASAN_OPTIONS": "detect_leaks=0",
         "UBSAN_OPTIONS": "print_stacktrace=1",
-        "PYTHONPATH": str(TESTS / "record"),
+        "PYTHONPATH": os.pathsep.join((str(TESTS / "record"), str(TESTS))),
     }
     words = [sys.executable, "-m", "pytest", *OPTIONS, *arguments]
     return subprocess.run(words, env=os.environ | given, cwd=TESTS.parent, capture_output=True, text=True, timeout=1500, check=False)

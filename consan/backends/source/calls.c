@@ -1,4 +1,4 @@
-// What CUPTI calls. A launch that tells nothing new ends here, and does not wait for the interpreter (consan/backends/call_filter.py).
+// The function that CUPTI calls. It drops launches that add nothing to the order of streams (consan/backends/call_filter.py).
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -23,7 +23,7 @@ struct StreamPlace { // where a launch has its stream
 
 struct Filter {
     void (*tell)(void *, int, uint32_t, const struct CallbackData *);
-    _Atomic uint64_t stream, context; // whose launches tell nothing new; none: a stream of all ones
+    _Atomic uint64_t stream, context; // launches into this stream are dropped; none: all ones
     struct StreamPlace places[MOST_CALLBACKS];
 };
 

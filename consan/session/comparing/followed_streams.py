@@ -53,7 +53,7 @@ class Facts(Protocol):
         """The name of a kernel, or empty."""
 
     def pass_over(self, stream: int, context: int) -> None:
-        """Launches into a stream tell nothing new from now on."""
+        """Launches into a stream are not needed, up to the next other call."""
 
 
 class _Making(threading.local):

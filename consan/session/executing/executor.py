@@ -57,7 +57,7 @@ class Executor:
         self.modules = Modules(device, base, self.recording, fast=options.assembly == "fast")
         self.selection = Selection(options.filter)
         self.watch = SessionWatch(device, options.timeout, self.modules.used)
-        self.names = AddressNames()  # of global memory, as launches have told their buffers
+        self.names = AddressNames()  # of buffers in global memory, from the arguments of launches
         self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
         self.background = Background(device, self.judge, self.watch)
         self.executed = 0  # instructions on the virtual machine, over all threads

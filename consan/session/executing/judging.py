@@ -152,7 +152,7 @@ class Judge:
         try:
             yield
         except (KeyboardInterrupt, NotSupported) as error:
-            if taken is not None:  # what it did so far; the report tells how it ended
+            if taken is not None:  # the record up to that point; the report says how the launch ended
                 taken.ended_early, taken.restore = True, None
                 taken.patience.interrupted = isinstance(error, KeyboardInterrupt)
                 with contextlib.suppress(KeyboardInterrupt):

@@ -1,1 +1,1 @@
-"""What is decided about a launch before it is made."""
+"""Decisions about a launch before it is made."""

@@ -15,7 +15,6 @@ import pytest
 from consan._errors import EnvironmentFailure
 from consan.building import libraries
 from consan.checker.build import CHECKER
-from consan.native.build import INTERPOSER
 from consan.toolchain.host_library import CXX, HostLibrary, loaded
 
 ROOT = Path(__file__).parents[3]
@@ -59,7 +58,7 @@ def test_a_machine_without_a_compiler_records(no_compiler: None) -> None:
 
 def test_the_build_asks_for_a_compiler_where_there_is_none(no_compiler: None) -> None:
     assert not libraries.has_compilers()
-    for library in (CHECKER, INTERPOSER):
+    for library in libraries.LIBRARIES:
         with pytest.raises(EnvironmentFailure, match=r"needs a C(\+\+)? compiler: install g\S+ or clang\S*, or the Python package ziglang"):
             library.compiled(library.sources() | {"changed": ""})
 
