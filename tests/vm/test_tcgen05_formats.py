@@ -155,6 +155,13 @@ def test_an_illegal_shared_memory_descriptor_names_the_field(change: int, messag
         descriptors.matrix(1 << 46 | 64 | change)
 
 
+def test_a_descriptor_of_mosaic_gpu_names_the_same_matrix() -> None:
+    """Pallas's matmul on Blackwell: 128-byte swizzle, stride of 1024 bytes, bits 46 to 48 zero. The ISA asks for 0b001; hardware takes both."""
+    found = descriptors.matrix(0x4000_0040_0001_0040)
+    assert found == descriptors.matrix(0x4000_0040_0001_0040 | 1 << 46)
+    assert (found.start, found.leading, found.stride, found.mode) == (1024, 16, 1024, 2)
+
+
 @pytest.mark.parametrize(("m", "most"), [(32, 16), (64, 32)])
 def test_a_mask_shifts_columns_by_so_many_at_most(m: int, most: int) -> None:
     found = descriptors.product(reference.plain("f32", "f16", "f16", m, 64), _form("f16", ws=True))

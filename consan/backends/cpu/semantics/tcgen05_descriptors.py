@@ -12,6 +12,9 @@ a chunk, W chunks in a line of the swizzle pattern, G = 8 lines in a pattern (4 
 The XOR of the swizzle works on the absolute address, which is why programs step along K by adding to the start address:
 `address ^= (((address >> 7) - base_offset) & mask) << low`.
 
+Bits 46 to 48 are 0b001 by the ISA ("Shared memory descriptor"). Zero, as in wgmma's descriptors, is accepted too: Mosaic GPU makes such
+descriptors, and tensor cores read the same bytes.
+
 Not handled: K = 96 and absolute leading offsets (sm_103a). The effect of a base offset other than 0 is inferred from its formula.
 """
 
@@ -29,6 +32,7 @@ CHUNK = 16
 SCALED = ("mxf8f6f4", "mxf4", "mxf4nvf4")
 MINI = {0: "e4m3", 1: "e5m2", 3: "e2m3", 4: "e3m2", 5: "e2m1"}
 NARROW = ("e2m3", "e3m2", "e2m1")
+_FIXED = (0b001, 0)  # bits 46-48
 # Chunks in a line of the pattern, bits of the XOR, its lowest bit; by swizzle mode.
 _PATTERNS = {0: (1, 0, 4), 1: (8, 2, 5), 2: (8, 3, 4), 4: (4, 2, 4), 6: (2, 1, 4)}
 _OPERANDS = {"f16": {0: "f16", 1: "bf16"}, "tf32": {2: "tf32"}, "f8f6f4": MINI, "i8": {0: "u8", 1: "s8"}, "mxf8f6f4": MINI}
@@ -76,7 +80,7 @@ def matrix(descriptor: int) -> Matrix:
     mode = _bits(descriptor, 61, 3)
     if mode not in _PATTERNS:
         raise Illegal(f"shared memory descriptor {descriptor:#018x}: the swizzling mode (bits 61-63) is {mode}; allowed: 0, 1, 2, 4, 6")
-    if _bits(descriptor, 46, 3) != 1 or _bits(descriptor, 53, 8):
+    if _bits(descriptor, 46, 3) not in _FIXED or _bits(descriptor, 53, 8):
         raise Illegal(f"shared memory descriptor {descriptor:#018x}: bits 46-48 must be 0b001, and bits 53-60 zero")
     if _bits(descriptor, 52, 1):
         raise Illegal(f"shared memory descriptor {descriptor:#018x}: an absolute leading dimension (bit 52) exists on sm_103a only")
