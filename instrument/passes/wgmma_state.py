@@ -19,8 +19,9 @@ from consan.instrument.ptx import Function, Immediate, Instruction, Vector
 
 _InFlight = tuple[int, int, bool]  # age, order of the matrix instruction, whether a wait passed while it was uncommitted
 _Access = tuple[Key, str]  # how a register was accessed: "write", "read", "A", or the shape that accumulated into it
+_Unfenced = tuple[bool, int]  # whether the access is a plain one between the fence and the first product of a register, and its order
 _K = TypeVar("_K")
-_V = TypeVar("_V", int, _InFlight)
+_V = TypeVar("_V", _Unfenced, _InFlight)
 _OLDEST = 8  # wait_group leaves at most 7 groups pending, so older ages are equivalent
 _UNCOMMITTED = -1
 _FENCES = ("no-fence", "written-after-fence")
@@ -113,8 +114,6 @@ def _read(instruction: Instruction) -> Iterator[Key]:
 class StraightLine:
     """The instructions that have executed without a guard or a branch before this point; never joined with another path."""
 
-    touches: set[int] = field(default_factory=set)  # after the last fence, by their order
-    written: set[Key] = field(default_factory=set)  # by these, and not used by a matrix instruction since the fence
     waited: set[int] = field(default_factory=set)  # matrix instructions that a wait_group has left in flight
     issued: set[int] = field(default_factory=set)  # matrix instructions
 
@@ -125,7 +124,7 @@ class State:
 
     accumulators: dict[Key, _InFlight] = field(default_factory=dict)
     fragments: dict[Key, _InFlight] = field(default_factory=dict)
-    unfenced: dict[_Access, int] = field(default_factory=dict)
+    unfenced: dict[_Access, _Unfenced] = field(default_factory=dict)
     fenced: bool = False
     used: set[Key] | None = None  # registers of matrix instructions since the wgmma.fence of a batch; None outside a batch
     line: StraightLine = field(default_factory=StraightLine)
@@ -218,8 +217,6 @@ def _wait(state: State, event: RegisterEvent, report: Report) -> None:
 def _fence(state: State, event: RegisterEvent, report: Report) -> None:
     state.unfenced.clear()
     state.fenced, state.used = True, set()
-    state.line.touches.clear()
-    state.line.written.clear()
 
 
 def _call(state: State, event: RegisterEvent, report: Report) -> None:
@@ -235,10 +232,8 @@ def _touch(state: State, event: RegisterEvent, report: Report) -> None:
     _early(state, state.fragments, event.writes, event, ("WAR", "wgmma A operand", "write"), report)
     for keys, how in ((event.reads, "read"), (event.writes, "write")):
         for key in keys:
-            state.unfenced.setdefault((key, how), event.order)
-    if state.used is not None and _unguarded(event):
-        state.line.touches.add(event.order)
-        state.line.written.update(key for key in event.writes if key not in state.used)
+            plain = state.used is not None and key not in state.used and _unguarded(event)
+            _least(state.unfenced, {(key, how): (plain, event.order)})
 
 
 def _early(
@@ -275,13 +270,12 @@ def _matrix(state: State, event: RegisterEvent, report: Report) -> None:
     _unfenced(state, event, report)
     for key in fragments:
         state.fragments[key] = (_UNCOMMITTED, event.order, False)
-        state.unfenced.setdefault((key, "A"), event.order)
+        _least(state.unfenced, {(key, "A"): (False, event.order)})
     for key in accumulators:
         state.accumulators[key] = (_UNCOMMITTED, event.order, False)
-        state.unfenced.setdefault((key, event.shape), event.order)
+        _least(state.unfenced, {(key, event.shape): (False, event.order)})
     if state.used is not None:
         state.used.update(fragments, accumulators)
-    state.line.written.difference_update(fragments, accumulators)
     if _unguarded(event):
         state.line.issued.add(event.order)
         state.line.waited.discard(event.order)
@@ -290,12 +284,12 @@ def _matrix(state: State, event: RegisterEvent, report: Report) -> None:
 def _unfenced(state: State, event: RegisterEvent, report: Report) -> None:
     """Report accesses that no fence separates from this instruction, and forget them: later hazards are the same defect."""
     uses = {**dict.fromkeys(event.reads, "A"), **dict.fromkeys(event.writes, event.shape)}
-    found = sorted((order, key, how) for (key, how), order in state.unfenced.items() if _conflicts(how, uses.get(key)))
+    found = sorted((order, key, how) for (key, how), (_, order) in state.unfenced.items() if _conflicts(how, uses.get(key)))
     if found:
         order, key, how = found[0]
         hazard = _hazard(how, uses[key], event.discards)
         registers = tuple(dict.fromkeys(name for _, (_, name), _ in found))
-        sunk = all(touch in state.line.touches and register in state.line.written for touch, register, _ in found)
+        sunk = all(_is_sunk(state, key, how) for _, key, how in found)
         kind = "written-after-fence" if sunk else "no-fence"
         report(RegisterHazard(kind, hazard, order, event.order, _role(how), _role(uses[key]), registers))
     elif not state.fenced:
@@ -304,6 +298,12 @@ def _unfenced(state: State, event: RegisterEvent, report: Report) -> None:
     state.fenced = True
     for _, key, how in found:
         del state.unfenced[key, how]
+
+
+def _is_sunk(state: State, key: Key, how: str) -> bool:
+    """Whether a register is accessed behind the fence of its batch on all paths, before the first product on it, and written there."""
+    written = state.unfenced.get((key, "write"))
+    return state.unfenced[key, how][0] and written is not None and written[0]
 
 
 def _role(how: str) -> str:
