@@ -63,16 +63,16 @@ def _pipeline_ends(_: Finding, record: FindingRecord) -> bool:
 def _has_release(finding: Finding, record: FindingRecord) -> bool:
     """R-SCOPE: only the scope of a release is narrow."""
     narrow = record.kind is Kind.SCOPE and record.reason is Reason.ARRIVE_SCOPE
-    return narrow and len(finding.accesses) > 1 and not in_tensor_memory(record)
+    return narrow and len(finding.accesses) > 1
 
 
 def _operation_over(finding: Finding, record: FindingRecord) -> bool:
-    return _has_release(finding, record) and finding.pair[0].asynchronous is not None
+    return _has_release(finding, record) and finding.pair[0].asynchronous is not None and not in_tensor_memory(record)
 
 
 def _read_over(finding: Finding, record: FindingRecord) -> bool:
-    owner = record.offset // (record.geometry.cta_bytes or 1)
-    return _has_release(finding, record) and finding.hazard == "WAR" and finding.pair[0].cluster_rank == owner
+    own = in_tensor_memory(record) or finding.pair[0].cluster_rank == record.offset // (record.geometry.cta_bytes or 1)
+    return _has_release(finding, record) and finding.hazard == "WAR" and own
 
 
 TOLERANCES: Final = (
