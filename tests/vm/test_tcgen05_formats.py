@@ -156,7 +156,7 @@ def test_an_illegal_shared_memory_descriptor_names_the_field(change: int, messag
 
 
 def test_a_descriptor_of_mosaic_gpu_names_the_same_matrix() -> None:
-    """Pallas's matmul on Blackwell: 128-byte swizzle, stride of 1024 bytes, bits 46 to 48 zero. The ISA asks for 0b001; hardware takes both."""
+    """Pallas's matmul on Blackwell: swizzle of 128 bytes, bits 46 to 48 zero. The ISA asks for 0b001; hardware takes both."""
     found = descriptors.matrix(0x4000_0040_0001_0040)
     assert found == descriptors.matrix(0x4000_0040_0001_0040 | 1 << 46)
     assert (found.start, found.leading, found.stride, found.mode) == (1024, 16, 1024, 2)
