@@ -27,12 +27,12 @@ class Status(enum.IntEnum):
     FULL = 3  # a log without room
     TOO_MANY = 4  # more findings than there is room for
     UNDEFINED = 5  # up to a divergent .aligned instruction
-    SEAL_FAILED = 6  # threads met others that have copies in flight at a seal (source/seals.hpp)
+    SEAL_FAILED = 6  # threads met others that have copies in flight at a seal (source/barriers/seals.hpp)
     HALTED = 7  # the host has ended it
 
 
 class Level(enum.IntEnum):
-    """How much is taken for an edge (source/scopes.hpp)."""
+    """How much is taken for an edge (source/order/scopes.hpp)."""
 
     EXACT = 0
     WAIT_SCOPES = 1  # waits of any scope
@@ -176,7 +176,7 @@ INPUT = record(
     u32 open_block       where a fault ended the launch: a block that is not closed; 0: none
     u32 open_events      events of it that happened
     u32 closed           the launch did not end, and all words of a block are there that has its number
-    u32 every            iterations that repeat are replayed each time (source/repeats.hpp)
+    u32 every            iterations that repeat are replayed each time (source/unit/repeats.hpp)
     u32 pad              -
     """,
 )
@@ -190,7 +190,7 @@ OUTPUT = record(
     u32 by_address   Decides
     u32 overtaken    a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
     u32 proven       a deadlock
-    u32 repeats      periods that were not replayed (source/repeats.hpp)
+    u32 repeats      periods that were not replayed (source/unit/repeats.hpp)
     u32 pad          -
     u64 lane_events  -
     """,

@@ -99,7 +99,7 @@ class Replayed:
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
     positions: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
-    repeats: int = 0  # periods of loops that were counted and not replayed (source/repeats.hpp)
+    repeats: int = 0  # periods of loops that were counted and not replayed (source/unit/repeats.hpp)
 
 
 def replay(

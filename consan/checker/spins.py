@@ -1,7 +1,7 @@
 """Threads of a stopped launch that go round loops which only read memory, and whether all threads of the launch wait (R-M7).
 
 The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
-(source/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory still
+(source/unit/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory still
 has the value is the host's to read (session/executing/hangs.py).
 """
 

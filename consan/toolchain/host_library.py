@@ -54,8 +54,9 @@ C: Final = Language("C", "CC", ("cc", "gcc", "clang"), "cc")
 class HostLibrary:
     """A shared library.
 
-    `package`: its sources are in the package's folder `source`, and those that are made from tables of Python come from `generated`. `root`
-    is the file that includes the others. `need` says in errors what the library is for.
+    `package`: its sources are in the package's folder `source` and in the folders there, and those that are made from tables of Python come
+    from `generated`. Files include each other by name alone: no two have the same. `root` is the file that includes the others. `need` says
+    in errors what the library is for.
     """
 
     name: str
@@ -68,9 +69,9 @@ class HostLibrary:
     generated: Callable[[], dict[str, str]] = dict
 
     def sources(self) -> dict[str, str]:
-        """The text of each file."""
-        folder = resources.files(self.package) / "source"
-        written = {file.name: file.read_text() for file in folder.iterdir() if file.name.endswith((".hpp", ".cpp", ".h", ".c"))}
+        """The text of each file, by its name."""
+        files = Path(str(resources.files(self.package)), "source").rglob("*")
+        written = {file.name: file.read_text() for file in files if file.suffix in (".hpp", ".cpp", ".h", ".c")}
         return written | self.generated()
 
     def file(self, folder: Path, sources: Mapping[str, str]) -> Path:

@@ -59,7 +59,7 @@ Operands = Mapping[str, Any]
 # Lanes of a warp, and columns of .x1 (ISA "Matrix and Data movement shape"). The last has twice the columns, `half` apart.
 _MOVES = {"32x32b": (32, 1), "16x64b": (16, 2), "16x128b": (16, 4), "16x256b": (16, 8), "16x32bx2": (16, 1)}
 _HALVES = ("pack::16b", "unpack::16b")  # registers of two columns
-# The order is that of consan/checker/source/tensor_shapes.hpp.
+# The order is that of consan/checker/source/tensor_memory/tensor_shapes.hpp.
 _KINDS = tuple(f"kind::{name}" for name in ("f16", "tf32", "f8f6f4", "i8", "mxf8f6f4", "mxf4", "mxf4nvf4"))
 _IN_TENSOR_MEMORY, _SPARSE, _SCALED, _WEIGHT_STATIONARY = 1, 2, 4, 8
 _FORMS = {"sp": _SPARSE, "block_scale": _SCALED, "ws": _WEIGHT_STATIONARY}

@@ -1,7 +1,7 @@
 """The facts of a module about clusters and fences (ISA "barrier.cluster", "membar, fence").
 
 A fence has an event only in modules with relaxed arrivals or waits, or whose threads may synchronise through memory (global_memory.py). An
-address in shared::cluster, and a generic one, names a CTA (consan/checker/source/shape.hpp).
+address in shared::cluster, and a generic one, names a CTA (consan/checker/source/basis/shape.hpp).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""The order and scope of an operation as one number of a template (consan/checker/source/flags.hpp reads it), and its reach."""
+"""The order and scope of an operation as one number of a template (consan/checker/source/order/flags.hpp reads it), and its reach."""
 
 from __future__ import annotations
 

@@ -3,7 +3,7 @@
 A seal is a barrier of all threads that a thread reaches after it has waited for all of its copies, and after which there are no more
 copies. If each write to global memory is behind a seal on all paths, and no path ends with copies in flight, then neither the sources and
 sizes of copies nor the writes need to be recorded (R-CP4, R-CP5). The checker makes sure that threads at seals meet only threads at seals
-(consan/checker/source/seals.hpp).
+(consan/checker/source/barriers/seals.hpp).
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Templates: what the words of a block mean. Written by the pass, read by the checker (consan/checker/source/log.hpp).
+"""Templates: what the words of a block mean. Written by the pass, read by the checker (consan/checker/source/basis/log.hpp).
 
 Word 0 of a block is its number, from 1 on. The others are those that its events name (instrument/effects).
 An event that has a guard word, or an address word, with all bits set did not happen.

@@ -3,7 +3,7 @@
 The issuing thread loads the map's words that matter: from the kernel's parameters, where the map certainly is one, because such loads need
 neither time nor registers. The address of the tensor and the coordinates are not hashed: they differ in each CTA. Of a map that may be in
 global memory there is its address, too.
-consan/checker/source/tensors.hpp reads these words in the same order.
+consan/checker/source/basis/tensors.hpp reads these words in the same order.
 """
 
 from __future__ import annotations

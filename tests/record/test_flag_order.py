@@ -1,4 +1,4 @@
-"""The order of the accesses of a flag, from their values and from numbers that overlap, as on a GPU (source/flag_order.hpp).
+"""The order of the accesses of a flag, from their values and from numbers that overlap, as on a GPU (source/order/flag_order.hpp).
 
 Accesses are made up: they happen in some order, and each reads a clock before and after. Writes advance the clock by each reading, loads
 do not.

@@ -38,7 +38,6 @@ PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
 FREE = ("consan/backends/cpu", "instrument/passes", "instrument/runtime", "instrument/isa")
 FILES = {
     "consan/checker": 41,
-    "consan/checker/source": 66,
     "consan/commands": 17,
     "instrument/record": 44,
     "reports": 56,
