@@ -47,7 +47,7 @@ lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and c
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
-	$(BIN)/python -m consan.checker.build build/lint/consan/checker/source
+	$(BIN)/python -m consan.checker.compiled.build build/lint/consan/checker/source
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17 \
 		$(patsubst %,-Ibuild/lint/%,$(wildcard consan/checker/source consan/checker/source/*/))
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c -- -std=gnu11

@@ -16,7 +16,7 @@ from types import ModuleType
 
 import pytest
 
-from consan.checker import build
+from consan.checker.compiled import build
 from consan.instrument.effects import cpp
 from consan.toolchain.host_library import CXX
 

@@ -6,7 +6,7 @@ import sys
 from pathlib import Path
 
 from consan.backends.call_filter import FILTER
-from consan.checker.build import CHECKER
+from consan.checker.compiled.build import CHECKER
 from consan.native.build import INTERPOSER
 from consan.toolchain.host_library import FOLDER
 

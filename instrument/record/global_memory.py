@@ -2,8 +2,8 @@
 
 Two modes, by the module's text. *Alone*: no thread can observe what another has written with a strong operation, so nothing but the end of
 the kernel orders CTAs; accesses are enough. *Synced*: strong accesses are in the log with their values and two readings of a clock, before
-and after. So the checker knows which write each strong read has read from. consan/checker/source/order/flags.hpp reads these words in the same
-order.
+and after. So the checker knows which write each strong read has read from. consan/checker/source/order/flags.hpp reads these words in the
+same order.
 
 Only accesses of the same bytes are ordered by their readings, so a launch has many clocks: parts of a vector have one. A clock
 counts the readings of writes. A write draws both numbers, and each draw advances the clock. A load only looks at the clock twice: of two

@@ -1,7 +1,7 @@
 """The recording of what the text does not say of tcgen05: the address that an allocation gives, and which uses complete a load.
 
-consan/checker/source/tensor_memory/tensor_memory.hpp computes from events which cells and bytes an operation touches. An allocation has two events:
-before it what was asked for, because it may wait for ever; behind it the address that was given, read from where it was stored.
+consan/checker/source/tensor_memory/tensor_memory.hpp computes from events which cells and bytes an operation touches. An allocation has two
+events: before it what was asked for, because it may wait for ever; behind it the address that was given, read from where it was stored.
 """
 
 from __future__ import annotations

@@ -15,7 +15,7 @@ LAUNCH = "__consan_record"  # the module's variable with the address of what a l
 SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)
 LAUNCH_BYTES = 16
 WINDOW, RESULT_BYTES = 0, 8  # where in there: the window of shared memory; then constants of a compact log
-# The values that a launch needs, in a variable of constant memory (consan/checker/launch.py writes it): the first fields have 8 bytes.
+# The values that a launch needs, in a variable of constant memory (consan/checker/logs/launch.py writes it): the first fields have 8 bytes.
 PLACES = "__consan_launch"
 ARENA, START, HASHES, STATES, ENDS, CLOCKS, LINES, USABLE, ZERO, PLACES_BYTES = 0, 8, 16, 24, 32, 40, 48, 52, 56, 64
 CLOCKS_OF_LAUNCH, CLOCK_BYTES = 1 << 12, 32  # how many clocks there are for strong accesses, and their distance: a sector of the L2 cache

@@ -17,7 +17,8 @@ from typing import Any
 import numpy as np
 
 import consan
-from consan.checker import build, grid, recorder
+from consan.checker.compiled import build
+from consan.checker.judging import grid, recorder
 
 SOURCE = Path(__file__).with_name("together.cu")
 KERNELS = {"last_block": 32, "grid_barrier": 32, "turns": 32, "look_back": 256}  # threads of a CTA

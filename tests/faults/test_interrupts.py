@@ -174,13 +174,13 @@ cp.RawModule(code=CODE).get_function("racy")((1,), (1024,), (out, cp.int32(ROUND
 '''
 MOMENTS = {
     "its log is read": (
-        "consan.checker.launch",
+        "consan.checker.logs.launch",
         "Launch.grouped",
         0,
         60_000,
         ["1 CTA were not checked, but for the beginning of the first: it was interrupted"],
     ),
-    "its replay": ("consan.checker.recorder", "replay", 3, 60_000, ["1 CTA were replayed in part: the time was over"]),
+    "its replay": ("consan.checker.judging.recorder", "replay", 3, 60_000, ["1 CTA were replayed in part: the time was over"]),
     "its fixes are sought": ("consan.session.executing.recording", "Recording.fixes_of", 0, 10, []),
 }
 

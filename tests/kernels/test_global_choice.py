@@ -10,9 +10,9 @@ import pytest
 
 import consan
 from consan._errors import EnvironmentFailure
-from consan.checker import recorder
-from consan.checker.launch import Launch
-from consan.checker.memory import SMALLER, LogMemory
+from consan.checker.judging import recorder
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.reports import render
 from consan.reports.verdict import coverage
 from consan.session.planning import launch_sizes

@@ -121,7 +121,7 @@ static uint64_t avalanche(uint64_t x) {
     return x ^ x >> 31;
 }
 
-// consan's kernel that writes the receipt of a launch (consan/checker/receipts.py).
+// consan's kernel that writes the receipt of a launch (consan/checker/logs/receipts.py).
 static Result receipt(uint64_t **arguments) {
     const uint64_t *hashes = (const uint64_t *)*arguments[0], threads = *arguments[1], words = *arguments[4];
     uint64_t *slip = (uint64_t *)*arguments[5], sums[3] = {0};

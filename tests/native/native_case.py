@@ -20,10 +20,10 @@ from typing import Any
 import numpy as np
 
 from consan.backends.virtual import VirtualBackend
-from consan.checker.collected import LaunchedKernel
-from consan.checker.launch import Launch
-from consan.checker.memory import LogMemory
-from consan.checker.starting import start
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.starting import start
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.memory import LogMemory
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded, text
 from consan.instrument.record.computed import SLOT

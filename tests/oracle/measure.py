@@ -25,7 +25,7 @@ from oracle_run import oracle
 from oracle_strategies import OF_GRIDS, STRATEGIES, batches
 
 import consan
-from consan.checker import fixes
+from consan.checker.repairs import fixes
 from consan.session.modules.device import shared_device
 
 SCHEDULES = 4  # of plain runs, where the first differs

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.replay import History
+from consan.checker.compiled.replay import History
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.record.templates import END, Template

@@ -30,7 +30,7 @@ from oracle_tensor import (
     words_of,
 )
 
-from consan.checker.replay import History
+from consan.checker.compiled.replay import History
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.record.templates import Template

@@ -12,8 +12,8 @@ import oracle_tensor
 import oracle_tensor_pairs
 import pytest
 
-from consan.checker.layouts import Status
-from consan.checker.replay import replay
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.replay import replay
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.templates import tables
 from consan.reports.verdict.raw import united

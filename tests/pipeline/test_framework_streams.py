@@ -102,7 +102,9 @@ def test_without_global_memory_nothing_is_compared() -> None:
     assert before_the_first_stream(wait=False, global_memory="off").verdict == "clean"
 
 
-@pytest.mark.parametrize("module", ["consan.session.comparing.concurrent_launches.MOST_ROWS", "consan.checker.grid.MOST_CONCURRENT"])
+@pytest.mark.parametrize(
+    "module", ["consan.session.comparing.concurrent_launches.MOST_ROWS", "consan.checker.judging.grid.MOST_CONCURRENT"]
+)
 def test_more_accesses_than_are_kept(module: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, 8)
     report = ran(no_edge)

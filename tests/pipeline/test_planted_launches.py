@@ -12,7 +12,8 @@ import pytest
 from launch_programs import floats, program, situations
 from planted import Plant, break_checker
 
-from consan.checker import concurrent_launches as checked, grid, replay
+from consan.checker.compiled import concurrent_launches as checked, replay
+from consan.checker.judging import grid
 from consan.session.comparing import concurrent_launches, streams
 from consan.session.modules import prepared
 

@@ -175,7 +175,7 @@ def test_launches_whose_accesses_are_not_known_are_not_judged(options: dict[str,
 
 
 def test_more_accesses_than_are_kept(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("consan.checker.grid.MOST_CONCURRENT", 8)
+    monkeypatch.setattr("consan.checker.judging.grid.MOST_CONCURRENT", 8)
     with program() as (run, live):
         x, y = floats(), floats()
         run("first_layer", [x, y])

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from consan.__main__ import main
-from consan.checker import recorder
+from consan.checker.judging import recorder
 from consan.commands.check import RequestedLaunch
 from consan.reports.json_format import loads
 

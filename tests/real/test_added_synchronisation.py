@@ -14,7 +14,7 @@ from hopper_cases import FAULTS, HOPPER_CASES
 from real_cases import CASES, Case
 from real_run import ptx_of, run_checked
 
-from consan.checker.text_places import TextPlaces
+from consan.checker.repairs.text_places import TextPlaces
 from consan.instrument import effects
 from consan.instrument.ptx import parse
 from consan.reports.advised import AdviceLine

@@ -16,10 +16,10 @@ from record_support import file_of, kernel, twin_file
 
 import consan
 from consan.backends.virtual import VirtualBackend
-from consan.checker.collected import LaunchedKernel
-from consan.checker.launch import Launch
-from consan.checker.memory import LogMemory
-from consan.checker.starting import start
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.starting import start
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.memory import LogMemory
 from consan.instrument import effects
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded, record

@@ -7,7 +7,7 @@ import math
 import pytest
 
 from consan._errors import EnvironmentFailure
-from consan.checker.build import library
+from consan.checker.compiled.build import library
 from consan.session.asking import reruns
 
 

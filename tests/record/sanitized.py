@@ -11,7 +11,7 @@ import tempfile
 from dataclasses import replace
 from pathlib import Path
 
-from consan.checker import build
+from consan.checker.compiled import build
 from consan.toolchain import host_library
 
 

@@ -388,7 +388,7 @@ def test_stages_are_not_judged_where_not_all_is_followed(tmp_path: Path) -> None
 @pytest.mark.parametrize("name", ["FILLS", "USES"])
 def test_a_fault_planted_in_the_stages_changes_what_serves(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """No rings are found, or reads are not followed to their stage."""
-    monkeypatch.setattr(f"consan.checker.stages.{name}", ())
+    monkeypatch.setattr(f"consan.checker.questions.stages.{name}", ())
     source = RING.replace("STAGES", "4").replace("LAST", "")
     found = _advise(tmp_path, source, "--grid", "1", "--block", "64", "--arg", "f32[768]=arange", "--arg", "f32[64]=zeros")
     assert [each["why"] for each in found.values() if each["need"] == "stages"] != ["4 stages of 256 bytes: 3 serve"]

@@ -11,10 +11,10 @@ from leaving_support import SHADOW, SOURCE, slow_clock
 from streams_support import Streams
 
 from consan.backends.virtual import VirtualBackend
-from consan.checker import launch as launch_memory, receipts
-from consan.checker.memory import LogMemory
-from consan.checker.names import sums_of
-from consan.checker.receipts import Receipts
+from consan.checker.logs import launch as launch_memory, receipts
+from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.names import sums_of
+from consan.checker.logs.receipts import Receipts
 from consan.instrument.record import module
 from consan.process import program
 from consan.session.executing import time_limit, watch

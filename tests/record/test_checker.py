@@ -7,10 +7,10 @@ import planted
 import pytest
 
 from consan._errors import EnvironmentFailure, UsageError
-from consan.checker import build, layouts
-from consan.checker.grouping import units_of
-from consan.checker.layouts import Status
-from consan.checker.replay import History, replay
+from consan.checker.compiled import build, layouts
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.replay import History, replay
+from consan.checker.logs.grouping import units_of
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason

@@ -17,12 +17,12 @@ from test_deduplication import BODIES, SOURCE
 import consan
 from consan.backends.cpu.engine.code import BoundBlock
 from consan.backends.virtual import VirtualBackend
-from consan.checker import expand
-from consan.checker.expand import begin
-from consan.checker.launch import NotExpanded
-from consan.checker.layouts import Status
-from consan.checker.memory import LogMemory
-from consan.checker.replay import replay
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.replay import replay
+from consan.checker.logs import expand
+from consan.checker.logs.expand import begin
+from consan.checker.logs.launch import NotExpanded
+from consan.checker.logs.memory import LogMemory
 from consan.instrument.record import computed, expansion, rewrite, words
 from consan.instrument.record.computed import Computability, Computed
 from consan.instrument.record.templates import LEFT, LINE_BYTES, tables

@@ -11,9 +11,10 @@ from planted import break_checker
 
 import consan
 from consan.backends.virtual import VirtualBackend
-from consan.checker import grid, replay as replays
-from consan.checker.layouts import Status
-from consan.checker.memory import LogMemory
+from consan.checker.compiled import replay as replays
+from consan.checker.compiled.layouts import Status
+from consan.checker.judging import grid
+from consan.checker.logs.memory import LogMemory
 from consan.instrument.record.templates import LINE_BYTES, tables
 from consan.reports.model import Report
 from consan.toolchain.nvrtc import compile_ptx

@@ -14,7 +14,8 @@ from planted_decisions import DECIDED, NO_KERNEL, REASONS, REASONS_ELSEWHERE
 from record_support import KERNELS, twin_file
 
 import consan
-from consan.checker import grid, replay
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 
 FOLDERS = ("twins", "clean", "global", "global/clean", "blackwell")
 ONE_OF_ITS_KIND = ("OVERLAPPING_COPIES", "DIVERGENT", "EXIT")  # the report says the same without the reason

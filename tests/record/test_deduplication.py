@@ -13,12 +13,12 @@ import pytest
 import consan
 from consan._errors import UsageError
 from consan.backends.cpu.state.memory import Arena
-from consan.checker import recorder
-from consan.checker.grouping import grouped
-from consan.checker.layouts import Status
-from consan.checker.memory import SMALLER
-from consan.checker.names import sums_of
-from consan.checker.replay import replay
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.replay import replay
+from consan.checker.judging import recorder
+from consan.checker.logs.grouping import grouped
+from consan.checker.logs.memory import SMALLER
+from consan.checker.logs.names import sums_of
 from consan.instrument.record import text
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

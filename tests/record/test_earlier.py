@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import consan
-from consan.checker import recorder
+from consan.checker.judging import recorder
 from consan.reports.phrases import summary
 from consan.session.executing import recording
 

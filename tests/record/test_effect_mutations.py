@@ -13,7 +13,8 @@ from planted import break_checker, dropped
 from record_support import KERNELS, twin_file
 
 import consan
-from consan.checker import grid, replay
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 from consan.instrument.effects import kinds
 
 # A kernel of tests/kernels, racy (True) or repaired, of which something else is found without the effect.

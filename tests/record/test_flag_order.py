@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from consan.checker import build
+from consan.checker.compiled import build
 from consan.toolchain.host_library import CXX
 
 MAIN = """

@@ -12,13 +12,13 @@ import numpy as np
 import pytest
 
 import consan
-from consan.checker import recorder
-from consan.checker.build import library
-from consan.checker.cores import replayed
-from consan.checker.grid import HALTED, check_grid, replay_gaps
-from consan.checker.layouts import Status
-from consan.checker.patience import Patience
-from consan.checker.replay import History, Replayed, replay
+from consan.checker.compiled.build import library
+from consan.checker.compiled.cores import replayed
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.patience import Patience
+from consan.checker.compiled.replay import History, Replayed, replay
+from consan.checker.judging import recorder
+from consan.checker.judging.grid import HALTED, check_grid, replay_gaps
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.record.global_memory import Mode

@@ -17,7 +17,7 @@ from record_support import KERNELS, file_of, kernel, twin_file
 import consan
 from consan.__main__ import main
 from consan._errors import UsageError
-from consan.checker import retained
+from consan.checker.logs import retained
 from consan.session.executing.histories import replay
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -9,7 +9,7 @@ import pytest
 from planted import break_checker
 
 import consan
-from consan.checker import grid
+from consan.checker.judging import grid
 
 CTAS, THREADS = 24, 32
 OF_CTA = THREADS * (THREADS - 1) // 2

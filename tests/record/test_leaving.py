@@ -18,7 +18,7 @@ import consan
 from consan import api
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
-from consan.checker import launch
+from consan.checker.logs import launch
 from consan.commands import again, check
 from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed

@@ -9,7 +9,8 @@ import pytest
 from planted import break_checker
 
 import consan
-from consan.checker import grid, replay
+from consan.checker.compiled import replay
+from consan.checker.judging import grid
 from consan.instrument.record import record
 from consan.instrument.record.global_memory import Mode
 from consan.session.planning import launch_sizes

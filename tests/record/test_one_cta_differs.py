@@ -15,7 +15,7 @@ from planted import break_checker
 from record_support import KERNELS
 
 import consan
-from consan.checker import replay
+from consan.checker.compiled import replay
 
 CTAS, ODD = 24, 17
 HEAD = """#include "hopper.cuh"

@@ -12,7 +12,7 @@ from planted_cluster_rules import RULES as CLUSTERS
 from record_support import found, launch
 
 import consan
-from consan.checker import build, replay
+from consan.checker.compiled import build, replay
 from consan.instrument.record import text, words
 
 # ruff: noqa: E501 - one rule a line

@@ -10,7 +10,8 @@ from planted_global_rules import RULES
 from record_support import KERNELS, found, twin_file
 
 import consan
-from consan.checker import build, grid, replay
+from consan.checker.compiled import build, replay
+from consan.checker.judging import grid
 
 QUICK = ("G2: the release side",)
 

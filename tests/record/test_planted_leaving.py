@@ -10,7 +10,7 @@ import pytest
 from leaving_support import launched, slow_clock
 from planted import break_checker
 
-from consan.checker import build, replay
+from consan.checker.compiled import build, replay
 from consan.instrument.record import leaving, module
 
 # What is replaced by what in waiting.hpp, and a launch of leaving_support.py whose report tells.

@@ -12,8 +12,8 @@ from leaving_support import SHADOW, Background
 import consan
 from consan.backends.cpu.decode.patience import PatientLoops
 from consan.backends.cpu.decode.special import CLOCKS
-from consan.checker import spins
-from consan.checker.layouts import StoppedKind
+from consan.checker.compiled.layouts import StoppedKind
+from consan.checker.judging import spins
 from consan.instrument.ptx import parse
 from consan.instrument.record import leaving, module
 from consan.session.executing import hangs

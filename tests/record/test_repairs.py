@@ -14,10 +14,10 @@ import twin_file
 
 import consan
 from consan.__main__ import main
-from consan.checker.changes import EventPlaces
-from consan.checker.fixes import verified_fixes
-from consan.checker.questions import Questions
-from consan.checker.recorder import Checked
+from consan.checker.judging.recorder import Checked
+from consan.checker.questions.changes import EventPlaces
+from consan.checker.questions.questions import Questions
+from consan.checker.repairs.fixes import verified_fixes
 from consan.instrument import effects
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.model import VALUES, leaves

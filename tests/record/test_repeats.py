@@ -14,8 +14,8 @@ from planted import break_checker
 from record_support import KERNELS
 
 import consan
-from consan.checker import replay as checker
-from consan.checker.replay import History, Replayed, replay
+from consan.checker.compiled import replay as checker
+from consan.checker.compiled.replay import History, Replayed, replay
 from consan.instrument.record import Recorded
 
 HELPERS = (KERNELS / "hopper.cuh").read_text()

@@ -16,7 +16,7 @@ FILES = ("record/test_checker.py", "oracle/test_litmus.py", "oracle/test_litmus_
 OPTIONS = ("-q", "-s", "-n", "0", "-p", "sanitized", "-p", "no:cacheprovider", "-m", "not slow and not gpu")
 SOUND, BROKEN = "*output = Output{};", "*output = Output{}; std::vector<u32> one(1); output->records = one[2 + input->every];"
 BREAKS = f"""
-from consan.checker import build
+from consan.checker.compiled import build
 from test_checker import _replay
 
 def test_broken(monkeypatch):

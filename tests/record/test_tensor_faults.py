@@ -11,7 +11,7 @@ from planted import break_checker
 
 import consan
 from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
-from consan.checker import build, replay
+from consan.checker.compiled import build, replay
 from consan.instrument.record import launch_control
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"

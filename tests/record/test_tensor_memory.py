@@ -8,8 +8,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consan.checker.layouts import Status
-from consan.checker.replay import History, Replayed, replay
+from consan.checker.compiled.layouts import Status
+from consan.checker.compiled.replay import History, Replayed, replay
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason

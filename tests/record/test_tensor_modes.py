@@ -12,7 +12,7 @@ from planted import break_checker
 from record_support import KERNELS, found
 
 import consan
-from consan.checker import build, replay
+from consan.checker.compiled import build, replay
 from consan.instrument.record import tensors
 
 HEAD = """#include "hopper.cuh"

@@ -13,8 +13,8 @@ import pytest
 from compact_support import Work
 
 import consan
-from consan.checker.collected import LaunchedKernel
-from consan.checker.recorder import Checked, check
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.recorder import Checked, check
 from consan.instrument.record import record
 from consan.instrument.record.global_memory import Mode
 

@@ -1,4 +1,4 @@
-"""Advice in a session: each recorded launch is asked which of its synchronisation it needs (consan/checker/advice.py)."""
+"""Advice in a session: each recorded launch is asked which of its synchronisation it needs (consan/checker/questions/advice.py)."""
 
 from __future__ import annotations
 
@@ -7,12 +7,12 @@ import functools
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from consan.checker.advice import Advised, Need, advise, notes_of, trouble_of
-from consan.checker.changes import Change, EventPlaces
-from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.questions import AskedLaunches, Questions
-from consan.checker.recorder import Checked
-from consan.checker.stages import Staged, staged
+from consan.checker.judging.recorder import Checked
+from consan.checker.questions.advice import Advised, Need, advise, notes_of, trouble_of
+from consan.checker.questions.changes import Change, EventPlaces
+from consan.checker.questions.questions import AskedLaunches, Questions
+from consan.checker.questions.stages import Staged, staged
+from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.instrument.passes.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.global_memory import Mode

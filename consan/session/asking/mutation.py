@@ -9,9 +9,9 @@ import os
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
-from consan.checker.advice import notes_of, notices, statements_of
-from consan.checker.questions import Questions
-from consan.checker.recorder import Checked
+from consan.checker.judging.recorder import Checked
+from consan.checker.questions.advice import notes_of, notices, statements_of
+from consan.checker.questions.questions import Questions
 from consan.reports.places import located
 from consan.session.asking.advice import MOST_EVENTS
 from consan.session.executing.recording import ASKERS

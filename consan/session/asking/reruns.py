@@ -25,13 +25,13 @@ from types import SimpleNamespace
 from typing import Any, Final
 
 from consan._errors import ConsanError
-from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.forms import Repair
-from consan.checker.repairs import Repairs
-from consan.checker.text_paths import TextRepair
-from consan.checker.text_places import TextPlaces
-from consan.checker.text_repairs import TextRepairs
-from consan.checker.whole_barriers import barriers_for, own_barriers_in_text
+from consan.checker.repairs.edits import Edit, Impossible, edits_of
+from consan.checker.repairs.forms import Repair
+from consan.checker.repairs.repairs import Repairs
+from consan.checker.repairs.text_paths import TextRepair
+from consan.checker.repairs.text_places import TextPlaces
+from consan.checker.repairs.text_repairs import TextRepairs
+from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.instrument.findings import KINDS, Kind, Operation, Reason
 from consan.instrument.ptx import Module
 from consan.reports.frameworks import CUDA

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, Final, Protocol
 
 from consan._errors import ConsanError
-from consan.checker.whole_barriers import own_barriers_in_text
+from consan.checker.repairs.whole_barriers import own_barriers_in_text
 from consan.reports.model import Report, VerifiedFix
 from consan.reports.patches import fixed
 from consan.reports.verified import with_fix

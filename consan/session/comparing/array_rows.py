@@ -8,8 +8,8 @@ from typing import Any, Final, Protocol
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.concurrent_launches import RetainedFlag, Rows
-from consan.checker.layouts import RETAINED
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows
+from consan.checker.compiled.layouts import RETAINED
 from consan.instrument.layouts.records import dtype
 
 MOST_RUNS: Final = 1 << 16  # of one array

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.checker.concurrent_launches import RetainedFlag, Rows, certain, conflicts, may_observe, orders
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, certain, conflicts, may_observe, orders
 from consan.reports import launch_race as words
 from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Dim3, Finding

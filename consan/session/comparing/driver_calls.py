@@ -18,7 +18,7 @@ from consan.session.comparing.followed_streams import FollowedStreams, of_thread
 from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
 
 if TYPE_CHECKING:
-    from consan.checker.concurrent_launches import Rows
+    from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
     from consan.session.session import Session
 

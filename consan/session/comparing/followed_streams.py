@@ -22,7 +22,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
-from consan.checker.concurrent_launches import Rows
+from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.launch_race import OperationSide
 from consan.reports.names import function_name
 from consan.session.comparing.captures import Captures

@@ -13,7 +13,7 @@ from typing import Final
 
 import numpy as np
 
-from consan.checker.concurrent_launches import RetainedFlag, Rows
+from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches
 from consan.session.comparing.streams import Stream
 

@@ -1,9 +1,10 @@
 """Recorded launches beside which the program goes on: the host does not wait for their kernels.
 
 In the stream of such a launch its memory is cleared and its module is given the launch's variables; behind the kernel comes a receipt
-(consan/checker/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an earlier
-launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a thread.
-Launches are concluded in the order in which they were made, all of them before a report, and before a launch that the host waits for.
+(consan/checker/logs/receipts.py). The host looks at receipts when the program makes its next launches. A launch with a receipt that an
+earlier launch of the kernel had did the same: it is counted, and its memory serves the next one. Launches that are new are checked in a
+thread. Launches are concluded in the order in which they were made, all of them before a report, and before a launch that the host waits
+for.
 
 The host waits where all slips or too many logs are in use. It also waits for the first launch of each shape where the program may end
 before consan does, and its memory with it: what a crash takes must not be new.
@@ -24,9 +25,9 @@ from typing import Final
 
 from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
-from consan.checker.launch import result_bytes
-from consan.checker.memory import MOST_RETAINED
-from consan.checker.receipts import MOST_RESULTS, Receipt
+from consan.checker.logs.launch import result_bytes
+from consan.checker.logs.memory import MOST_RETAINED
+from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Examined, Judge
 from consan.session.executing.launch_check import LaunchCheck

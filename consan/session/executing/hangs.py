@@ -1,8 +1,8 @@
 """Deadlocks of a launch on a GPU whose threads poll memory, proven from its record (R-M7).
 
 The checker has found that no thread of the launch is known to go on: each has exited, waits at a barrier that nobody completes, or has
-left a loop behind a read (consan/checker/spins.py). A loop never ends if only memory can end it (PatientLoops), and nobody is left who
-could write that: the launch runs alone or polls shared memory only, and the memory still has the value that was read.
+left a loop behind a read (consan/checker/judging/spins.py). A loop never ends if only memory can end it (PatientLoops), and nobody is left
+who could write that: the launch runs alone or polls shared memory only, and the memory still has the value that was read.
 
 Not claimed: polls of global memory by launches beside which the host or another launch may write, and of loops with several reads.
 """
@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 
 from consan import late
 from consan.backends.base import Backend
-from consan.checker.spins import Polling
+from consan.checker.judging.spins import Polling
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Function, Instruction
 from consan.reports.model import Finding
@@ -24,7 +24,7 @@ from consan.session.executing.endings import poll_of
 from consan.session.executing.positions import waiter
 
 if TYPE_CHECKING:
-    from consan.checker.recorder import Checked
+    from consan.checker.judging.recorder import Checked
     from consan.instrument.sites import Site
     from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared

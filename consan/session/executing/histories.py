@@ -16,10 +16,10 @@ from typing import TYPE_CHECKING, Any
 
 from consan._errors import UsageError
 from consan.backends.base import Dim3
-from consan.checker.collected import LaunchedKernel
-from consan.checker.retained import Archive, RetainedLaunch, Watched, fingerprint, read
-from consan.checker.stops import Stop
-from consan.checker.tally import ProvenLaunches
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.tally import ProvenLaunches
+from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, fingerprint, read
+from consan.checker.logs.stops import Stop
 from consan.files import stored_name, write_file
 from consan.options import INLINE
 from consan.reports.launch_race import BETWEEN_LAUNCHES

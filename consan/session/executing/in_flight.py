@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consan.backends.base import Dim3, Handle
-from consan.checker.launch import Launch
-from consan.checker.receipts import Slip
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.receipts import Slip
 from consan.session.executing.judging import Examined
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.prepared import Prepared

@@ -17,9 +17,9 @@ from typing import Any
 
 from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
-from consan.checker.launch import NoRoom
-from consan.checker.recorder import Checked
-from consan.checker.retained import Watched
+from consan.checker.judging.recorder import Checked
+from consan.checker.logs.launch import NoRoom
+from consan.checker.logs.retained import Watched
 from consan.ranges import LaunchExtents
 from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Finding, VerifiedFix

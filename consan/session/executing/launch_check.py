@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, Final
 
 import numpy as np
 
-from consan.checker.collected import LaunchedKernel
-from consan.checker.earlier import Earlier
-from consan.checker.interrupted import begun, unchecked
-from consan.checker.launch import Launch
-from consan.checker.patience import Patience
-from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check
-from consan.checker.stops import Stop, stop_at
+from consan.checker.compiled.patience import Patience
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.interrupted import begun, unchecked
+from consan.checker.judging.recorder import LONGEST_INTERRUPTED, OUT_OF_ROOM, Checked, Histories, check
+from consan.checker.logs.earlier import Earlier
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
 from consan.session.executing.positions import Waiters, positions

@@ -16,7 +16,7 @@ from consan import late
 from consan._errors import UsageError
 from consan.backends.base import Dim3, Handle
 from consan.backends.driver import own_calls
-from consan.checker.prefetch import later, settle
+from consan.checker.logs.prefetch import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.abi.variant import Variant

@@ -16,17 +16,17 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Backend, Dim3
 from consan.backends.virtual import VirtualBackend
-from consan.checker.build import CHECKER, library
-from consan.checker.collected import LaunchedKernel
-from consan.checker.concurrent_launches import Retained
-from consan.checker.earlier import Earlier
-from consan.checker.expand import begin
-from consan.checker.launch import NoRoom
-from consan.checker.memory import LogMemory
-from consan.checker.patience import Patience
-from consan.checker.recorder import Checked, Histories
-from consan.checker.starting import start
-from consan.checker.tally import ProvenLaunches, Tally
+from consan.checker.compiled.build import CHECKER, library
+from consan.checker.compiled.concurrent_launches import Retained
+from consan.checker.compiled.patience import Patience
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.recorder import Checked, Histories
+from consan.checker.judging.starting import start
+from consan.checker.judging.tally import ProvenLaunches, Tally
+from consan.checker.logs.earlier import Earlier
+from consan.checker.logs.expand import begin
+from consan.checker.logs.launch import NoRoom
+from consan.checker.logs.memory import LogMemory
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded

@@ -1,4 +1,4 @@
-"""Verified fixes in a session: which launches are asked about (consan/checker/fixes.py), and the fixes as the report has them.
+"""Verified fixes in a session: which launches are asked about (consan/checker/repairs/fixes.py), and the fixes as the report has them.
 
 A launch is asked only if it shows findings that no launch of its kernel has shown before, and only as long as the session's allowance of
 replayed events lasts: what a places costs does not grow with its launches.
@@ -11,14 +11,14 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.checker.changes import EventPlaces
-from consan.checker.collected import LaunchedKernel
-from consan.checker.edits import Edit, Impossible, edits_of
-from consan.checker.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
-from consan.checker.forms import Repair, RepairStep
-from consan.checker.questions import Questions
-from consan.checker.recorded_launch import RecordedLaunch
-from consan.checker.recorder import Checked
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.judging.recorder import Checked
+from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.questions.changes import EventPlaces
+from consan.checker.questions.questions import Questions
+from consan.checker.repairs.edits import Edit, Impossible, edits_of
+from consan.checker.repairs.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
+from consan.checker.repairs.forms import Repair, RepairStep
 from consan.instrument.ptx import parse
 from consan.instrument.record.value_dependence import value_depends
 from consan.instrument.sites import Site

@@ -13,8 +13,8 @@ from typing import TYPE_CHECKING, Protocol
 from consan import late
 from consan._errors import EnvironmentFailure
 from consan.backends.base import Backend, Handle
-from consan.checker.memory import LogMemory
-from consan.checker.receipts import Receipts
+from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.receipts import Receipts
 from consan.instrument import CONTROL, SEED
 from consan.instrument.abi.variant import Variant
 from consan.session.modules.prepared import Prepared

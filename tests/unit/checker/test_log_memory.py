@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from consan.backends.virtual import VirtualBackend
-from consan.checker import memory
-from consan.checker.memory import LogMemory
+from consan.checker.logs import memory
+from consan.checker.logs.memory import LogMemory
 
 
 class Backend(VirtualBackend):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from consan.backends.virtual import VirtualBackend
-from consan.checker.memory import LogMemory
-from consan.checker.names import Sums, kernel, names_of, sums_of, sums_on_device
+from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.names import Sums, kernel, names_of, sums_of, sums_on_device
 from consan.toolchain.assemble import assemble_cached
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consan.checker import pieces
-from consan.checker.pieces import Piece, ptx_of
+from consan.checker.questions import pieces
+from consan.checker.questions.pieces import Piece, ptx_of
 from consan.instrument import effects
 from consan.instrument.isa import row_of
 from consan.instrument.ptx import parse

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from consan.checker import prefetch
+from consan.checker.logs import prefetch
 
 _WAIT = 10.0
 

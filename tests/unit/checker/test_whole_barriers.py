@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from consan.checker.changes import EventPlaces
-from consan.checker.forms import Repair, RepairStep
-from consan.checker.pieces import BARRIER, words_of
-from consan.checker.whole_barriers import for_some_warps
+from consan.checker.questions.changes import EventPlaces
+from consan.checker.questions.pieces import BARRIER, words_of
+from consan.checker.repairs.forms import Repair, RepairStep
+from consan.checker.repairs.whole_barriers import for_some_warps
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.record.templates import Template

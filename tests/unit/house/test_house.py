@@ -52,7 +52,7 @@ ROOMS = {
     ),
     f"{SESSION}.planning": (
         *(ERRORS, "consan.suggest", "consan.instrument.effects", "consan.instrument.record", "consan.options"),
-        *("consan.backends.base", "consan.checker.launch", "consan.ranges", f"{SESSION}.modules"),
+        *("consan.backends.base", "consan.checker.logs.launch", "consan.ranges", f"{SESSION}.modules"),
     ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
@@ -87,7 +87,12 @@ ROOMS = {
         *("consan.toolchain.extras", "consan.toolchain.host_library"),
     ),
     "consan.process": (*(ERRORS, "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),),
-    "consan.building": ("consan.backends.call_filter", "consan.checker.build", "consan.native.build", "consan.toolchain.host_library"),
+    "consan.building": (
+        "consan.backends.call_filter",
+        "consan.checker.compiled.build",
+        "consan.native.build",
+        "consan.toolchain.host_library",
+    ),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),

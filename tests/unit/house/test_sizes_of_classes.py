@@ -37,7 +37,6 @@ PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
 # The virtual machine, the hooks' room and the rows of instructions are as large as the ISA.
 FREE = ("consan/backends/cpu", "instrument/passes", "instrument/runtime", "instrument/isa")
 FILES = {
-    "consan/checker": 41,
     "consan/commands": 17,
     "instrument/record": 44,
     "reports": 56,

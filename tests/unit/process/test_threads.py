@@ -9,7 +9,7 @@ from pathlib import Path
 LEFT_OPEN = """
 import time
 from concurrent.futures import ThreadPoolExecutor
-from consan.checker import prefetch
+from consan.checker.logs import prefetch
 prefetch.later(lambda: None).result()
 pool = ThreadPoolExecutor(2)
 pool.submit(lambda: (time.sleep(0.2), print("worked")))

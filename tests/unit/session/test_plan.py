@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from consan.checker.launch import NoRoom
+from consan.checker.logs.launch import NoRoom
 from consan.instrument.ptx import parse
 from consan.instrument.record import Recorded, record
 from consan.session.planning import launch_sizes

@@ -14,7 +14,7 @@ import pytest
 
 from consan._errors import EnvironmentFailure
 from consan.building import libraries
-from consan.checker.build import CHECKER
+from consan.checker.compiled.build import CHECKER
 from consan.toolchain.host_library import CXX, HostLibrary, loaded
 
 ROOT = Path(__file__).parents[3]

@@ -37,7 +37,7 @@ class Seals {
         auto count = [](const std::vector<u8> &each) { return (u32)std::count_if(each.begin(), each.end(), [](u8 value) { return value != 0; }); };
         for (u32 each : {ctas_[0].seal, count(sealed_), count(copied_), (u32)failed_, (u32)changed_}) found.push_back(each);
     }
-    // A changed kernel (consan/checker/changes.py) may lack a wait or a seal: findings, if there are some, say that it was needed.
+    // A changed kernel (consan/checker/questions/changes.py) may lack a wait or a seal: findings, if there are some, say that it was needed.
     bool failed(bool findings) const { return failed_ || (changed_ && !findings); }
 
   private:

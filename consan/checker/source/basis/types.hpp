@@ -1,4 +1,4 @@
-// Types that all use. layouts.hpp has the records and the numbers that the host and the checker share (consan/checker/layouts.py).
+// Types that all use. layouts.hpp has the records and the numbers that the host and the checker share (consan/checker/compiled/layouts.py).
 #pragma once
 
 #include <cstddef>

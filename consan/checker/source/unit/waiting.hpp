@@ -4,7 +4,7 @@
 // waits too, nobody could go on: only threads of the CTA, or of its cluster, could have let them, and all that they did is in the logs.
 // A copy counts as complete where it is issued, so one that was still in flight is no excuse.
 //
-// A thread that left a loop behind a strong read polls, perhaps: the host decides, which knows the text and the memory (consan/checker/spins.py).
+// A thread that left a loop behind a strong read polls, perhaps: the host decides, which knows the text and the memory (consan/checker/judging/spins.py).
 //
 // Not claimed: where a thread left another loop, or waits at a warp-synchronous instruction.
 #pragma once

@@ -1,0 +1,24 @@
+"""Replays in other threads, on all cores: they are compiled code. The caller ends them when their time is over, or at a signal."""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Sequence
+from multiprocessing.pool import ThreadPool
+from typing import Any, TypeVar
+
+from consan.checker.compiled.patience import Patience
+
+_SHORT = 1 << 18  # bytes of logs whose replays take less time than a pool of threads takes to start
+_Result = TypeVar("_Result")
+
+
+def replayed(
+    replay: Callable[..., _Result], tasks: Sequence[tuple[Any, ...]], nbytes: int, patience: Patience, *, most: int = os.cpu_count() or 1
+) -> list[_Result]:
+    """The results of tasks whose logs have so many bytes. `most`: at a time."""
+    if nbytes < _SHORT:
+        return list(itertools.starmap(replay, tasks))
+    with ThreadPool(min(len(tasks), most)) as pool:
+        return patience.result(pool.starmap_async(replay, tasks, chunksize=1))

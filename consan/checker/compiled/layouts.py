@@ -1,0 +1,271 @@
+"""What the host and the compiled checker exchange: records and numbers. The C++ side (source/layouts.hpp) is made from these tables."""
+
+from __future__ import annotations
+
+import enum
+
+from consan.checker.compiled.concurrent_launches import RetainedFlag
+from consan.instrument.effects import LANES
+from consan.instrument.effects.cpp import EventKind
+from consan.instrument.effects.flags import Flag, MatrixRow
+from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Operation, Parted, Reason
+from consan.instrument.layouts.cpp import enumeration, structure
+from consan.instrument.layouts.records import Records
+from consan.instrument.record import templates
+from consan.instrument.surfaces import HANDLE
+
+RECORDS = Records()
+record = RECORDS.record
+
+
+class Status(enum.IntEnum):
+    """How a replay ended."""
+
+    OK = 0
+    STUCK = 1  # some threads could not continue
+    CORRUPT = 2  # a word that no template explains
+    FULL = 3  # a log without room
+    TOO_MANY = 4  # more findings than there is room for
+    UNDEFINED = 5  # up to a divergent .aligned instruction
+    SEAL_FAILED = 6  # threads met others that have copies in flight at a seal (source/barriers/seals.hpp)
+    HALTED = 7  # the host has ended it
+
+
+class Level(enum.IntEnum):
+    """How much is taken for an edge (source/order/scopes.hpp)."""
+
+    EXACT = 0
+    WAIT_SCOPES = 1  # waits of any scope
+    SCOPES = 2  # releases of any scope too
+
+
+class Reading(enum.IntEnum):
+    """How the ISA is read (SEMANTICS 9)."""
+
+    USUAL = 0
+    BY_THE_ISA = 1  # --policy isa (D1, D2)
+    STRICT = 2  # the same, and no weaker fence is taken for a fence.sc (D17)
+
+
+class Decides(enum.IntFlag):
+    """Words that are not hashed, and decide findings."""
+
+    BY_ADDRESS = 1  # the addresses of tensor maps, compared with those of writes
+    BY_CLIP = 2  # how much of a box lies inside its tensor
+    BY_VALUE = 4  # whether stored values are equal
+
+
+class StoppedKind(enum.IntEnum):
+    """What a stopped thread did."""
+
+    GONE = 0  # it has exited
+    WAITS = 1  # for other threads
+    POLLS = 2  # it has left a loop whose last event is a strong read
+    FREE = 3
+
+
+_OTHER_REASONS = {"NONE": "NO_REASON", "NO_COMPLETE": "NO_COMPLETE_REASON"}  # the name in C++ of those that another enumeration has, too
+EVENT = record(
+    "Event",
+    "one event of a template (instrument/effects)",
+    "\n".join(f"i32 {name} -" for name in templates.EVENT_DTYPE.names or ()),
+)
+BLOCK = record(
+    "Block",
+    "a template: its events in order",
+    """
+    i32 first   its first event
+    i32 events  how many there are
+    i32 words   of a thread that executes it
+    """,
+)
+RECORD = record(
+    "Record",
+    "a finding, merged by kind, reason and unordered pair of sites",
+    """
+    u32 kind           Kind
+    u32 hazard         Hazard
+    u32 reason         Reason
+    u32 flags          FindingFlags
+    u32 site           number of the instruction
+    u32 other_site     of the other instruction
+    u32 thread         that executed it
+    u32 other_thread   -
+    u32 offset         first byte, or column
+    u32 bytes          how many
+    u32 number         of a barrier, of a lane, of columns
+    u32 came           mask of the lanes that came
+    u32 others         mask of those that did not
+    u32 exited         mask of those of them that have exited
+    u32 how            Parted
+    u32 operation      Operation of the other side
+    u32 own_operation  Operation of this side
+    u32 group          of the operation
+    u32 commits        groups that its thread has committed
+    u32 retired        groups that waits of its thread have retired
+    u32 flag_write     the instruction that writes the flag between the two accesses
+    u32 flag_read      the instruction that reads it
+    u32 fence          the fence or release before the write
+    u32 narrow_fence   a fence between two CTAs whose scope may be too narrow
+    u32 address_low    of bytes in global memory
+    u32 address_high   -
+    u32 place          of an mbarrier: its offset plus one; 0: none
+    u32 phase          counted from its init
+    u32 expected       arrivals of a phase
+    u32 state_low      of the mbarrier
+    u32 state_high     -
+    u32 count          how often
+    u32 low            the first of all bytes that were merged
+    u32 high           the end of these
+    u32 unit           of a launch
+    u32 threads        that wait
+    u32 lanes          of these, in the first warp
+    u32 arrived        threads that have arrived
+    """,
+)
+RETAINED = record(
+    "RetainedAccess",
+    "an access to global memory that is retained for the comparison with other launches",
+    """
+    u64 address  its first byte
+    u32 bytes    how many
+    u32 unit     of the launch
+    u32 thread   of the unit
+    u32 site     number of the instruction
+    u32 value    that it stores
+    u32 element  bytes of an element
+    u32 scope    of a strong access
+    u32 flags    RetainedFlag
+    """,
+)
+STOPPED = record(
+    "Stopped",
+    "how a thread stood that the host has stopped",
+    """
+    u64 address  of the bytes that it reads; with its highest bit, in shared memory
+    u64 low      their value
+    u64 high     -
+    u32 bytes    how many
+    u32 site     number of the instruction
+    u32 kind     StoppedKind
+    u32 latest   of shared memory: no strong access has written the bytes after the read
+    """,
+)
+INPUT = record(
+    "Input",
+    "the history of a CTA, or of the CTAs of a cluster",
+    """
+    *Block blocks        templates by number
+    *Event events        of all templates
+    *u32 log             of the CTAs of the cluster, by rank: for each warp `lines` lines of 32 words
+    *mut:Record records  room for findings
+    *mut:u32 positions      of each thread: where it positions, if it has not exited; null: not wanted
+    *u32 halt            not zero once the host wants no more; null: it always does
+    u64 lines            of each warp
+    u32 block_count      templates
+    u32 threads          of a CTA
+    u32 window           address of the first byte of shared memory
+    u32 shared_bytes     of a CTA
+    u32 descending       the second of the two orders
+    u32 capacity         findings for which there is room
+    u32 ctas             of the cluster
+    u32 cta_threads      numbers of threads that each CTA takes
+    u32 cta_bytes        numbers of bytes that each CTA takes
+    u32 level            Level
+    u32 isa              Reading
+    u32 open_block       where a fault ended the launch: a block that is not closed; 0: none
+    u32 open_events      events of it that happened
+    u32 closed           the launch did not end, and all words of a block are there that has its number
+    u32 every            iterations that repeat are replayed each time (source/unit/repeats.hpp)
+    u32 pad              -
+    """,
+)
+OUTPUT = record(
+    "Output",
+    "the result of the replay of a history",
+    """
+    u32 status       Status
+    u32 records      findings
+    u32 stuck_lane   threads that have exited, if some could not continue
+    u32 by_address   Decides
+    u32 overtaken    a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
+    u32 proven       a deadlock
+    u32 repeats      periods that were not replayed (source/unit/repeats.hpp)
+    u32 pad          -
+    u64 lane_events  -
+    """,
+)
+UNIT_LOG = record(
+    "UnitLog",
+    "the log of a unit of a launch, a CTA or a cluster",
+    """
+    *u32 log   -
+    u64 lines  of each warp
+    """,
+)
+GRID_INPUT = record(
+    "GridInput",
+    "a launch",
+    """
+    Input one             what all units share
+    *UnitLog units        by number
+    *mut:Record of_units  findings in shared memory, where threads may synchronise through memory; null: units are replayed by themselves
+    *mut:RetainedAccess retained  null: not wanted
+    *mut:u32 positions       of a launch that the host has stopped, by thread; else null
+    *mut:Stopped stops    -
+    u32 count             units
+    u32 synced            threads may synchronise through memory
+    u32 capacity          findings for which there is room
+    u32 most              accesses that the checker holds at a time
+    u32 retained_capacity     accesses for which `retained` has room
+    u32 pad               -
+    """,
+)
+GRID_OUTPUT = record(
+    "GridOutput",
+    "the result of the replay of a launch",
+    """
+    u32 status          Status
+    u32 records         findings in global memory
+    u32 of_units        findings in shared memory
+    u32 stuck           units that could not be replayed to their end
+    u32 contradictions  the order of the accesses to a flag is not certain
+    u32 full            more accesses met than the checker holds
+    u32 unknown         the bytes of a tensor copy are not known
+    u32 narrow          some scope excludes other CTAs
+    u32 retained_full       not all accesses were retained
+    u32 waited          a thread has executed griddepcontrol.wait
+    u32 unseen          an access that the log does not name
+    u32 aliased         a launch has surfaces of several handles, and writes one
+    u64 lane_events     -
+    u64 retained            accesses that were retained
+    u64 accesses        to global memory
+    u64 compared        those of bytes that several threads touch, and one writes
+    """,
+)
+_ENUMERATIONS = (
+    enumeration("EventKind", "i32", EventKind),
+    enumeration("EventFlag", "i32", Flag),
+    enumeration("MatrixRow", "u32", MatrixRow, "ROW_OF_{}".format),
+    enumeration("Kind", "u32", Kind),
+    enumeration("Hazard", "u32", Hazard, lambda name: {"NONE": "NO_HAZARD"}.get(name, name)),
+    enumeration("Reason", "u32", Reason, lambda name: _OTHER_REASONS.get(name, name)),
+    enumeration("FindingFlag", "u32", FindingFlags),
+    enumeration("OperationKind", "u32", Operation, "{}_OPERATION".format),
+    enumeration("RetainedFlag", "u32", RetainedFlag, "RETAINED_{}".format),
+    enumeration("Parted", "u32", Parted),
+    enumeration("Status", "u32", Status),
+    enumeration("Level", "u32", Level),
+    enumeration("Reading", "u32", Reading),
+    enumeration("Decides", "u32", Decides),
+    enumeration("StoppedKind", "u32", StoppedKind, "STOPPED_{}".format),
+)
+_NUMBERS = {"LANES": LANES, "END": templates.END, "STOP": templates.STOP, "LEFT": templates.LEFT, "UNORDERED": UNORDERED}
+_NUMBERS |= {"SURFACE_HANDLE": HANDLE}
+
+
+def header() -> str:
+    """The text of layouts.hpp, which types.hpp includes."""
+    numbers = [f"constexpr u32 {name} = {value}u;" for name, value in _NUMBERS.items()]
+    structures = [line for each in RECORDS.values() for line in structure(each)]
+    return "\n".join(["// Generated from consan/checker/compiled/layouts.py; do not edit.", *numbers, *_ENUMERATIONS, *structures]) + "\n"

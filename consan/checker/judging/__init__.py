@@ -1,0 +1,1 @@
+"""From the logs of a launch to its findings."""

@@ -1,0 +1,171 @@
+"""Checks what the units of a launch, CTAs or clusters, do in global memory, all of them together (source/launch.hpp).
+
+Each has bytes of its own there, so units with equal histories are not one. Two orders are replayed where threads may synchronise through
+memory: then the shared memory of CTAs is checked here too, because such synchronisation orders it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+import math
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.build import library
+from consan.checker.compiled.concurrent_launches import Retained
+from consan.checker.compiled.cores import replayed
+from consan.checker.compiled.layouts import GRID_INPUT, GRID_OUTPUT, RECORD, RETAINED, STOPPED, UNIT_LOG, Level, Reading, Status
+from consan.checker.compiled.patience import Patience
+from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
+from consan.checker.logs.memory import SMALLER
+from consan.instrument.layouts.records import dtype
+from consan.instrument.record.global_memory import Mode
+from consan.reports.verdict import scopes
+
+HALTED = "the replay was ended before it was over"
+MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
+MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other launches
+
+
+@dataclass
+class GridChecked:
+    """The result of one replay. `records`: in global memory; `of_units`: in shared memory, each with the number of its unit."""
+
+    records: list[np.void] = field(default_factory=list)
+    of_units: list[np.void] = field(default_factory=list)
+    status: Status = Status.OK
+    stuck: int = 0
+    contradictions: int = 0
+    full: bool = False
+    unknown: bool = False  # the bytes of a tensor copy are not known
+    narrow: bool = False  # some scope excludes other CTAs
+    unseen: bool = False  # threads may have synchronised through memory that the logs do not name
+    aliased: bool = False  # a launch has surfaces of several handles, and writes one
+    events: int = 0
+    accesses: int = 0  # to global memory, by single threads
+    compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
+    retained: Retained | None = None  # the accesses, if they are to be compared with other launches and are not too many
+    # Where each thread of each unit stood, and how (layouts.STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
+    positions: npt.NDArray[np.uint32] | None = None
+    stops: npt.NDArray[np.void] | None = None
+
+
+def check_grid(
+    tables: Tables, histories: list[History], mode: Mode,
+    *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
+    patience: Patience | None = None, stopped: bool = False,
+) -> list[GridChecked]:  # fmt: skip
+    """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
+
+    `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
+    stopped the launch.
+    """
+    patience = patience or Patience(math.inf)
+    orders = (False, True) if mode is Mode.SYNCED else (False,)
+    usual = Reading.BY_THE_ISA if isa else Reading.USUAL
+
+    def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
+        keeps = keep and not descending and level is Level.EXACT and reading is usual
+        how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
+        return _replay(tables, histories, mode, level, descending=descending, **how)
+
+    def named(descending: bool) -> GridChecked:
+        def again(level: Level) -> scopes.OfLaunch:
+            found = at(level, descending=descending)
+            return scopes.OfLaunch(found.records, found.of_units)
+
+        exact = at(Level.EXACT, descending=descending)
+        found, clusters = scopes.OfLaunch(exact.records, exact.of_units), histories[0].ctas > 1
+        waits, wide = functools.partial(again, Level.WAIT_SCOPES), functools.partial(again, Level.SCOPES)
+        return replace(exact, of_units=scopes.named_of_launch(found, waits, wide, narrow=exact.narrow, clusters=clusters))
+
+    nbytes = sum(history.log.nbytes for history in histories)
+    done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory
+    if isa and mode is Mode.SYNCED:
+        for each, descending in zip(done, orders, strict=True):
+            strict = at(Level.EXACT, descending=descending, reading=Reading.STRICT)
+            each.records += scopes.of_weaker_fences(each.records, strict.records)
+    return done
+
+
+def _replay(
+    tables: Tables,
+    histories: list[History],
+    mode: Mode,
+    level: Level,
+    *,
+    descending: bool,
+    whole: bool,
+    reading: Reading,
+    most: int,
+    keep: bool,
+    halt: ctypes.c_uint32,
+    stopped: bool,
+) -> GridChecked:
+    logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
+    units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
+    records, of_units = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
+    first = replace(histories[0], log=logs[0])
+    one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
+    retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
+    shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
+    positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
+    wanted = {"of_units": (of_units, whole), "retained": (retained, keep), "positions": (positions, stopped), "stops": (stops, stopped)}
+    values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
+    numbers = {
+        "count": len(logs),
+        "synced": mode is Mode.SYNCED,
+        "capacity": MOST_FINDINGS,
+        "most": most,
+        "retained_capacity": len(retained),
+    }
+    given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
+    result = called(library().consan_replay_launch, given, GRID_OUTPUT)
+    return GridChecked(
+        _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
+        result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
+        bool(result["aliased"]), result["lane_events"], result["accesses"], result["compared"],
+        Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
+        positions if stopped else None, stops if stopped else None,
+    )  # fmt: skip
+
+
+def _rows(records: npt.NDArray[np.void], count: int) -> list[np.void]:
+    return list(records[:count])
+
+
+def by_unit(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
+    """The findings in shared memory of each unit, in each order."""
+    found: dict[int, list[list[np.void]]] = {}
+    for number, each in enumerate(done):
+        for record in each.of_units:
+            found.setdefault(int(record["unit"]), [[] for _ in done])[number].append(record)
+    return found
+
+
+def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
+    """Why the replay of a launch is not that of all its threads to their ends. `ended`: all of its threads have exited."""
+    reasons = {
+        f"the logs ran out of room ({SMALLER})": any(each.status is Status.FULL for each in done),
+        HALTED: any(each.status is Status.HALTED for each in done),
+        "a log does not fit the kernel": any(each.status is Status.CORRUPT for each in done),
+        "there were more findings than are retained": any(each.status is Status.TOO_MANY for each in done),
+        "the order of the accesses to a flag is not certain": any(each.contradictions for each in done),
+        "some CTAs could not be replayed to their end": ended and any(each.stuck for each in done),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)
+
+
+def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
+    """Why not all accesses to global memory were compared."""
+    reasons = {
+        "more accesses met than are retained": any(each.full for each in done),
+        "the bytes of a tensor copy are not known": any(each.unknown for each in done),
+        "threads may have synchronised by multimem instructions": any(each.unseen for each in done),
+        "surfaces of several handles, one of them written, may be of one array": any(each.aliased for each in done),
+    }
+    return tuple(reason for reason, holds in reasons.items() if holds)

@@ -1,0 +1,384 @@
+"""Records launches, and turns the checker's findings into the records from which a report is made.
+
+A launch is checked as soon as it has ended: each history that no launch of the kernel had before, in both replay orders. Nothing is lost
+silently: a log without room, CTAs that did not end, and a replay that cannot continue are reported, and make the verdict `incomplete`.
+
+The CTAs of a cluster are replayed together. They and single CTAs are units (launch.py).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.concurrent_launches import Retained
+from consan.checker.compiled.cores import replayed
+from consan.checker.compiled.layouts import Level, Status
+from consan.checker.compiled.patience import Patience
+from consan.checker.compiled.replay import History, Replayed, Tables, replay
+from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
+from consan.checker.judging.grid import access_gaps, by_unit, check_grid, replay_gaps
+from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
+from consan.checker.judging.tally import Tally
+from consan.checker.logs.earlier import Earlier
+from consan.checker.logs.grouping import Group, Grouped
+from consan.checker.logs.memory import SMALLER
+from consan.checker.logs.recorded_launch import RecordedLaunch
+from consan.checker.logs.shares import AT_ONCE, LEAST, read_units, spread
+from consan.checker.logs.stops import Stop
+from consan.instrument.effects import LANES
+from consan.instrument.findings import FindingRecord
+from consan.instrument.record import Recorded
+from consan.instrument.record.global_memory import Mode
+from consan.reports.verdict import scopes
+from consan.reports.verdict.raw import forward, key, proven, selected, united, united_records
+from consan.reports.verdict.terms import Key
+from consan.toolchain.host_memory import available_bytes
+
+MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s
+HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
+MORE = 4  # times as many, where there is memory
+_UNHURRIED = 60.0  # seconds
+_SHARE = 4  # a replay takes about three times as much memory as its logs, with them
+MOST_UNENDED = 16  # units that did not end are replayed up to this number
+LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
+INTERRUPTED = "were not checked: it was interrupted"
+LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
+OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
+_WHY = {
+    Status.STUCK: "could not be replayed to their end",
+    Status.CORRUPT: "left a log that does not fit the kernel",
+    Status.FULL: OUT_OF_ROOM,
+    Status.TOO_MANY: "had more findings than are kept",
+    Status.HALTED: "were replayed in part: the time was over",
+    Status.SEAL_FAILED: "met at barriers in another way than the kernel's text promises, so that the sources of cp.async were not checked",
+}
+
+
+@dataclass
+class Checked:
+    """The checker's findings in one launch, and what it could not check."""
+
+    collected: Collected
+    tally: Tally
+    gaps: dict[str, int] = field(default_factory=dict)  # CTAs that were not checked in full, by reason
+    unended: int = 0  # CTAs that did not end and were checked as far as they came
+    deadlocked: bool = False  # those of a launch that the host has stopped are proven to be in a deadlock
+    positions: tuple[StoppedThread, ...] = ()  # where they were
+    polls: tuple[Polling, ...] = ()  # if none of its threads is known to go on: those that may go round a loop for ever
+    global_races: tuple[str, ...] = ()  # why global memory was not checked in full
+    share: str = ""  # which CTAs were compared there, if not all
+    overtaken: bool = False  # see replay.py
+    retained: Retained | None = None  # the accesses to global memory, for a comparison with other launches
+    by_address: bool = False  # as `Known` has it, of any history
+
+    def again(self, times: int) -> Checked:
+        """The same for so many launches that did the same: one if something was found."""
+        return replace(self, tally=Tally(times, times * self.tally.ctas))
+
+    @property
+    def found(self) -> list[Any]:
+        """The checker's own records of them, in the same order."""
+        return self.collected.found
+
+    def records(self) -> list[FindingRecord]:
+        """The findings for a report."""
+        return self.collected.records()
+
+    @property
+    def keys(self) -> list[Key]:
+        """The key of each finding, by which findings are merged."""
+        return list(map(key, self.found))
+
+
+@dataclass(frozen=True)
+class Known:
+    """The findings of the replay of one history."""
+
+    found: list[Any]
+    troubles: frozenset[Status]
+    geometry: History  # without its log
+    # The address of a tensor map, where boxes of tensor copies lie, or whether stored values are equal decides: each unit is replayed.
+    by_address: bool = False
+    overtaken: bool = False  # see replay.py
+    deadlocked: bool = False
+    positions: npt.NDArray[np.uint32] | None = None
+
+
+Histories = dict[tuple[object, ...], Known]
+_MOST_KNOWN = 1 << 14
+
+
+def check(
+    launch: RecordedLaunch,
+    recorded: Recorded,
+    launched: LaunchedKernel,
+    histories: Histories,
+    *,
+    limit: int = 0,
+    exhaustive: bool = False,
+    sample: int = 0,
+    stop: Stop | None = None,
+    patience: Patience | None = None,
+    earlier: Earlier | None = None,
+    keep: bool = False,
+    together: int = 0,
+) -> Checked:
+    """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
+
+    `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
+    are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
+    ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
+    `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
+    replayed CTA by CTA (0: none).
+    """
+    found = launch.grouped(limit)
+    if len(histories) > _MOST_KNOWN:
+        histories.clear()
+    before = len(histories)
+    of_templates, collected = recorded.tables, Collected(launched)
+    patience = patience or Patience(math.inf)
+    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep)
+    ctas = checker.collected.unit_ctas
+    if sample:
+        checker.sample = spread(found.units, -(-sample // ctas))
+    mode = recorded.modes[launched.entry]
+    if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.units * ctas:
+        mode = checker.one_by_one(found.units * ctas)
+    whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
+    if not whole:
+        checker.check_all(found.groups)
+    # A cluster whose launch another one has cancelled never runs.
+    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.histories([unit])[0].log.any()}
+    left = tuple(unit for unit in found.unended if unit not in cancelled)
+    first = (stop.unit,) if stop is not None and stop.unit in left else ()
+    unended = (*first, *(unit for unit in left if unit not in first))
+    opened = stop.opened if stop is not None else (0, 0)
+    unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
+    stopped = whole and recorded.leaves and bool(left)
+    global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
+    new = found.units if whole else len(histories) - before + len(unended)
+    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
+    if more := len(left) - len(unended):
+        checker.gaps["did not end, and were not checked"] = more * ctas
+    if checker.skipped:
+        checker.gaps[f"did what no CTA of the sample did: not checked (--sample {sample})"] = checker.skipped * ctas
+    return Checked(
+        checker.collected, tally, checker.gaps, len(unended) * ctas,
+        deadlocked=bool(unended) and checker.deadlocked == len(unended), positions=tuple(checker.positions), polls=checker.polls,
+        global_races=global_races, share=checker.share, overtaken=checker.overtaken,
+        retained=None if global_races or checker.share else checker.retained, by_address=checker.by_address,
+    )  # fmt: skip
+
+
+@dataclass
+class _Checker:
+    launch: RecordedLaunch
+    tables: Tables
+    collected: Collected
+    histories: Histories
+    exhaustive: bool
+    isa: bool
+    patience: Patience
+    earlier: Earlier | None
+    keep: bool = False
+    retained: Retained | None = None
+    share: str = ""  # of the CTAs whose global memory was compared, if not all
+    recalled: int = 0
+    gaps: dict[str, int] = field(default_factory=dict)
+    events: int = 0
+    accesses: tuple[int, int, int] = (0, 0, 0)  # to global memory, of those that were compared, and CTAs whose accesses these are
+    sample: frozenset[int] | None = None  # the units that may be replayed; None: all
+    skipped: int = 0  # units that were not, and did what no other did
+    overtaken: bool = False
+    by_address: bool = False
+    deadlocked: int = 0  # units that did not end
+    positions: list[StoppedThread] = field(default_factory=list)
+    polls: tuple[Polling, ...] = ()
+    first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
+
+    def __post_init__(self) -> None:
+        self._window = self.launch.window()
+
+    def one_by_one(self, ctas: int) -> Mode:
+        """Check so many CTAs each for itself: their logs have no hashes. What follows from the order of flags is missing."""
+        self.exhaustive = True
+        self.share = f"{ctas:,} CTAs were replayed one by one: what a thread may read too early (missing-order) was not looked for"
+        return Mode.ALONE
+
+    def check_all(self, groups: Sequence[Group]) -> None:
+        """Check each history, new ones first."""
+        for at in range(0, len(groups), AT_ONCE):
+            some = groups[at : at + AT_ONCE]
+            if self.patience.over(at, len(groups)):
+                self._give_up(sum(len(group.members) for group in groups[at:]))
+                return
+            new = {self._name(group): self._members(group) for group in some}
+            first = {name: members[0] for name, members in new.items() if members and name not in self.histories and not self._recall(name)}
+            self.histories.update(zip(first, self.replayed(list(first.values())), strict=True))
+            self.first |= first
+            for name in first if self.earlier is not None else ():
+                self._remember(name)
+            for group in some:
+                self._check(group)
+
+    def _recall(self, name: tuple[object, ...]) -> bool:
+        """Whether an earlier process has found nothing in this history."""
+        if self.earlier is None or self.exhaustive or not self.earlier.knows(name[1:]):
+            return False
+        launched, none = self.collected.launched, np.zeros((0, 0, LANES), np.uint32)
+        geometry = History(none, math.prod(launched.block), *self._window, self.collected.unit_ctas)
+        self.histories[name] = Known([], frozenset(), geometry)
+        self.recalled += 1
+        return True
+
+    def _remember(self, name: tuple[object, ...]) -> None:
+        known = self.histories[name]
+        if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
+            self.earlier.add(name[1:])
+
+    def _give_up(self, units: int) -> None:
+        longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
+        why = INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
+        self.gaps[why] = self.gaps.get(why, 0) + units * self.collected.unit_ctas
+
+    def _name(self, group: Group) -> tuple[object, ...]:
+        launched = self.collected.launched
+        return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
+
+    def _members(self, group: Group) -> Sequence[int]:
+        return group.members if self.sample is None else [unit for unit in group.members if unit in self.sample]
+
+    def _check(self, group: Group) -> None:
+        known, members = self.histories.get(self._name(group)), self._members(group)
+        if known is not None:
+            self.by_address |= known.by_address
+        if known is not None and not (known.by_address or self.exhaustive):
+            self._add(group.members[0], len(group.members), known)
+            return
+        for at in range(0, len(members), AT_ONCE):
+            units = members[at : at + AT_ONCE]
+            if self.patience.over(at, len(members)):
+                self._give_up(len(members) - at)
+                return
+            for unit, own in zip(units, self.replayed(units), strict=True):
+                self._add(unit, 1, own)
+        self.skipped += len(group.members) - len(members)
+
+    def check_unended(self, units: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
+        """The units that did not end and were checked, as far as they came: those for which there is time."""
+        longest = LONGEST_INTERRUPTED if self.patience.interrupted else LONGEST_UNENDED
+        whole, self.patience = self.patience, Patience(longest, halt=self.patience.halt)
+        checked = units
+        for at, unit in enumerate(units):
+            if self.patience.over(at, at + 1):
+                checked = units[:at]
+                break
+            self._check_unended(unit, opened, stopped=stopped)
+        whole.interrupted |= self.patience.interrupted
+        self.patience = whole
+        return checked
+
+    def _check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
+        """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
+        (known,) = self.replayed([unit], opened, closed=stopped)
+        self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
+        self.deadlocked += known.deadlocked
+        if stopped and known.positions is not None:
+            self.positions += self.collected.positions(unit, known.positions, known.geometry)
+
+    def _add(self, unit: int, units: int, known: Known) -> None:
+        self.overtaken |= known.overtaken
+        for status in known.troubles:
+            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + units * self.collected.unit_ctas
+        self.collected.add(unit, units, known.found, known.geometry)
+
+    def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
+        """Replay units in both orders."""
+        if not units:
+            return []
+        histories = self.launch.histories(units)
+        tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
+        done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories), self.patience)
+        return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
+
+    def _known(self, history: History, done: list[Replayed]) -> Known:
+        self.events += sum(each.events for each in done)
+        troubles = {each.status for each in done} - {Status.OK, Status.UNDEFINED}
+        whole = [each for each in done if each.status is not Status.CORRUPT]
+        deadlocked = all(each.proven for each in done)
+        found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
+        found = proven(found, deadlocks=deadlocked)
+        by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
+        return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
+
+    def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
+        def at(level: Level) -> Replayed:
+            how: dict[str, Any] = {"level": level, "isa": self.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
+            return replay(self.tables, history, descending=descending, **how)
+
+        exact = at(Level.EXACT)
+        if history.ctas == 1:
+            return exact
+        return replace(exact, records=scopes.named(exact.records, lambda: at(Level.WAIT_SCOPES).records, lambda: at(Level.SCOPES).records))
+
+    def check_grid(self, grouped: Grouped, mode: Mode, *, whole: bool, stopped: bool) -> tuple[str, ...]:
+        """Check global memory, and if `whole` shared memory too; returns what was not checked. `stopped`: by the host.
+
+        Where no CTA waits for another one, a share of them is compared: those of a sample, and fewer if the logs of all are too long.
+        """
+        if not grouped.units:
+            return ()
+        wanted = self._compared(grouped.units, whole=whole)
+        known = read_units(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
+        if known is None:
+            return self._too_large(grouped.units, whole=whole)
+        ctas = len(known) * self.collected.unit_ctas
+        if len(known) < grouped.units:
+            compared = f"{ctas:,} of the {grouped.units * self.collected.unit_ctas:,} CTAs of a launch were compared"
+            memory = f", because the logs of all take more than {self._most_bytes >> 20:,} MiB"
+            self.share += f"{'; ' * bool(self.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
+        some = next(iter(known.values())).without_log()
+        histories = [known.get(unit, some) for unit in range(grouped.units)]
+        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)
+        self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
+        self.events += sum(each.events for each in done)
+        self.accesses = done[0].accesses, done[0].compared, ctas
+        found = selected(forward(united_records([each.records for each in done if not each.unseen])))
+        self.collected.add_global_races(found, histories[0])
+        stood = stopped_threads(done, self.collected, histories[0]) if stopped else StoppedThreads()
+        self.positions, self.polls = [*self.positions, *stood.positions], stood.polls
+        deadlocks = stood.waits and not stood.polls
+        self.deadlocked += len(grouped.unended) * deadlocks
+        for unit, orders in by_unit(done).items():
+            self.collected.add(unit, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
+        incomplete = replay_gaps(done, ended=not grouped.unended)
+        if whole:
+            self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
+        return (*access_gaps(done), *incomplete)
+
+    def _compared(self, units: int, *, whole: bool) -> Sequence[int]:
+        """The units whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
+        if whole:
+            return range(units)
+        chosen = range(units) if self.sample is None else sorted(spread(units, max(LEAST, len(self.sample))))
+        return [unit for unit in chosen if self.launch.has(unit)]
+
+    def _why_some(self) -> str:
+        return ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
+
+    @property
+    def _most_bytes(self) -> int:
+        least = HURRIED_BYTES if self.patience.hurried and self.patience.seconds < _UNHURRIED else MOST_BYTES
+        return max(least, min(MORE * least, (available_bytes() or 0) // _SHARE))
+
+    def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
+        why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
+        if whole:
+            self.gaps[f"were not replayed: {why}"] = units
+        return (why,)

@@ -1,0 +1,70 @@
+"""Threads of a stopped launch that go round loops which only read memory, and whether all threads of the launch wait (R-M7).
+
+The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
+(source/unit/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory
+still has the value is the host's to read (session/executing/hangs.py).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.compiled.layouts import StoppedKind
+from consan.checker.compiled.replay import History
+from consan.checker.judging.collected import Collected, StoppedThread
+from consan.checker.judging.grid import GridChecked
+
+_SHARED = 1 << 63
+_OFFSET = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Polling:
+    """Lanes of a warp that have read the same from the same bytes, and where they left the loop."""
+
+    position: StoppedThread  # its place is a line of the PTX
+    site: int  # of the read
+    address: int  # of shared memory: an offset
+    nbytes: int
+    value: int
+    shared: bool
+    latest: bool  # of shared memory: no strong access has written the bytes after the read
+
+
+@dataclass(frozen=True)
+class StoppedThreads:
+    """How the threads of a stopped launch stood. `waits`: none of them is known to go on. `polls`: those of them that poll."""
+
+    positions: tuple[StoppedThread, ...] = ()
+    waits: bool = False
+    polls: tuple[Polling, ...] = ()
+
+
+def stopped_threads(done: Sequence[GridChecked], collected: Collected, history: History) -> StoppedThreads:
+    """From the replays of a launch in both orders. `history`: of any of its units."""
+    first = done[0]
+    if first.positions is None or first.stops is None:
+        return StoppedThreads()
+    kinds = [each.stops["kind"] for each in done if each.stops is not None]
+    free = any((each == StoppedKind.FREE).any() for each in kinds) or any(each.contradictions for each in done)
+    waits = bool(kinds[0].any()) and not free
+    places = tuple(position for unit, own in enumerate(first.positions) for position in collected.positions(unit, own, history))
+    polls = _polls(first.positions, first.stops, collected, history) if waits else ()
+    return StoppedThreads(places, waits, tuple(polls))
+
+
+def _polls(positions: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collected: Collected, history: History) -> Iterable[Polling]:
+    """The polls of each warp: lanes that read the same are one."""
+    for unit, own in enumerate(stops):
+        polling = own["kind"] == StoppedKind.POLLS
+        for one in np.unique(own[polling]):
+            for position in collected.positions(unit, np.where(polling & (own == one), positions[unit], 0), history):
+                shared, address = bool(int(one["address"]) & _SHARED), int(one["address"])
+                yield Polling(
+                    position, int(one["site"]), (address & _OFFSET) - history.window if shared else address,
+                    int(one["bytes"]), int(one["high"]) << 64 | int(one["low"]), shared, bool(one["latest"]),
+                )  # fmt: skip

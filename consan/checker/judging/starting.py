@@ -1,0 +1,37 @@
+"""Gives a loaded module the memory for its next recorded launch."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from consan.checker.judging.collected import LaunchedKernel
+from consan.checker.logs.expand import VirtualExpander
+from consan.checker.logs.launch import Launch
+from consan.checker.logs.memory import LogMemory
+from consan.instrument.record import Recorded
+from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
+
+
+def start(
+    memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
+    *, roomy: bool = False, background: bool = False, machine: Callable[[], Any] | None = None,
+) -> Launch:  # fmt: skip
+    """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
+
+    `background`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
+    """
+    backend, number = memory.backend, launched.entry
+    compact = recorded.compact[number] if recorded.compact else None
+    expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
+    launch = Launch(
+        memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
+        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        background=background,
+    )  # fmt: skip
+    if not launch.silent:
+        launch.symbol_addresses = [backend.symbol(handle, name)[0] for name in (LAUNCH, PLACES)]
+        launch.switch = launch.symbol_addresses[0] + SWITCH
+        for _, address, data in () if background else launch.variables():
+            backend.write(address, data)
+    return launch

@@ -1,0 +1,177 @@
+"""Computes full logs from compact ones: runs the expansion of a kernel (instrument/record/expansion.py) for some CTAs.
+
+Each CTA is one of a launch on the virtual machine, with the numbers that it had. A value that cannot be computed is reported, and never
+guessed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+import math
+import threading
+import weakref
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.logs.grouping import Dim3
+from consan.checker.logs.launch import Launch, NoRoom, NotExpanded
+from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.prefetch import later, settle
+from consan.instrument.collection import no_collection
+from consan.instrument.passes.emit import Unsupported
+from consan.instrument.record import Recorded, expansion
+from consan.instrument.record.computed import PLACE
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import LINE_BYTES
+from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
+
+_MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
+_SECONDS = 300.0
+_ALL = 1 << 48  # bytes, of a compact log that had room
+_SIZES = (4, 16, 64)
+_MOST_AHEAD = 4  # kernels of a module
+_LOCK = threading.Lock()
+ENDED: list[tuple[Any, Any]] = []  # machine and module of texts that nobody has any more
+
+
+@dataclass
+class VirtualExpander:
+    """Expands the logs of one kernel. `machine`: makes a virtual machine."""
+
+    recorded: Recorded
+    entry: int
+    machine: Callable[[], Any]
+
+    @no_collection()
+    def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The full logs of the warps of some CTAs."""
+        given = _given(launch, _padded(ctas))
+        full = bool(given[expansion.LOGS][:, -1].any())
+        if full and len(ctas) > 1:
+            raise NotExpanded
+        assert self.recorded.expand is not None
+        settle(self.recorded.ahead)
+        try:
+            text = self.recorded.expand()
+        except Unsupported:
+            raise NotExpanded from None
+        with _LOCK, self._run(text, launch, given, full=full) as (whole, _):
+            return whole.logs(range(len(ctas)))
+
+    @contextlib.contextmanager
+    def _run(
+        self, text: Recorded, launch: Launch, given: dict[int, npt.NDArray[Any]], *, full: bool
+    ) -> Iterator[tuple[Launch, Callable[[int], bytes]]]:
+        """Run one of the texts for the host. Inside the block its log, and what it was given, can be read. `full`: a log was too short."""
+        backend, handle = _loaded(text, self.machine)
+        ctas, memory = len(given[expansion.CTAS]), LogMemory(backend)
+        try:
+            whole = Launch(memory, (ctas, 1, 1), launch.block, text.words, _MOST_BYTES, mode=Mode.ALONE, loops=text.loops)
+        except NoRoom:
+            raise NotExpanded from None
+        places = {field: backend.alloc_separate(array.nbytes) for field, array in given.items()}
+        try:
+            for where, array in given.items():
+                backend.write(places[where], array)
+            usable = max(0, launch.most_retained - launch.words) * LINE_BYTES if full else _ALL
+            _write(backend, handle, whole, places | {expansion.LINES: given[expansion.LOGS].shape[1], expansion.USABLE: usable})
+            entry = self.recorded.entries[self.entry]
+            zeros = [bytes(each.nbytes) for each in handle.entry(entry).params]
+            stats = backend.launch(handle, entry, whole.grid, whole.block, zeros, timeout=_SECONDS)
+            if not stats.completed or stats.faults:
+                raise NotExpanded
+            yield whole, lambda field: backend.read(places[field], given[field].nbytes)
+        finally:
+            for place in places.values():
+                backend.free(place)
+            whole.free()
+
+
+def begin(recorded: Recorded, machine: Callable[[], Any]) -> None:
+    """Write, load and decode the texts for the host beside what the caller does next. `machine`: makes a virtual machine."""
+    if recorded.expand is not None and not recorded.ahead:
+        recorded.ahead.append(later(functools.partial(_decode_expansion, recorded, machine)))
+
+
+@no_collection()
+def _decode_expansion(recorded: Recorded, machine: Callable[[], Any]) -> None:
+    assert recorded.expand is not None
+    backend, handle = _loaded(recorded.expand(), machine)
+    for entry in recorded.entries[:_MOST_AHEAD]:
+        if entry not in recorded.silent and (block := handle.entry(entry).likely_block) is not None:
+            backend.decode(handle, entry, block, _SIZES[0])
+
+
+@no_collection()
+def _loaded(text: Recorded, machine: Callable[[], Any]) -> tuple[Any, Any]:
+    """A text for the host on the virtual machine. It is unloaded with the text."""
+    _unload_ended()
+    if not text.loaded:
+        backend = _host(machine)
+        handle = backend.load(text.ptx)
+        text.loaded.append((backend, handle))
+        weakref.finalize(text, ENDED.append, (backend, handle))  # not unloaded there: the collector may interrupt a call of the machine
+    backend, handle = text.loaded[0]
+    return backend, handle
+
+
+def _unload_ended() -> None:
+    while True:
+        try:
+            backend, handle = ENDED.pop()
+        except IndexError:  # also where another thread has taken the last one
+            return
+        backend.unload(handle)
+
+
+@functools.cache
+def _host(machine: Callable[[], Any]) -> Any:
+    """The virtual machine of all texts. Each machine reserves 256 GiB of address space, so a process can have a few hundred."""
+    return machine()
+
+
+def _padded(ctas: Sequence[int]) -> list[int]:
+    """A few CTAs, with the last one again and again up to 4 or 16: the virtual machine decodes the text for each number of CTAs."""
+    room = next((size for size in _SIZES if len(ctas) <= size), len(ctas))
+    return [*ctas, *[ctas[-1]] * (room - len(ctas))]
+
+
+def _given(launch: Launch, ctas: Sequence[int]) -> dict[int, npt.NDArray[Any]]:
+    """The input of both texts. The compact logs come first."""
+    return {
+        expansion.LOGS: launch.stored(ctas),
+        expansion.CTAS: np.stack([_place(cta, launch.grid, launch.cluster) for cta in ctas]),
+        expansion.LEAVERS: launch.left(ctas),
+        expansion.CONSTANTS: np.frombuffer(launch.constants(), np.uint8),
+    }
+
+
+def _write(backend: Any, handle: Any, whole: Launch, fields: dict[int, int]) -> None:
+    """Tell the text where everything is."""
+    given = np.zeros(expansion.GIVEN_BYTES // 8, "<u8")
+    for where, number in fields.items():
+        given[where // 8] = number
+    for name, data in (
+        (expansion.GIVEN, given.tobytes()),
+        (PLACES, whole.places()),
+        (LAUNCH, whole.address.to_bytes(LAUNCH_BYTES, "little")),
+    ):
+        backend.write(backend.symbol(handle, name)[0], data)
+
+
+def _place(cta: int, grid: Dim3, cluster: Dim3) -> npt.NDArray[np.uint32]:
+    """The special registers of a CTA, in the order of PLACE."""
+    x, y, _ = grid
+    ctaid = cta % x, cta // x % y, cta // (x * y)
+    within = tuple(number % size for number, size in zip(ctaid, cluster, strict=True))
+    clusters = tuple(number // size for number, size in zip(grid, cluster, strict=True))
+    clusterid = tuple(number // size for number, size in zip(ctaid, cluster, strict=True))
+    rank = within[0] + cluster[0] * (within[1] + cluster[1] * within[2])
+    found = np.array([*ctaid, *grid, *within, *cluster, *clusterid, *clusters, rank, math.prod(cluster)], "<u4")
+    assert len(found) == len(PLACE)
+    return found

@@ -1,0 +1,388 @@
+"""One recorded launch: the memory that its threads write to, and what the host reads of it afterwards.
+
+Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room: then
+the thread has gone on at the line `most_retained`, again and again. The checker finds in the last line how many lines nobody has written
+over. Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
+same, and one of them is kept. The CTAs of a cluster are one unit: their history is that of all of them, by rank.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import EnvironmentFailure
+from consan.checker.compiled.replay import History
+from consan.checker.logs.grouping import Dim3, Grouped, grouped, units_of
+from consan.checker.logs.memory import MOST_RETAINED, SMALLER, LogMemory
+from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
+from consan.checker.logs.receipts import WORK_BYTES
+from consan.instrument.effects import LANES
+from consan.instrument.record import Compact, text
+from consan.instrument.record.computed import SLOT
+from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
+
+_LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
+LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
+_ROOMY = 32
+_MOST_COMPACT = MOST_RETAINED * 3 // 4  # bytes in sum: the next launch has them again
+_MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
+_MOST_GLOBAL_LINES = 1 << 16  # with global memory, where room costs nothing
+_ALIGNED = 256
+_HASH_BYTES = 8
+_SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
+_PLACES = {"log": text.ARENA, "hashes": text.HASHES, "states": text.STATES, "ends": text.ENDS, "clocks": text.CLOCKS}
+
+
+class NoRoom(Exception):  # noqa: N818
+    """The launch cannot be recorded: why."""
+
+
+class NotExpanded(Exception):  # noqa: N818
+    """The full log of a CTA cannot be computed from its compact one."""
+
+
+class Expander(Protocol):
+    """Computes full logs (expand.py)."""
+
+    def expand(self, launch: Launch, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The full logs of the warps of some CTAs. Raises `NotExpanded` if that of one cannot be computed."""
+
+
+@dataclass
+class Launch:
+    """The memory of one launch. `words`: the most that a thread stores between two cuts, plus one for the mark of the end."""
+
+    memory: LogMemory
+    grid: Dim3
+    block: Dim3
+    words: int
+    most_bytes: int
+    cluster: Dim3 = (1, 1, 1)
+    calls: bool = False  # threads keep their place in the log in memory
+    mode: Mode = Mode.OFF  # how accesses to global memory are in the logs
+    loops: bool = True  # a thread may store more
+    roomy: bool = False  # a log of the usual length was full
+    silent: bool = False  # the kernel records nothing: all of its CTAs did the same
+    compact: Compact | None = None  # what its log has, if that is not all
+    expander: Expander | None = None  # computes full logs of it
+    lines: int = field(init=False)
+    address: int = field(init=False)
+    to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
+    symbol_addresses: Sequence[int] = ()  # the addresses of the module's variables
+    switch: int = 0  # the address of the word that stops it (instrument/record/leaving.py)
+    background: bool = False  # the program goes on beside it: its stream clears the memory, which is read apart from all streams
+    hangs: bool = False  # it runs on, and the memory is read while it does
+    stopped: bool = False  # the host has told its threads to leave
+    most_read: int = 0  # lines of a warp's log, of which the rest is left out as if there had been no room; 0: all
+    _places: dict[str, int] = field(default_factory=dict)  # addresses
+    _taken: dict[str, int] = field(default_factory=dict)  # those of whole pieces
+
+    def __post_init__(self) -> None:
+        if self.silent:
+            self.address = self.lines = 0
+            return
+        bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
+        least, most = self.words + 2, self.words + 2
+        if self.loops:
+            usual = _MOST_GLOBAL_LINES if self.mode is not Mode.OFF and self.backend.allocates_zeros else MOST_LINES
+            least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
+            most *= _ROOMY if self.roomy else 1
+        if self.compact is not None and not self.compact.stores:
+            least = most = 1
+        self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
+        if self.compact is not None and not self.roomy and self.mode is not Mode.SYNCED:
+            self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
+        if self.lines < least:
+            raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory ({SMALLER})")
+        threads = self.ctas * self.threads
+        counts, synced = self.compact is not None and self.compact.counts, self.mode is Mode.SYNCED
+        sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
+        sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
+        sizes["work"] = WORK_BYTES * self.background
+        self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
+        self.address = self._places["results"]
+
+    @property
+    def backend(self) -> Any:
+        """The device."""
+        return self.memory.backend
+
+    @property
+    def most_retained(self) -> int:
+        """The lines of a log that nobody writes over if it runs out of room."""
+        return max(0, self.lines - self.words - 1)
+
+    @property
+    def result_bytes(self) -> int:
+        """The bytes that the first thread stores."""
+        return text.RESULT_BYTES if self.compact is None else result_bytes(self.compact)
+
+    def _take(self, log: int, sizes: dict[str, int]) -> None:
+        """Take memory for the log, and one piece for all else. A compact log may hold anything behind its words."""
+        ends = list(itertools.accumulate(-(-size // _ALIGNED) * _ALIGNED for size in sizes.values()))
+        try:
+            self._taken["log"] = self.memory.take("log", log, clear=self.compact is None and not self.background)
+            self._taken["rest"] = self.memory.take("rest", ends[-1], clear=not self.background)
+        except EnvironmentFailure as error:
+            self.free()
+            raise NoRoom(f"the device has no {log + ends[-1] >> 20:,} MiB for the logs: {error}") from error
+        starts = (self._taken["rest"] + end for end in (0, *ends))
+        self._places = {"log": self._taken["log"], **dict(zip(sizes, starts, strict=False))}
+        self.to_clear = [(self._taken["rest"], ends[-1]), *([(self._taken["log"], log)] if self.compact is None else [])]
+
+    @property
+    def ctas(self) -> int:
+        """CTAs of the grid."""
+        return math.prod(self.grid)
+
+    @functools.cached_property
+    def units(self) -> npt.NDArray[np.int64]:
+        """The CTAs of each unit."""
+        return units_of(self.grid, self.cluster)
+
+    @property
+    def threads(self) -> int:
+        """Threads of a CTA."""
+        return math.prod(self.block)
+
+    @property
+    def warps(self) -> int:
+        """Warps of a CTA."""
+        return -(-self.threads // LANES)
+
+    def stop(self) -> None:
+        """Make its threads leave. Those of a kernel that records nothing do not stay."""
+        self.stopped = True
+        if not self.silent:
+            self.backend.poke(self.switch, (1).to_bytes(WORD_BYTES, "little"))
+
+    def _read(self, address: int, nbytes: int) -> bytes:
+        found: bytes = (self.backend.peek if self.hangs or self.background else self.backend.read)(address, nbytes)
+        return found
+
+    def free(self) -> None:
+        """Free the memory."""
+        self._places.clear()
+        while self._taken:
+            self.memory.give(*self._taken.popitem())
+
+    def places(self) -> bytes:
+        """The addresses that the kernel needs (instrument/record/text.py)."""
+        wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
+        for name, place in _PLACES.items():
+            wide[place // 8] = self._places.get(name, 0)
+        wide[text.START // 8] = MIX[0]
+        narrow[:2] = self.lines, self.most_retained * LINE_BYTES
+        return wide.tobytes() + narrow.tobytes()
+
+    def variables(self) -> Iterator[tuple[int, int, bytes]]:
+        """The values of the module's variables for the launch: each one's number, address and bytes. No stop is requested yet."""
+        first = self.address.to_bytes(text.LAUNCH_BYTES, "little")
+        yield 0, self.symbol_addresses[0], first
+        yield len(first), self.symbol_addresses[1], self.places()
+
+    @property
+    def receipt_of(self) -> tuple[int, int, int, tuple[int, int]]:
+        """The inputs of a receipt: the hashes and their threads, memory to work in, the results and their bytes."""
+        hashed = not self._is_uniform
+        return self._places["hashes"], self.ctas * self.threads * hashed, self._places["work"], (self.address, self.result_bytes)
+
+    # -- after the launch --------------------------------------------------------------------------------------------------
+
+    def _evidence(self) -> tuple[bytes, Callable[[], Sums]]:
+        """The evidence of the CTAs' histories: bytes, and a function that makes their sums."""
+        if self._is_uniform:
+            return b"", lambda: Sums(np.zeros((2, self.ctas), np.uint64), np.ones(self.ctas, np.bool_))
+        place, shape, hashed = self._places["hashes"], (self.ctas, self.threads, 2), self.compact is None or self.compact.hashes
+        if hashed and self.ctas * self.threads >= FEWEST_ON_DEVICE and not (self.hangs or self.backend.allocates_zeros):
+            sums = sums_on_device(self.memory, place, self.ctas, self.threads, background=self.background)
+            return sums.values.tobytes() + sums.ended.tobytes(), lambda: sums
+        data = self._read(place, math.prod(shape) * _HASH_BYTES)
+        found = np.frombuffer(data, "<u8").reshape(shape)
+        if not hashed:  # a thread stores something only if it leaves
+            found = np.where(found[..., 1:] == 0, np.uint64(not self.hangs), np.uint64(0)).repeat(2, axis=2)
+        return data, lambda: sums_of(found.transpose(2, 0, 1))
+
+    @property
+    def _is_uniform(self) -> bool:
+        """Whether all CTAs did the same, because the text allows nothing else, and all threads have ended, because the launch has."""
+        return self.silent or (self.compact is not None and not (self.compact.hashes or self.stopped))
+
+    @functools.cached_property
+    def _results(self) -> bytes:
+        """The results that the first thread has stored. It stores them first, and they are read after the launch only."""
+        return b"" if self.silent else self._read(self.address, self.result_bytes)
+
+    def received(self, results: bytes) -> None:
+        """Take the results out of a receipt."""
+        self.__dict__["_results"] = results
+
+    def constants(self) -> bytes:
+        """The constants that the first thread of a launch with compact logs has stored."""
+        return self._results[text.RESULT_BYTES :]
+
+    def shared_part(self) -> bytes:
+        """The part of a history's name that launches with equal logs share, beside the hashes."""
+        if self.compact is None:
+            return b""
+        given = self.constants()
+        retained = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
+        return b"".join(retained) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
+
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read: always."""
+        return True
+
+    def grouped(self, limit: int = 0) -> Grouped:
+        """The units by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
+        (data, sums), shared = self._evidence(), self.shared_part()
+        units = self.units[: -(-limit // self.units.shape[1]) or None]
+        shape = self.grid, self.block, self.cluster, self._is_uniform, self.hangs, limit, shared
+        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), units, shared))
+        return found
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+        if self.silent:
+            return 0, 0
+        window, nbytes = np.frombuffer(self._results, "<u4", 2, text.WINDOW).tolist()
+        return window, nbytes
+
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to: not all of a log is read."""
+        members, (window, nbytes) = self.units[list(units)], self.window()
+        if self.silent:
+            logs = [_one_line(members.shape[1] * self.warps, END)] * len(units)
+        elif self.expander is not None:
+            logs = self._expanded(self.expander, members)
+        else:
+            logs = [self.logs(ctas) for ctas in members.tolist()]
+        return [History(log, self.threads, window, nbytes, members.shape[1]) for log in logs]
+
+    def _expanded(self, expander: Expander, members: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
+        """The full logs of some units: of all at once, or of each by itself if some cannot be computed."""
+        try:
+            return list(expander.expand(self, members.ravel().tolist()).reshape(len(members), members.shape[1] * self.warps, -1, LANES))
+        except NotExpanded:
+            if len(members) > 1:
+                return [log for each in members for log in self._expanded(expander, each[None])]
+            return [_one_line(members.size * self.warps, LEFT - 1)]  # no block has this number
+
+    def logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The logs of the warps of some CTAs."""
+        whole = self._short_logs(ctas)
+        if whole is not None:
+            log = np.zeros((len(whole), self.lines + self.words + 3, LANES), "<u4")
+            log[:, : self.lines - 1], log[:, -1] = whole[:, :-1], np.where(whole[:, -1], self.most_retained, 0)
+            return log
+        logs = [self._used_lines(cta * self.warps + warp) for cta in ctas for warp in range(self.warps)]
+        log = np.zeros((len(logs), max(map(len, logs)) + self.words + 3, LANES), "<u4")
+        for whole, used in zip(log, logs, strict=True):
+            retained = self.most_retained if len(used) > self.lines or not self.most_read else len(used) - 1
+            whole[: len(used) - 1], whole[-1] = used[:-1], np.where(used[-1], retained, 0)
+        return log
+
+    # -- a compact log -----------------------------------------------------------------------------------------------------
+
+    def stored(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The compact logs of some CTAs: warps x lines x lanes. The last line of each is zero unless the log may have run out of room.
+
+        Raises `NotExpanded` if a thread claims to have stored more than there is room for: another process may have written the record.
+        """
+        assert self.compact is not None
+        counts = self._counts(ctas, self.compact)
+        most = int(counts.max(initial=0))
+        if most > self.lines:
+            raise NotExpanded
+        used = counts.repeat(self.warps)
+        found = np.zeros((len(used), most + 1, LANES), "<u4")
+        if not self.compact.stores:
+            return found
+        whole = self._short_logs(ctas)
+        if whole is not None:
+            found[:, :most] = np.where((np.arange(most) < used[:, None])[..., None], whole[:, :most], 0)
+        else:
+            warps = [cta * self.warps + warp for cta in ctas for warp in range(self.warps)]
+            for log, count, warp in zip(found, used.tolist(), warps, strict=True):
+                start = self._places["log"] + warp * self.lines * LINE_BYTES
+                log[:count] = np.frombuffer(self._read(start, count * LINE_BYTES), "<u4").reshape(count, LANES)
+        if self.compact.counts and self.loops:
+            found[used >= self.lines - self.words - 1, -1] = 1  # they ran out of room
+        return found
+
+    def _short_logs(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32] | None:
+        """The logs of the warps of some CTAs with all of their lines: each read costs more than these. None: they are long."""
+        nbytes = self.lines * LINE_BYTES
+        if nbytes > _SHORT:
+            return None
+        return np.frombuffer(self._of_ctas("log", ctas, self.warps * nbytes), "<u4").reshape(-1, self.lines, LANES)
+
+    def _counts(self, ctas: Sequence[int], compact: Compact) -> npt.NDArray[np.uint32]:
+        """The most lines that a thread of each CTA may have used."""
+        if not compact.counts:
+            return np.full(len(ctas), compact.most, "<u4")
+        ends = np.frombuffer(self._of_threads("ends", ctas, text.END_BYTES), "<u4").reshape(len(ctas), self.threads)
+        return np.asarray(ends.max(axis=1, initial=0) // LINE_BYTES)
+
+    def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
+        """The places where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
+        hashes = np.frombuffer(self._of_threads("hashes", ctas, text.HASH_BYTES), "<u4").reshape(-1, 4)
+        mark, places = hashes[:, 2], hashes[:, 3]
+        ended = np.asarray(hashes[:, :2].any(axis=1))
+        if self.compact is not None and not self.compact.hashes:
+            ended = (places == 0) & (not self.hangs)
+        if not (ended | (places != 0) | (mark != 0)).all():
+            raise NotExpanded
+        stays = ~ended & (mark == STOP)
+        found = np.stack([np.where(stays, 0, places), mark, np.where(stays, places + 1, 0), np.zeros_like(mark)], axis=1)
+        return np.where(ended[:, None], 0, found).astype("<u4")
+
+    def _of_threads(self, name: str, ctas: Sequence[int], nbytes: int) -> bytes:
+        """The words that each thread of some CTAs has stored."""
+        return self._of_ctas(name, ctas, self.threads * nbytes)
+
+    def _of_ctas(self, name: str, ctas: Sequence[int], size: int) -> bytes:
+        """The memory of some CTAs; those that follow each other are read at once."""
+        once, places = np.unique(np.asarray(ctas, np.int64), return_inverse=True)
+        runs = np.split(once, np.flatnonzero(np.diff(once) != 1) + 1)
+        data = b"".join(self._read(self._places[name] + int(run[0]) * size, len(run) * size) for run in runs if len(run))
+        return data if np.array_equal(once, ctas) else np.frombuffer(data, np.uint8).reshape(len(once), size)[places].tobytes()
+
+    def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
+        """The lines of a warp's log up to where no block can begin any more, and its last line."""
+        start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(_LEAST_LINES, 2 * self.words)
+        parts: list[npt.NDArray[np.uint32]] = []
+        most = min(self.lines, self.most_read or self.lines)
+        while found < most:
+            count = min(step, most - found)
+            part = np.frombuffer(self._read(start + found * LINE_BYTES, count * LINE_BYTES), "<u4").reshape(count, LANES)
+            parts.append(part)
+            found, step = found + count, 2 * step
+            if not part[-self.words - 1 :].any():
+                break
+        else:
+            if most < self.lines:
+                return np.concatenate([*parts, np.ones((1, LANES), "<u4")])
+        parts.append(np.frombuffer(self._read(start + (self.lines - 1) * LINE_BYTES, LINE_BYTES), "<u4").reshape(1, LANES))
+        return np.concatenate(parts)
+
+
+def _one_line(warps: int, word: int) -> npt.NDArray[np.uint32]:
+    """Logs that have only this word for each lane."""
+    log = np.zeros((warps, 2, LANES), "<u4")
+    log[:, 0] = word
+    return log
+
+
+def result_bytes(compact: Compact) -> int:
+    """The bytes that the first thread of a launch with compact logs stores."""
+    return text.RESULT_BYTES + SLOT * len(compact.constants)

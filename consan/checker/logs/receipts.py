@@ -1,0 +1,187 @@
+"""Receipts: the sums that a recorded launch leaves in memory of the host when it ends, so that the host need not wait for it.
+
+Behind the launch, in its stream, a small kernel adds up the hashes of all threads, each mixed with the thread's number in the grid. It
+stores the two sums, how many threads have not exited, and the results of the launch in a slip of memory that the host sees. The number of
+the launch comes last: once it is there, all is. Launches of one kernel and shape with equal receipts did the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from consan.checker.logs import names
+from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.names import ADD_HASHES
+from consan.instrument.record.text import LAUNCH_BYTES, PLACES_BYTES
+
+NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip
+GIVEN = 1536  # in the slip: what the launch is given
+SLIP_BYTES = 2048
+MOST_RESULTS = GIVEN - RESULTS  # bytes
+SLIPS = 16
+WORK_BYTES = 32  # of the device: the sums, the threads that have not exited, the CTAs that are done
+assert GIVEN + LAUNCH_BYTES + PLACES_BYTES <= SLIP_BYTES
+_THREADS, _EACH = 128, 8  # of a CTA of the kernel, and how many threads of the launch a thread adds up at least
+_CTAS_OF_SM = 2
+_ENTRY = "consan_receipt"
+_WARP = 32
+
+
+@dataclass(frozen=True)
+class Receipt:
+    """The sums that a launch has left. `results`: stored by its first thread."""
+
+    sums: bytes
+    unended: int
+    results: bytes
+
+
+@dataclass
+class Slip:
+    """Memory of the host for the receipt of one launch, and for what the launch is given."""
+
+    address: int  # on the device
+    view: npt.NDArray[np.uint8]
+    begun: Any  # marks before and behind the kernel
+    ended: Any
+    number: int = 0
+
+    def __post_init__(self) -> None:
+        self._words = self.view.view("<u8")
+
+    def given(self, at: int, data: bytes) -> npt.NDArray[np.uint8]:
+        """Keep what a launch is given, at a place of its own."""
+        part = self.view[GIVEN + at : GIVEN + at + len(data)]
+        part[:] = np.frombuffer(data, np.uint8)
+        return part
+
+    @property
+    def is_there(self) -> bool:
+        """Whether the receipt has come."""
+        return int(self._words[NUMBER // 8]) == self.number
+
+    def read(self, nbytes: int) -> Receipt:
+        """The receipt, with so many bytes of results."""
+        return Receipt(self.view[SUMS:UNENDED].tobytes(), int(self._words[UNENDED // 8]), self.view[RESULTS : RESULTS + nbytes].tobytes())
+
+
+@dataclass
+class Receipts:
+    """The slips of a device. A slip serves one launch at a time."""
+
+    memory: LogMemory
+    free: list[Slip] = field(default_factory=list)
+    _rings: list[int] = field(default_factory=list)
+    _count: int = 0
+
+    def __post_init__(self) -> None:
+        self._module = self.memory.module(KERNEL)
+        self.memory.module(names.kernel())  # it is loaded while no thread but the program's uses the device
+        self._add_ring()
+
+    def _add_ring(self) -> None:
+        backend = self.memory.backend
+        address, view = backend.host_ring(SLIPS * SLIP_BYTES)
+        self._rings.append(address)
+        with backend.work.entered():
+            for at in range(0, SLIPS * SLIP_BYTES, SLIP_BYTES):
+                marks = backend.work.new_mark(), backend.work.new_mark()
+                self.free.append(Slip(address + at, view[at : at + SLIP_BYTES], *marks))
+
+    def close(self) -> None:
+        """Give the memory back."""
+        self.free.clear()
+        while self._rings:
+            self.memory.backend.free_ring(self._rings.pop())
+
+    def take(self) -> Slip:
+        """A slip for the next launch. Its user has waited for one that is free, unless launches were given up."""
+        if not self.free:
+            self._add_ring()
+        slip = self.free.pop()
+        self._count += 1
+        slip.number = self._count
+        return slip
+
+    def ask(self, slip: Slip, hashes: int, threads: int, work: int, results: tuple[int, int], stream: int) -> None:
+        """Have the receipt written behind the work of a stream. `hashes`: of so many threads; `results`: where, and how many bytes."""
+        backend = self.memory.backend
+        ctas = max(1, min(_CTAS_OF_SM * backend.sm_count, -(-threads // (_THREADS * _EACH))))
+        address, nbytes = results
+        numbers: Sequence[int] = (hashes, threads, work, address, nbytes // 4, slip.address, slip.number)
+        backend.work.launch(self._module, _ENTRY, ctas, _THREADS, numbers, stream)
+
+
+def _over_warp(total: str) -> str:
+    """Add up a 64-bit register over the lanes of a warp, in lane 0."""
+    step = "mov.b64 {{%a, %b}}, {0}; shfl.sync.down.b32 %c, %a, {1}, 31, -1; shfl.sync.down.b32 %d, %b, {1}, 31, -1;"
+    add = "mov.b64 %x, {{%c, %d}}; add.u64 {0}, {0}, %x;"
+    return "\n".join((step + add).format(total, distance) for distance in (16, 8, 4, 2, 1))
+
+
+_HEAD = f""".version 7.8
+.target sm_70
+.address_size 64
+.visible .entry {_ENTRY}(.param .u64 hashes, .param .u64 threads, .param .u64 work, .param .u64 results, .param .u64 words,
+                         .param .u64 slip, .param .u64 number) {{
+.reg .b64 %h, %w, %r, %o, %n, %m, %x, %i, %one, %other, %count, %step, %words, %number, %s<3>;
+.reg .b32 %t, %a, %b, %c, %d, %ctas;
+.reg .pred %p, %q, %last;
+ld.param.u64 %h, [hashes]; ld.param.u64 %count, [threads]; ld.param.u64 %w, [work]; ld.param.u64 %r, [results];
+ld.param.u64 %words, [words]; ld.param.u64 %o, [slip]; ld.param.u64 %number, [number];
+mov.u32 %t, %tid.x; mov.u32 %a, %ntid.x; mov.u32 %b, %ctaid.x; mov.u32 %ctas, %nctaid.x;
+mul.wide.u32 %i, %a, %b; cvt.u64.u32 %x, %t; add.u64 %i, %i, %x; mul.wide.u32 %step, %a, %ctas;
+mov.b64 %s0, 0; mov.b64 %s1, 0; mov.b64 %s2, 0;
+"""
+_SUMS_OF_THREAD = f"""again:
+setp.ge.u64 %p, %i, %count;
+@%p bra added;
+shl.b64 %x, %i, 4; add.u64 %x, %x, %h; add.u64 %n, %i, 1;
+{ADD_HASHES}
+add.u64 %i, %i, %step;
+bra again;
+added:
+"""
+# The first lanes add the sums of their warps; the last CTA finds all of them.
+_SUMS_OF_GRID = f"""bar.warp.sync -1;
+{_over_warp("%s0")}
+{_over_warp("%s1")}
+{_over_warp("%s2")}
+and.b32 %a, %t, {_WARP - 1}; setp.ne.u32 %p, %a, 0;
+@%p bra stored;
+red.relaxed.gpu.global.add.u64 [%w], %s0; red.relaxed.gpu.global.add.u64 [%w+8], %s1; red.relaxed.gpu.global.add.u64 [%w+16], %s2;
+fence.acq_rel.gpu;
+stored:
+bar.sync 0;
+setp.ne.u32 %p, %t, 0; mov.u32 %d, 0;
+@%p bra counted;
+atom.acq_rel.gpu.global.add.u32 %d, [%w+24], 1; add.u32 %d, %d, 1;
+counted:
+setp.eq.u32 %q, %d, %ctas;
+barrier.cta.red.or.pred %last, 0, %q;
+@!%last bra done;
+"""
+_WRITTEN = f"""cvt.u64.u32 %n, %t;
+copied:
+setp.ge.u64 %p, %n, %words;
+@%p bra ready;
+shl.b64 %x, %n, 2; add.u64 %m, %x, %r; ld.global.u32 %a, [%m]; add.u64 %m, %x, %o; st.global.u32 [%m+{RESULTS}], %a;
+add.u64 %n, %n, {_THREADS};
+bra copied;
+ready:
+bar.sync 0;
+setp.ne.u32 %p, %t, 0;
+@%p bra done;
+ld.relaxed.gpu.global.u64 %s0, [%w]; ld.relaxed.gpu.global.u64 %s1, [%w+8]; ld.relaxed.gpu.global.u64 %s2, [%w+16];
+st.global.u64 [%o+{SUMS}], %s0; st.global.u64 [%o+{SUMS + 8}], %s1; st.global.u64 [%o+{UNENDED}], %s2;
+st.release.sys.global.u64 [%o+{NUMBER}], %number;
+done:
+ret;
+}}
+"""
+KERNEL = _HEAD + _SUMS_OF_THREAD + _SUMS_OF_GRID + _WRITTEN

@@ -1,0 +1,28 @@
+"""The part of a recorded launch that the checker reads: of one on a device (launch.py), out of a file, or remembered."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from consan.checker.compiled.replay import History
+from consan.checker.logs.grouping import Grouped
+
+
+class RecordedLaunch(Protocol):
+    """The part of a launch that `check` reads."""
+
+    def grouped(self, limit: int) -> Grouped:
+        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
+
+    def window(self) -> tuple[int, int]:
+        """The address of the first byte of a CTA's shared memory, and how many there are."""
+
+    def histories(self, units: Sequence[int]) -> list[History]:
+        """The histories of some units, without the lines that nothing was written to."""
+
+    def has(self, unit: int) -> bool:
+        """Whether the unit's history can be read."""
+
+    def free(self) -> None:
+        """Free the memory."""

@@ -1,0 +1,1 @@
+"""Repairs of a finding: candidates, their texts, and those with which nothing is found."""
