@@ -48,7 +48,8 @@ class TensorRelinquish(TensorMemoryEffect):
 
 @dataclass(frozen=True, kw_only=True)
 class TensorMove(TensorMemoryEffect):
-    """Columns of so many lanes; with `distance`, as many again so many less one behind. `load`: its number (record/consumed.py)."""
+    """Columns of so many lanes; with `distance`, as many again so many less one behind. `load`: its number
+    (record/analyses/consumed.py)."""
 
     at: Place = ZERO
     columns: int = 0
@@ -79,7 +80,8 @@ class TensorWait(TensorMemoryEffect):
 
 @dataclass(frozen=True, kw_only=True)
 class TensorMma(TensorMemoryEffect):
-    """`mma`. `factors`, `form`: numbers of record/tensor_memory.py; `disabled`: words with lanes; `collector`: a buffer and its usage."""
+    """`mma`. `factors`, `form`: numbers of record/families/tensor_memory.py; `disabled`: words with lanes; `collector`: a buffer and its
+    usage."""
 
     access = "write"
     at: Place = ZERO

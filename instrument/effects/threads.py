@@ -94,7 +94,8 @@ class GlobalWrite(GlobalAccess):
 class StrongAccess(Effect):
     """A strong access, where threads may synchronise through memory: its words, what it does to the value, and what it orders.
 
-    `operation`: a number of record/global_memory.py; `order`: one of record/orders.py. `polls`: in a loop that may wait for another thread.
+    `operation`: a number of record/families/global_memory.py; `order`: one of record/text/orders.py. `polls`: in a loop that may wait for
+    another thread.
     """
 
     places = True

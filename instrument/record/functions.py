@@ -16,9 +16,9 @@ from consan.instrument.passes.analyse import callee
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
-from consan.instrument.record import mbarriers
-from consan.instrument.record.global_memory import touches
-from consan.instrument.record.global_operands import reads_global, writes_global
+from consan.instrument.record.families import mbarriers
+from consan.instrument.record.families.global_memory import touches
+from consan.instrument.record.families.global_operands import reads_global, writes_global
 
 Plans = dict[str, FunctionPlan]
 BY_ADDRESS = ""  # among the names of called functions

@@ -22,16 +22,19 @@ from consan.instrument.passes.registers import is_debug
 from consan.instrument.passes.static import static_findings
 from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
-from consan.instrument.record import clusters, expansion, functions, global_memory, global_operands, restricted
-from consan.instrument.record.awaited import awaits_store
-from consan.instrument.record.computed import Computed
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.header import header, placed
+from consan.instrument.record import functions, restricted
+from consan.instrument.record.analyses import clusters
+from consan.instrument.record.analyses.awaited import awaits_store
+from consan.instrument.record.analyses.computed import Computed
+from consan.instrument.record.families import global_memory, global_operands
+from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.recordable import Plans, is_unordered, modes_of, reached, recorded_sides, refusals
 from consan.instrument.record.recorded import NOT_RECORDED, Recorded
 from consan.instrument.record.rewrite import KernelRewrite
-from consan.instrument.record.templates import Template
-from consan.instrument.record.words import TextVariant
+from consan.instrument.record.text import expansion
+from consan.instrument.record.text.header import header, placed
+from consan.instrument.record.text.templates import Template
+from consan.instrument.record.text.words import TextVariant
 from consan.instrument.sites import StaticFinding
 
 COMPACT = True  # modules whose threads leave have compact logs where that can be

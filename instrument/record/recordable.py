@@ -21,10 +21,10 @@ from consan.instrument.isa import MemoryAccess, destinations, does, lookup, poll
 from consan.instrument.passes import annotated
 from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record import global_memory, global_operands
-from consan.instrument.record.crossing import may_cross
+from consan.instrument.record.analyses.crossing import may_cross
+from consan.instrument.record.families import global_memory, global_operands
+from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
-from consan.instrument.record.global_memory import Mode
 
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")

@@ -10,9 +10,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from consan.instrument.record.clusters import Shape
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import Template, tables
+from consan.instrument.record.analyses.clusters import Shape
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text.templates import Template, tables
 from consan.instrument.sites import FunctionStats, Site, StaticFinding
 
 

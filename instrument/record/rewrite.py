@@ -19,29 +19,25 @@ from consan.instrument.passes.context import Context, FunctionPlan, Work
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.passes.points import Join, Point
 from consan.instrument.ptx import Instruction, Label, Operand
-from consan.instrument.record import (
+from consan.instrument.record import convergence, functions, seals
+from consan.instrument.record.analyses import clusters
+from consan.instrument.record.analyses.computed import LEADER, Computability, Computed, WordNeed
+from consan.instrument.record.analyses.cuts import check_ends, cut_nodes, idling, longest_path
+from consan.instrument.record.families import (
     accesses,
-    clusters,
-    convergence,
-    expansion,
-    functions,
     global_memory,
     global_operands,
     launch_control,
     made,
     mbarriers,
-    polls,
-    seals,
     tensor_memory,
     tensors,
-    text,
 )
-from consan.instrument.record.computed import LEADER, Computability, Computed, WordNeed
-from consan.instrument.record.cuts import check_ends, cut_nodes, idling, longest_path
 from consan.instrument.record.leaving import Leaving
 from consan.instrument.record.recorded import Compact
-from consan.instrument.record.templates import Template
-from consan.instrument.record.words import Located, TextVariant, Words
+from consan.instrument.record.text import expansion, polls, text
+from consan.instrument.record.text.templates import Template
+from consan.instrument.record.text.words import Located, TextVariant, Words
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}

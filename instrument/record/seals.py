@@ -18,8 +18,8 @@ from consan.instrument.effects import CopyCommit, CopyIssue, CopyWait
 from consan.instrument.isa import flow_of
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.ptx import Immediate, Instruction
-from consan.instrument.record.global_operands import writes_global
-from consan.instrument.record.reach import is_full
+from consan.instrument.record.analyses.reach import is_full
+from consan.instrument.record.families.global_operands import writes_global
 
 
 class CopyState(enum.IntEnum):

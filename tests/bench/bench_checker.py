@@ -13,7 +13,7 @@ from collections.abc import Callable
 from bench_record import MACHINE, Case, of_corpus, sgemm
 
 from consan.checker.compiled.replay import History, Tables, replay
-from consan.instrument.record.templates import tables
+from consan.instrument.record.text.templates import tables
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch, log_of
 from consan.session.session import Session

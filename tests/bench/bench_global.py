@@ -25,8 +25,8 @@ import numpy as np
 import numpy.typing as npt
 from bench_record import _once, of_corpus
 
-from consan.instrument.record import text
-from consan.instrument.record.templates import LINE_BYTES
+from consan.instrument.record.text import text
+from consan.instrument.record.text.templates import LINE_BYTES
 from consan.ranges import LaunchExtents
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch, log_of

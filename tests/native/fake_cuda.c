@@ -72,7 +72,7 @@ static Result load(const char *call, Handle *made, const void *image) {
 // Write the record of a launch: the sizes of its results, hashes and ends, the lines of each warp's log, and then all that, as
 // native_case.py has stored it.
 static Result record(struct Module *module) {
-    enum { ARENA, HASHES = 2, ENDS = 4, LINES = 6 };  // words of the places, of instrument/record/text.py
+    enum { ARENA, HASHES = 2, ENDS = 4, LINES = 6 };  // words of the places, of instrument/record/text/text.py
     char path[256];
     snprintf(path, sizeof path, "%s/%016lx", getenv("FAKE_CUDA_RECORDS"), module->recorded);
     if (getenv("FAKE_CUDA_DIES")) raise(SIGKILL);

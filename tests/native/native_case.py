@@ -25,9 +25,10 @@ from consan.checker.judging.starting import start
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import LogMemory
 from consan.instrument.abi import records
-from consan.instrument.record import Recorded, text
-from consan.instrument.record.computed import SLOT
-from consan.instrument.record.templates import LINE_BYTES
+from consan.instrument.record import Recorded
+from consan.instrument.record.analyses.computed import SLOT
+from consan.instrument.record.text import text
+from consan.instrument.record.text.templates import LINE_BYTES
 from consan.native.program import NativeProgram
 from consan.native.run import run_native
 from consan.reports.model import Report

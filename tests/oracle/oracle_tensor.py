@@ -22,7 +22,7 @@ import numpy.typing as npt
 from consan.checker.compiled.replay import History
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
-from consan.instrument.record.templates import END, Template
+from consan.instrument.record.text.templates import END, Template
 
 WARPS, LANES, WINDOW, BYTES = 3, 32, 1024, 20480
 BARRIERS = [1024 + 8 * each for each in range(4)]  # the last one is for responses

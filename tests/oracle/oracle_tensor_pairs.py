@@ -33,7 +33,7 @@ from oracle_tensor import (
 from consan.checker.compiled.replay import History
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
-from consan.instrument.record.templates import Template
+from consan.instrument.record.text.templates import Template
 
 WARPS, CTAS = 4, 2  # of both CTAs: warps 0 and 1 are of the even one
 RESPONSES = WARPS  # the barrier of responses; the others are named after the warp that commits to them

@@ -15,7 +15,7 @@ import pytest
 from consan.checker.compiled.layouts import Status
 from consan.checker.compiled.replay import replay
 from consan.instrument.findings import Kind, Reason
-from consan.instrument.record.templates import tables
+from consan.instrument.record.text.templates import tables
 from consan.reports.verdict.raw import united
 from consan.toolchain.host_library import CXX
 

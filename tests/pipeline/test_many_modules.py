@@ -8,7 +8,7 @@ import pytest
 
 from consan.backends.virtual import VirtualBackend
 from consan.instrument import CONTROL
-from consan.instrument.record.text import LAUNCH
+from consan.instrument.record.text.text import LAUNCH
 from consan.session.modules.device import shared_device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -23,8 +23,8 @@ from consan.checker.logs.memory import LogMemory
 from consan.instrument import effects
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded, record
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, tables
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text.templates import END, tables
 from consan.launching.placement import Placement
 
 MOST = 4 << 30  # bytes for logs

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consan.__main__ import main
-from consan.instrument.record.reach import BarrierReach
+from consan.instrument.record.analyses.reach import BarrierReach
 
 SUPERFLUOUS = """
 extern "C" __global__ void k(const float* x, float* out) {

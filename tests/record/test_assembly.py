@@ -10,7 +10,7 @@ from record_support import file_of, kernel, twin_file
 
 import consan
 from consan.instrument.record import record
-from consan.instrument.record.text import PLACES
+from consan.instrument.record.text.text import PLACES
 from consan.toolchain import registers
 from consan.toolchain.assemble import assemble_cached
 from consan.toolchain.nvrtc import compile_ptx

@@ -15,7 +15,7 @@ from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.layouts.records import Record, dtype, offsets
-from consan.instrument.record.templates import END, STOP, Template, tables
+from consan.instrument.record.text.templates import END, STOP, Template, tables
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 

@@ -23,9 +23,11 @@ from consan.checker.logs import expand
 from consan.checker.logs.expand import begin
 from consan.checker.logs.launch import NotExpanded
 from consan.checker.logs.memory import LogMemory
-from consan.instrument.record import computed, expansion, rewrite, words
-from consan.instrument.record.computed import Computability, Computed
-from consan.instrument.record.templates import LEFT, LINE_BYTES, tables
+from consan.instrument.record import rewrite
+from consan.instrument.record.analyses import computed
+from consan.instrument.record.analyses.computed import Computability, Computed
+from consan.instrument.record.text import expansion, words
+from consan.instrument.record.text.templates import LEFT, LINE_BYTES, tables
 
 TAKEN = (Path(__file__).parent / "recorded.txt").read_text().split()
 FULL = ("barrier_in_function", "divergent_syncwarp_in_function", "generic_pointer")  # they call recorded functions

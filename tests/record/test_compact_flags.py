@@ -16,8 +16,9 @@ from test_deduplication import SOURCE
 
 import consan
 from consan.instrument import effects
-from consan.instrument.record import computed, polls, words
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.analyses import computed
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text import polls, words
 
 CTAS = 4
 HELPERS = """

@@ -15,7 +15,7 @@ from consan.checker.compiled import replay as replays
 from consan.checker.compiled.layouts import Status
 from consan.checker.judging import grid
 from consan.checker.logs.memory import LogMemory
-from consan.instrument.record.templates import LINE_BYTES, tables
+from consan.instrument.record.text.templates import LINE_BYTES, tables
 from consan.reports.model import Report
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -19,7 +19,7 @@ from consan.checker.judging import recorder
 from consan.checker.logs.grouping import grouped
 from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.names import sums_of
-from consan.instrument.record import text
+from consan.instrument.record.text import text
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 
@@ -193,7 +193,7 @@ def test_counts_speak_for_all_ctas() -> None:
 
 
 def _hashes(words: list[int]) -> tuple[int, int]:
-    """The two mixers of a thread, as instrument/record/text.py writes them."""
+    """The two mixers of a thread, as instrument/record/text/text.py writes them."""
     most, first, second = (1 << 64) - 1, 1, 2
     for word in words:
         first = (first * text.MULTIPLIER_1 + word) & most

@@ -21,8 +21,8 @@ from consan.checker.judging import recorder
 from consan.checker.judging.grid import HALTED, check_grid, replay_gaps
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, Template, tables
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text.templates import END, Template, tables
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 

@@ -12,7 +12,7 @@ import consan
 from consan.checker.compiled import replay
 from consan.checker.judging import grid
 from consan.instrument.record import record
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.session.planning import launch_sizes
 
 SOURCE = """

@@ -13,7 +13,7 @@ from record_support import found, launch
 
 import consan
 from consan.checker.compiled import build, replay
-from consan.instrument.record import text, words
+from consan.instrument.record.text import text, words
 
 # ruff: noqa: E501 - one rule a line
 

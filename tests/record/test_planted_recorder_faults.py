@@ -11,7 +11,9 @@ from record_support import file_of, found, kernel, twin_file
 
 import consan
 from consan.instrument import effects
-from consan.instrument.record import clusters, lowering, made, matrix, orders, tensors, text
+from consan.instrument.record.analyses import clusters
+from consan.instrument.record.families import lowering, made, matrix, tensors
+from consan.instrument.record.text import orders, text
 
 Change = Callable[[Any], Any]
 

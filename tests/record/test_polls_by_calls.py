@@ -11,7 +11,7 @@ from compact_support import Work, lanes
 
 import consan
 from consan.instrument import effects
-from consan.instrument.record import text
+from consan.instrument.record.text import text
 
 SOURCE = """
 __device__ __noinline__ int look(volatile int* flag) { return *flag; }

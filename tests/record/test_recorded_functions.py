@@ -10,8 +10,9 @@ import pytest
 from record_support import found
 
 import consan
-from consan.instrument.record import record, text
-from consan.instrument.record.templates import LINE_BYTES
+from consan.instrument.record import record
+from consan.instrument.record.text import text
+from consan.instrument.record.text.templates import LINE_BYTES
 
 HEAD = """.version 8.0
 .target sm_80

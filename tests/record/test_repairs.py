@@ -23,8 +23,8 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.model import VALUES, leaves
 from consan.instrument.findings import Kind
 from consan.instrument.ptx import parse
-from consan.instrument.record.templates import Template
-from consan.instrument.record.value_dependence import value_depends
+from consan.instrument.record.analyses.value_dependence import value_depends
+from consan.instrument.record.text.templates import Template
 from consan.reports.json_format import from_json, to_json
 from consan.reports.model import Access, Finding, FixStep, VerifiedFix
 from consan.reports.patches import fixed
@@ -467,7 +467,7 @@ def test_a_fault_planted_in_the_slice_changes_its_answer(name: str, monkeypatch:
     module = parse(SLICE.replace("BODY", body))
     load = next(each for each in module.functions[0].instructions() if each.opcode == "ld.shared.u32")
     right = value_depends(module, [load.line], global_races=False)
-    monkeypatch.setattr(f"consan.instrument.record.value_dependence.{what}", faulty)
+    monkeypatch.setattr(f"consan.instrument.record.analyses.value_dependence.{what}", faulty)
     assert value_depends(module, [load.line], global_races=False) is not right
 
 

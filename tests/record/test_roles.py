@@ -14,7 +14,7 @@ from record_support import KERNELS, twin_file
 from consan.instrument.effects import NO_WORD, Effect, kinds
 from consan.instrument.effects.model import ROW, VALUES, Role, leaves
 from consan.instrument.record import Recorded, record
-from consan.instrument.record.words import Words
+from consan.instrument.record.text.words import Words
 
 HASHED, LOOSE = {Role.PLACE, Role.NUMBER}, {Role.LOOSE, Role.WIDE, Role.DIGEST}
 # Twins that have all kinds of events between them, and whether global memory is recorded.

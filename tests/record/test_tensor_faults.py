@@ -12,7 +12,7 @@ from planted import break_checker
 import consan
 from consan.backends.cpu.state.mbarriers import TX_MASK, MBarriers
 from consan.checker.compiled import build, replay
-from consan.instrument.record import launch_control
+from consan.instrument.record.families import launch_control
 
 KERNELS = Path(__file__).parents[1] / "kernels" / "blackwell"
 ORDER, MEMORY, LAUNCHES, OPERATIONS = "tensor_order.hpp", "tensor_memory.hpp", "launch_control.hpp", "operations.hpp"

@@ -13,7 +13,7 @@ from consan.checker.compiled.replay import History, Replayed, replay
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
-from consan.instrument.record.templates import END, Template, tables
+from consan.instrument.record.text.templates import END, Template, tables
 from consan.reports.verdict.raw import united
 
 WINDOW, BYTES = 1024, 20480

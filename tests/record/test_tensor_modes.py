@@ -13,7 +13,7 @@ from record_support import KERNELS, found
 
 import consan
 from consan.checker.compiled import build, replay
-from consan.instrument.record import tensors
+from consan.instrument.record.families import tensors
 
 HEAD = """#include "hopper.cuh"
 extern "C" __global__ void kernel(const __grid_constant__ TensorMap map, float* matrix) {

@@ -1,4 +1,5 @@
-"""Values that one lane hands to all lanes, which have them anyway, are no words of a compact log (instrument/record/uniform.py)."""
+"""Values that one lane hands to all lanes, which have them anyway, are no words of a compact log
+(instrument/record/analyses/uniform.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ from compact_support import Work, compared
 from test_compact import STORE, work_with
 from test_deduplication import SOURCE
 
-from consan.instrument.record import uniform
+from consan.instrument.record.analyses import uniform
 
 SPREADS = {
     "the number of the warp": "int w = HAND(t >> 5, 0); for (int i = 0; i < 3; ++i) sum += tile[2 * w + (t & 1) + i];",

@@ -16,7 +16,7 @@ import consan
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import Checked, check
 from consan.instrument.record import record
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 
 SOURCE = """
 extern "C" __global__ void k(int* out, int least) {

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.instrument.record.stored_values import stores_of_values
+from consan.instrument.record.analyses.stored_values import stores_of_values
 
 KERNEL = """.version 8.0
 .target sm_80

@@ -11,7 +11,7 @@ from consan.instrument.effects.flags import Flag, MatrixRow
 from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Operation, Parted, Reason
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records
-from consan.instrument.record import templates
+from consan.instrument.record.text import templates
 from consan.instrument.surfaces import HANDLE
 
 RECORDS = Records()

@@ -23,7 +23,7 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.logs.memory import SMALLER
 from consan.instrument.layouts.records import dtype
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
 
 HALTED = "the replay was ended before it was over"

@@ -12,7 +12,7 @@ from consan.checker.judging.recorder import INTERRUPTED, LONGEST_INTERRUPTED, Ch
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.launch import Launch
 from consan.instrument.record import Recorded
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 
 _CUT_SHORT: Final = "were not checked, but for the beginning of the first: it was interrupted"
 _BEGINNING: Final = 1 << 16  # lines of logs that are read then: 8 MiB

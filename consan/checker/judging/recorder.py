@@ -34,7 +34,7 @@ from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
 from consan.reports.verdict.raw import forward, key, proven, selected, united, united_records
 from consan.reports.verdict.terms import Key

@@ -10,7 +10,7 @@ from consan.checker.logs.expand import VirtualExpander
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import LogMemory
 from consan.instrument.record import Recorded
-from consan.instrument.record.text import LAUNCH, PLACES, SWITCH
+from consan.instrument.record.text.text import LAUNCH, PLACES, SWITCH
 
 
 def start(

@@ -1,4 +1,4 @@
-"""Computes full logs from compact ones: runs the expansion of a kernel (instrument/record/expansion.py) for some CTAs.
+"""Computes full logs from compact ones: runs the expansion of a kernel (instrument/record/text/expansion.py) for some CTAs.
 
 Each CTA is one of a launch on the virtual machine, with the numbers that it had. A value that cannot be computed is reported, and never
 guessed.
@@ -24,11 +24,12 @@ from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.prefetch import later, settle
 from consan.instrument.collection import no_collection
 from consan.instrument.passes.emit import Unsupported
-from consan.instrument.record import Recorded, expansion
-from consan.instrument.record.computed import PLACE
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import LINE_BYTES
-from consan.instrument.record.text import LAUNCH, LAUNCH_BYTES, PLACES
+from consan.instrument.record import Recorded
+from consan.instrument.record.analyses.computed import PLACE
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text import expansion
+from consan.instrument.record.text.templates import LINE_BYTES
+from consan.instrument.record.text.text import LAUNCH, LAUNCH_BYTES, PLACES
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0

@@ -25,10 +25,11 @@ from consan.checker.logs.memory import MOST_RETAINED, SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.instrument.effects import LANES
-from consan.instrument.record import Compact, text
-from consan.instrument.record.computed import SLOT
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
+from consan.instrument.record import Compact
+from consan.instrument.record.analyses.computed import SLOT
+from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.record.text import text
+from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
 _LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
 LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
@@ -176,7 +177,7 @@ class Launch:
             self.memory.give(*self._taken.popitem())
 
     def places(self) -> bytes:
-        """The addresses that the kernel needs (instrument/record/text.py)."""
+        """The addresses that the kernel needs (instrument/record/text/text.py)."""
         wide, narrow = np.zeros(text.LINES // 8, "<u8"), np.zeros((text.PLACES_BYTES - text.LINES) // 4, "<u4")
         for name, place in _PLACES.items():
             wide[place // 8] = self._places.get(name, 0)
@@ -334,7 +335,8 @@ class Launch:
         return np.asarray(ends.max(axis=1, initial=0) // LINE_BYTES)
 
     def left(self, ctas: Sequence[int]) -> npt.NDArray[np.uint32]:
-        """The places where the threads of CTAs left, as the expansion wants it (instrument/record/expansion.py). Raises `NotExpanded`."""
+        """The places where the threads of CTAs left, as the expansion wants it (instrument/record/text/expansion.py). Raises
+        `NotExpanded`."""
         hashes = np.frombuffer(self._of_threads("hashes", ctas, text.HASH_BYTES), "<u4").reshape(-1, 4)
         mark, places = hashes[:, 2], hashes[:, 3]
         ended = np.asarray(hashes[:, :2].any(axis=1))

@@ -17,7 +17,7 @@ import numpy.typing as npt
 from consan.checker.logs import names
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.names import ADD_HASHES
-from consan.instrument.record.text import LAUNCH_BYTES, PLACES_BYTES
+from consan.instrument.record.text.text import LAUNCH_BYTES, PLACES_BYTES
 
 NUMBER, SUMS, UNENDED, RESULTS = 0, 8, 24, 32  # where in a slip
 GIVEN = 1536  # in the slip: what the launch is given

@@ -22,7 +22,7 @@ from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.weaker import weaker
 from consan.instrument import effects
 from consan.instrument.findings import FindingFlags, Kind
-from consan.instrument.record.reach import BarrierReach
+from consan.instrument.record.analyses.reach import BarrierReach
 from consan.reports.verdict.terms import Key
 
 _WAITS = {effects.CopyWait, effects.BulkWait, effects.MbarrierWait, effects.ClusterBarrierWait}

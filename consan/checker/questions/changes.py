@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from consan.instrument import effects
-from consan.instrument.record.templates import Template
+from consan.instrument.record.text.templates import Template
 from consan.instrument.sites import Site
 
 Spot = tuple[int, int]  # the number of a block, and that of an event in it

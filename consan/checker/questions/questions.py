@@ -23,7 +23,7 @@ from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict.terms import Key
 
 

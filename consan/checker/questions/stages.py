@@ -23,7 +23,7 @@ from consan.checker.questions.changes import Statement
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.walks import DID_NOT_HAPPEN, Steps, steps_of
 from consan.instrument import effects
-from consan.instrument.record.templates import Template
+from consan.instrument.record.text.templates import Template
 
 Array = npt.NDArray[np.int64]
 FILLS = (effects.CopyIssue, effects.BulkLoad, effects.TensorLoad)

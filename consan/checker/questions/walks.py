@@ -13,7 +13,7 @@ from consan.checker.compiled.replay import History
 from consan.checker.questions.changes import Spot
 from consan.instrument import effects
 from consan.instrument.effects import LANES, WordValue
-from consan.instrument.record.templates import END, Template
+from consan.instrument.record.text.templates import END, Template
 
 DID_NOT_HAPPEN = 0xFFFFFFFF
 

@@ -20,7 +20,7 @@ from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.passes.context import FunctionPlan, place_of
 from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
-from consan.instrument.record.templates import Template
+from consan.instrument.record.text.templates import Template
 from consan.instrument.sites import Site
 
 _ACCESSES: Final = {"read": makes(effects.Read), "write": makes(effects.Write), "rmw": makes(effects.Atomic)}

@@ -15,8 +15,8 @@ from consan.checker.questions.stages import Staged, staged
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.instrument.passes.static import static_findings
 from consan.instrument.ptx import Module, parse
-from consan.instrument.record.global_memory import Mode
-from consan.instrument.record.reach import BarrierReach
+from consan.instrument.record.analyses.reach import BarrierReach
+from consan.instrument.record.families.global_memory import Mode
 from consan.reports.advised import STAGES, AdviceLine
 from consan.reports.kinds import place_of
 from consan.reports.patches import edited

@@ -20,7 +20,7 @@ from consan.checker.repairs.edits import Edit, Impossible, edits_of
 from consan.checker.repairs.fixes import MOST_EVENTS, MOST_LINES, MOST_SECONDS, Fix, verified_fixes
 from consan.checker.repairs.forms import Repair, RepairStep
 from consan.instrument.ptx import parse
-from consan.instrument.record.value_dependence import value_depends
+from consan.instrument.record.analyses.value_dependence import value_depends
 from consan.instrument.sites import Site
 from consan.reports import model
 from consan.reports.decode import decode

@@ -1,6 +1,6 @@
 """Results of the recording pass on disk: the next process neither reads nor rewrites the module.
 
-The texts for the host (instrument/record/expansion.py) are kept beside it once they were needed.
+The texts for the host (instrument/record/text/expansion.py) are kept beside it once they were needed.
 
 Not handled: damaged files (the digest of the cache detects them) and other versions of the pass (the key excludes them).
 """

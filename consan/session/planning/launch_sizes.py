@@ -9,7 +9,7 @@ from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.instrument.effects import LANES
 from consan.instrument.record import Recorded
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 
 MOST_WARPS: Final = 1 << 17  # of a launch on a GPU whose global memory is looked at, unless `--global on` asks for more: each has a log
 MOST_TOGETHER: Final = 1 << 13  # CTAs that are replayed together, unless `--global on` asks for more

@@ -11,7 +11,7 @@ from consan.checker.repairs.forms import Repair, RepairStep
 from consan.checker.repairs.whole_barriers import for_some_warps
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
-from consan.instrument.record.templates import Template
+from consan.instrument.record.text.templates import Template
 
 WRITE = effects.Write(site=1)
 OWN = effects.CtaBarrier(site=2, id=WordValue(1), threads=WordValue(64), waits=True)

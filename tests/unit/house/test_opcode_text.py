@@ -22,7 +22,7 @@ REGISTERED = {
     "instrument/passes/matrix.py": {"handlers"},
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
     "instrument/passes/waits.py": {"_RESULTS"},
-    "instrument/record/launch_control.py": {"_SELECTS"},
+    "instrument/record/families/launch_control.py": {"_SELECTS"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }
 NAMES = {row.name for row in ROWS} | {row.name.partition(".")[0] for row in ROWS}

@@ -38,7 +38,6 @@ PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
 FREE = ("consan/backends/cpu", "instrument/passes", "instrument/runtime", "instrument/isa")
 FILES = {
     "consan/commands": 17,
-    "instrument/record": 44,
     "reports": 56,
     "reports/verdict": 17,
 }

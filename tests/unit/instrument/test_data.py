@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.ptx import parse
-from consan.instrument.record.data import loads_of_data
+from consan.instrument.record.analyses.data import loads_of_data
 
 HEAD = """.version 8.0
 .target sm_90

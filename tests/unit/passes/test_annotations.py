@@ -12,7 +12,7 @@ from consan.instrument.isa import lookup
 from consan.instrument.passes.annotated import described, ignored
 from consan.instrument.ptx import Module, parse, print_module
 from consan.instrument.record import record
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.toolchain.nvrtc import compile_ptx
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"

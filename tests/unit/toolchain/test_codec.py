@@ -9,7 +9,7 @@ import pytest
 from consan.instrument.effects.flags import Flag
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
-from consan.instrument.record.global_memory import Mode
+from consan.instrument.record.families.global_memory import Mode
 from consan.toolchain import codec
 
 PTX = """.version 8.7

@@ -1,5 +1,5 @@
 // Tensor copies (ISA "cp.async.bulk.tensor"): the bytes that a tensor map and coordinates name, in shared and in global memory.
-// consan/tensormap/encoding.py has the table of the map's bits, instrument/record/tensors.py the words that a copy records.
+// consan/tensormap/encoding.py has the table of the map's bits, instrument/record/families/tensors.py the words that a copy records.
 #pragma once
 
 #include <vector>

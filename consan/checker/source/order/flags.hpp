@@ -1,5 +1,5 @@
 // Which write each strong read has read from. Strong accesses of a launch are in the logs with their values and two readings of the clock of
-// their address (instrument/record/global_memory.py), one before and one after, so their order at one address is almost known: an access
+// their address (instrument/record/families/global_memory.py), one before and one after, so their order at one address is almost known: an access
 // whose second reading is less than another's first one came before it. The values decide the rest (flag_order.hpp).
 //
 // A vector, or a packed type, is as many accesses, numbered one after the other (ISA "Vector Data-types").
@@ -154,7 +154,7 @@ class Flags {
         return operation == FlagOrder::ST || operation == FlagOrder::EXCH || operation == FlagOrder::CAS;
     }
 
-    // The word of an annotation (instrument/record/annotated.py): it has no values. Each takes what the releases before it have left.
+    // The word of an annotation (instrument/record/families/annotated.py): it has no values. Each takes what the releases before it have left.
     static bool is_mark(u64 address) { return address >> 62 & 1; }
     void link_marks(const std::vector<u32> &found) {
         i32 last = -1;

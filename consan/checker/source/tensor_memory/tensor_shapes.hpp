@@ -5,7 +5,7 @@
 #include "matrix.hpp"
 #include "tensor_cells.hpp"
 
-// The kinds in the order of record/tensor_memory.py, with what the tables say of each.
+// The kinds in the order of record/families/tensor_memory.py, with what the tables say of each.
 struct TensorFormat {
     u32 element, depth;  // bytes of an element in shared memory; elements along K of a dense step
     u32 metadata;        // columns of sparsity metadata

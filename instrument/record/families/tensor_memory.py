@@ -12,8 +12,8 @@ from consan.instrument.effects import TensorLd, TensorWait, WordValue
 from consan.instrument.effects.makes import Makes
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.emit import Snippet, guard_text, shared_address, wide_address
-from consan.instrument.record.consumed import consumed
-from consan.instrument.record.lowering import put
+from consan.instrument.record.analyses.consumed import consumed
+from consan.instrument.record.families.lowering import put
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

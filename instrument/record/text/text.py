@@ -9,7 +9,7 @@ MULTIPLIER_2 * 2^32 - 1. Changes of words that cancel in one do not in the other
 
 from __future__ import annotations
 
-from consan.instrument.record.templates import END, LINE_BYTES, STOP
+from consan.instrument.record.text.templates import END, LINE_BYTES, STOP
 
 LAUNCH = "__consan_record"  # the module's variable with the address of what a launch leaves behind beside its logs
 SWITCH = 8  # bytes into that variable: a word that the host sets to stop the launch (leaving.py)

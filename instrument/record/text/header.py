@@ -11,7 +11,7 @@ import re
 from consan.instrument.passes.context import Context
 from consan.instrument.passes.header import extend_header, later_target
 from consan.instrument.ptx import Module
-from consan.instrument.record import text
+from consan.instrument.record.text import text
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _CONSTANT_BYTES, _OURS = 1 << 16, 256  # ours, with room for their alignment

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 from consan.instrument.isa import destinations, lookup
 from consan.instrument.passes.emit import Snippet
 from consan.instrument.ptx import Instruction
-from consan.instrument.record import text
-from consan.instrument.record.words import TextVariant
+from consan.instrument.record.text import text
+from consan.instrument.record.text.words import TextVariant
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

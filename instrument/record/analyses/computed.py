@@ -34,7 +34,7 @@ from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.passes.tensor_operands import gives_parameter
 from consan.instrument.passes.waits import failed_polls
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
-from consan.instrument.record.uniform import WarpValues
+from consan.instrument.record.analyses.uniform import WarpValues
 
 _WINDOWS = frozenset({"shared", "shared::cta", "global"})  # the host knows where they begin
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})

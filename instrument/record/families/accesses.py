@@ -13,10 +13,12 @@ from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
 from consan.instrument.passes.pieces import WIDTHS, pieces
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
-from consan.instrument.record import data, orders, wmma
-from consan.instrument.record.lowering import element_bytes, lower, put
-from consan.instrument.record.stored_rows import row_fold
-from consan.instrument.record.words import Words
+from consan.instrument.record.analyses import data
+from consan.instrument.record.families import wmma
+from consan.instrument.record.families.lowering import element_bytes, lower, put
+from consan.instrument.record.text import orders
+from consan.instrument.record.text.stored_rows import row_fold
+from consan.instrument.record.text.words import Words
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

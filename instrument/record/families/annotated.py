@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
-from consan.instrument.record import text
-from consan.instrument.record.orders import order_of
-from consan.instrument.record.readings import DRAW, LOOK, find_clock, mark_shared, read_first
-from consan.instrument.record.templates import WORD_BYTES
+from consan.instrument.record.text import text
+from consan.instrument.record.text.orders import order_of
+from consan.instrument.record.text.readings import DRAW, LOOK, find_clock, mark_shared, read_first
+from consan.instrument.record.text.templates import WORD_BYTES
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

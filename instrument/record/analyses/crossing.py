@@ -15,7 +15,7 @@ from consan.instrument.control_flow import graph_of
 from consan.instrument.control_flow.places import instructions_of, places_reached
 from consan.instrument.isa import Row, row_of, swaps
 from consan.instrument.ptx import Function, Instruction
-from consan.instrument.record import data
+from consan.instrument.record.analyses import data
 
 
 @functools.lru_cache(maxsize=256)

@@ -16,7 +16,8 @@ from consan.instrument.isa import MemoryAccess
 from consan.instrument.isa.tiles import Tile, tile_of
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, shared_address, wide_address, word
-from consan.instrument.record import clusters, orders
+from consan.instrument.record.analyses import clusters
+from consan.instrument.record.text import orders
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

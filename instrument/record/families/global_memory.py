@@ -28,14 +28,16 @@ from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row
 from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
-from consan.instrument.record import annotated, data, text, wmma
-from consan.instrument.record.awaited import awaits_store
-from consan.instrument.record.lowering import element_bytes, lower, put
-from consan.instrument.record.orders import order_of
-from consan.instrument.record.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
-from consan.instrument.record.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
-from consan.instrument.record.stored_values import stores_of_values
-from consan.instrument.record.templates import WORD_BYTES
+from consan.instrument.record.analyses import data
+from consan.instrument.record.analyses.awaited import awaits_store
+from consan.instrument.record.analyses.stored_values import stores_of_values
+from consan.instrument.record.families import annotated, wmma
+from consan.instrument.record.families.lowering import element_bytes, lower, put
+from consan.instrument.record.text import text
+from consan.instrument.record.text.orders import order_of
+from consan.instrument.record.text.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
+from consan.instrument.record.text.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
+from consan.instrument.record.text.templates import WORD_BYTES
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -9,8 +9,8 @@ from consan.instrument.effects.makes import Makes
 from consan.instrument.passes.context import Work
 from consan.instrument.passes.copies import source_bytes
 from consan.instrument.passes.emit import Snippet
-from consan.instrument.record.lowering import put
-from consan.instrument.record.words import keys_of
+from consan.instrument.record.families.lowering import put
+from consan.instrument.record.text.words import keys_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

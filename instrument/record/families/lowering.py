@@ -13,9 +13,10 @@ from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
-from consan.instrument.record import operand_words, tensors
-from consan.instrument.record.global_operands import global_address, global_guard
-from consan.instrument.record.orders import order_of, reach_of
+from consan.instrument.record.families import tensors
+from consan.instrument.record.families.global_operands import global_address, global_guard
+from consan.instrument.record.text import operand_words
+from consan.instrument.record.text.orders import order_of, reach_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -17,7 +17,7 @@ from __future__ import annotations
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, narrow_guard, value_words
 from consan.instrument.ptx import Operand, Vector
-from consan.instrument.record.text import FACTOR
+from consan.instrument.record.text.text import FACTOR
 
 _NONE = "0"  # in place of the value of a matrix that there is not
 

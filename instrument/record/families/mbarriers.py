@@ -14,7 +14,7 @@ from consan.instrument.effects.makes import Makes
 from consan.instrument.passes.context import Work, operand_of
 from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Operand
-from consan.instrument.record.lowering import put
+from consan.instrument.record.families.lowering import put
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

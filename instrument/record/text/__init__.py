@@ -1,0 +1,1 @@
+"""The PTX of a recorded kernel, the words that it stores, and the templates that say what they mean."""
