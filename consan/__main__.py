@@ -17,7 +17,7 @@ from typing import Final, NoReturn
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
-from consan.commands.base import Parser, warn_of_the_cache
+from consan.commands.parts.base import Parser, warn_of_the_cache
 from consan.process.termination import terminable
 from consan.reports import look
 from consan.reports.verdict.coverage import installed_version

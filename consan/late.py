@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         watch as plugin_watch,
     )
     from consan.reports import html as html_report, names, static as static_report, text as text_report
-    from consan.reports.verdict import merging, precedence
+    from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
     from consan.session.executing import histories, recording
@@ -76,8 +76,8 @@ HOMES: Final = {
     "names": "consan.reports.names",
     "static_report": "consan.reports.static",
     "text_report": "consan.reports.text",
-    "merging": "consan.reports.verdict.merging",
-    "precedence": "consan.reports.verdict.precedence",
+    "merging": "consan.reports.verdict.speaking.merging",
+    "precedence": "consan.reports.verdict.speaking.precedence",
     "advice": "consan.session.asking.advice",
     "reruns": "consan.session.asking.reruns",
     "timing": "consan.session.asking.timing",

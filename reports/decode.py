@@ -34,7 +34,7 @@ from consan.reports.roles import accesses_of, buffer_of, pair_of
 from consan.reports.situations import UPDATE
 from consan.reports.tensor_memory import in_tensor_memory
 from consan.reports.unended import with_late_arrivals
-from consan.reports.verdict.records import is_exchanged, reported
+from consan.reports.verdict.speaking.records import is_exchanged, reported
 from consan.reports.verdict.tolerance import is_unused, with_lost_updates, with_tolerance
 from consan.reports.waiters import Waiter, deadlock_of
 

@@ -31,8 +31,8 @@ from consan.reports.places import waiting_places
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build, svg
 from consan.reports.timeline.picture import MEMORY_WORDS, Timeline, TimelineRow, steps
-from consan.reports.verdict import consequences
 from consan.reports.verdict.coverage import installed_version
+from consan.reports.verdict.speaking import consequences
 from consan.reports.verdict.suppression import to_toml
 
 _PAGE: Final = Template("""<!doctype html>

@@ -33,7 +33,7 @@ from consan.reports.model import (
 )
 from consan.reports.names import kernel_name
 from consan.reports.places import LIBRARY, rank
-from consan.reports.verdict.causes import causes
+from consan.reports.verdict.speaking.causes import causes
 from consan.reports.verified import sentence_of
 
 _ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers

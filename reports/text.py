@@ -22,8 +22,8 @@ from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS, Access, Finding,
 from consan.reports.names import kernel_name
 from consan.reports.sources import Excerpt, Sources
 from consan.reports.timeline import build, text as drawing
-from consan.reports.verdict import consequences
-from consan.reports.verdict.causes import Cause, causes
+from consan.reports.verdict.speaking import consequences
+from consan.reports.verdict.speaking.causes import Cause, causes
 from consan.reports.visible import visible_item
 
 PLAIN_WIDTH: Final = 100

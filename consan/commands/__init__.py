@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    from consan.commands.base import Command
+    from consan.commands.parts.base import Command
 
 
 @dataclass(frozen=True)

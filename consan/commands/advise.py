@@ -18,9 +18,9 @@ from typing import TYPE_CHECKING, Any
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.base import Parser
 from consan.commands.check import RequestedLaunch, add_launch_options, add_shape_options, launch_given, show_kernels
-from consan.commands.deliver import choose_format
+from consan.commands.parts.base import Parser
+from consan.commands.parts.deliver import choose_format
 from consan.files import check_writable, write_file
 from consan.reports import advised
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
-from consan.commands.again import checked_again
-from consan.commands.base import remark
-from consan.commands.deliver import choose_format, deliver, judged
-from consan.commands.patching import with_patch, with_reruns
-from consan.commands.signatures import describe, templates
+from consan.commands.parts.again import checked_again
+from consan.commands.parts.base import remark
+from consan.commands.parts.deliver import choose_format, deliver, judged
+from consan.commands.parts.patching import with_patch, with_reruns
+from consan.commands.parts.signatures import describe, templates
 from consan.files import check_writable, read_file
 from consan.launching.arguments import check_dimensions, parse_args, parse_dim3
 from consan.launching.entries import check_parameters, choose_entry, entries_of

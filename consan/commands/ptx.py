@@ -12,7 +12,7 @@ from rich.table import Table
 
 from consan import late
 from consan._errors import UsageError, did_you_mean
-from consan.commands.effects import with_effects
+from consan.commands.parts.effects import with_effects
 from consan.files import check_writable, write_file
 from consan.launching.source import add_compile_options, load_ptx
 

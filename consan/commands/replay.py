@@ -15,7 +15,7 @@ from dataclasses import replace
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.deliver import choose_format, deliver
+from consan.commands.parts.deliver import choose_format, deliver
 from consan.files import check_writable, is_archive, read_data, write_file
 from consan.reports import render
 from consan.reports.model import EXIT_VIOLATIONS

@@ -21,8 +21,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan import late, options
 from consan._errors import UsageError
-from consan.commands.base import Parser
 from consan.commands.check import RequestedLaunch, add_launch_options
+from consan.commands.parts.base import Parser
 from consan.commands.run import default_name
 from consan.files import check_writable, write_file
 from consan.launching.entries import check_parameters, choose_entry

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any, Final
 import pytest
 
 from consan import suppressions
-from consan.commands.deliver import choose_format
+from consan.commands.parts.deliver import choose_format
 from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
@@ -24,9 +24,9 @@ from consan.reports import json_format
 from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, kernels_checked, plural
 from consan.reports.phrases import hidden_notes, short
 from consan.reports.render import render
-from consan.reports.verdict.causes import causes, key
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.verdict.speaking.causes import causes, key
 
 if TYPE_CHECKING:
     from _pytest.terminal import TerminalReporter

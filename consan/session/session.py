@@ -26,7 +26,7 @@ from consan.reports.finding_records import ModuleSites
 from consan.reports.variables import Argument
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.coverage import of_reasons
-from consan.reports.verdict.selection import selected
+from consan.reports.verdict.speaking.selection import selected
 from consan.session.collecting.report_parts import ReportParts
 from consan.session.collecting.summary import Summary, places
 from consan.session.collecting.unknown import unknown_order

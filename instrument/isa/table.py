@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
-from consan.instrument.isa import (
+from consan.instrument.isa.model import InstructionLike, Row
+from consan.instrument.isa.roles import names
+from consan.instrument.isa.rows import (
     arithmetic,
     bulk,
     control,
@@ -23,8 +25,6 @@ from consan.instrument.isa import (
     tensor_memory,
     video,
 )
-from consan.instrument.isa.model import InstructionLike, Row
-from consan.instrument.isa.roles import names
 
 __all__ = ["ROWS", "alternatives", "canonical", "destinations", "is_memory_or_sync", "lookup", "sources"]
 

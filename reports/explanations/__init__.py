@@ -10,6 +10,7 @@ import sys
 from dataclasses import dataclass
 from functools import cache
 from importlib import resources
+from pathlib import Path
 
 if sys.version_info >= (3, 11):
     import tomllib
@@ -33,5 +34,5 @@ class Explanation:
 @cache
 def explanations() -> dict[str, Explanation]:
     """The page of each kind."""
-    files = {path.name.partition(".")[0]: path for path in resources.files(__package__).iterdir() if path.name.endswith(".toml")}
+    files = {path.stem: path for path in Path(str(resources.files(__package__))).rglob("*.toml")}
     return {kind: Explanation(**tomllib.loads(files[kind].read_text(encoding="utf-8"))) for kind in sorted(files)}

@@ -18,7 +18,7 @@ from consan.reports import render
 from consan.reports.json_format import dumps, loads
 from consan.reports.model import Access, Finding
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.verdict.merging import merge_findings
+from consan.reports.verdict.speaking.merging import merge_findings
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 

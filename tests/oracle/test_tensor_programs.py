@@ -16,7 +16,7 @@ from consan.checker.compiled.layouts import Status
 from consan.checker.compiled.replay import replay
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.text.templates import tables
-from consan.reports.verdict.raw import united
+from consan.reports.verdict.speaking.raw import united
 from consan.toolchain.host_library import CXX
 
 QUICK = {oracle_tensor: 50, oracle_tensor_pairs: 20}

@@ -19,7 +19,8 @@ from consan import api
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
 from consan.checker.logs import launch
-from consan.commands import again, check
+from consan.commands import check
+from consan.commands.parts import again
 from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
 from consan.reports.json_format import dumps

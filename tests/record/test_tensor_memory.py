@@ -14,7 +14,7 @@ from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
 from consan.instrument.record.text.templates import END, Template, tables
-from consan.reports.verdict.raw import united
+from consan.reports.verdict.speaking.raw import united
 
 WINDOW, BYTES = 1024, 20480
 BAR, OTHER_BAR, WORD, THIRD_BAR = 1024, 1032, 1040, 1048  # three mbarriers, and where addresses of tensor memory go

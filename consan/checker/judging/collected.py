@@ -30,8 +30,8 @@ from consan.instrument.findings import (
     bounds,
 )
 from consan.instrument.layouts.records import integers
-from consan.reports.verdict.raw import key
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.raw import key
+from consan.reports.verdict.speaking.terms import Key
 
 
 @dataclass(frozen=True)

@@ -36,8 +36,8 @@ from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
-from consan.reports.verdict.raw import forward, key, proven, selected, united, united_records
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.raw import forward, key, proven, selected, united, united_records
+from consan.reports.verdict.speaking.terms import Key
 from consan.toolchain.host_memory import available_bytes
 
 MOST_BYTES = 1 << 30  # of the logs that are replayed for global memory, however little memory is free: about 6 s

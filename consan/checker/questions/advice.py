@@ -23,7 +23,7 @@ from consan.checker.questions.weaker import weaker
 from consan.instrument import effects
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.record.analyses.reach import BarrierReach
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.terms import Key
 
 _WAITS = {effects.CopyWait, effects.BulkWait, effects.MbarrierWait, effects.ClusterBarrierWait}
 _FENCES = {effects.ProxyFence, effects.Fence, effects.InitsFence, effects.TensorFence}

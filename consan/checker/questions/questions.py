@@ -24,7 +24,7 @@ from consan.checker.questions.changes import Change, EventPlaces, applied
 from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.terms import Key
 
 
 class Remembered:

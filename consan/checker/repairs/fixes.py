@@ -23,7 +23,7 @@ from consan.checker.repairs.repairs import Repairs
 from consan.checker.repairs.whole_barriers import are_whole, for_some_warps, own_barriers
 from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.sites import Site
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.terms import Key
 
 MOST_TRIES = 320  # of a finding
 MORE_TRIES = 40  # once a repair removes the finding and leaves others

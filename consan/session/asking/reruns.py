@@ -41,7 +41,7 @@ from consan.reports.patches import fixed
 from consan.reports.places import waiting_places
 from consan.reports.source_candidates import moves, waits
 from consan.reports.source_patches import between, block_of, patched
-from consan.reports.verdict.shared import merge_key
+from consan.reports.verdict.speaking.shared import merge_key
 from consan.reports.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.executing.repairs import described
 

@@ -1,4 +1,5 @@
-"""Kernels with instructions whose order called hooks do not know: what the hooks found there is left out (reports/verdict/selection.py).
+"""Kernels with instructions whose order called hooks do not know: what the hooks found there is left out
+(reports/verdict/speaking/selection.py).
 
 Such an instruction completes on an mbarrier (tcgen05.commit, clusterlaunchcontrol.try_cancel) or is one that only the recording engine
 takes. Hooks that do not see it take accesses for unordered that it orders, and bytes for unwritten that it has written. Faults and

@@ -34,7 +34,7 @@ from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decode import decode
 from consan.reports.finding_records import ModuleSites
-from consan.reports.verdict.merging import Accumulated
+from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.repairs import Fixes
 from consan.session.modules.rewritten import Rewriting

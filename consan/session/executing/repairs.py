@@ -27,7 +27,7 @@ from consan.reports.decode import decode
 from consan.reports.finding_records import ModuleSites
 from consan.reports.places import located
 from consan.reports.variables import Layout
-from consan.reports.verdict.terms import Key
+from consan.reports.verdict.speaking.terms import Key
 from consan.reports.verified import spelling, turn_of
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from consan._errors import EnvironmentFailure, NotSupported, UsageError
 from consan.backends.base import DeviceLost
 from consan.reports.positions import unfinished
-from consan.reports.verdict.merging import Accumulated
+from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.executing import endings
 from consan.session.executing.positions import positions
 from consan.session.modules.device import Device

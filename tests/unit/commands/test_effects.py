@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from consan.__main__ import main
-from consan.commands.effects import FAMILIES, with_effects
+from consan.commands.parts.effects import FAMILIES, with_effects
 from consan.instrument.isa import ROWS
 from consan.instrument.ptx import parse
 

@@ -12,7 +12,7 @@ from consan.reports.json_format import loads
 from consan.reports.model import CULPRIT, Access, Finding, Report
 from consan.reports.sources import embed, of_texts
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.verdict.merging import merge_findings
+from consan.reports.verdict.speaking.merging import merge_findings
 from consan.reports.verdict.suppression import Rule, suppress, to_toml
 
 BARRIER = Access(CULPRIT, "bar.warp.sync", "none", "reduce.cu", 7, 5, 70, "bar.warp.sync -1;", space="none")

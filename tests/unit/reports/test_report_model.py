@@ -10,7 +10,7 @@ import report_samples as samples
 from consan.reports.model import Finding, KernelSummary, Uninstrumented, Unmodelled
 from consan.reports.verdict.conclusion import assemble, exit_status, verdict_of
 from consan.reports.verdict.coverage import of_reasons
-from consan.reports.verdict.merging import merge_findings, sort_findings
+from consan.reports.verdict.speaking.merging import merge_findings, sort_findings
 
 ERROR, WARNING, NOTE = (Finding("data-race", "k", severity) for severity in ("error", "warning", "note"))
 RAN = KernelSummary("k", launches=1)

@@ -15,7 +15,7 @@ import report_samples as samples
 
 from consan.reports import FORMATS, FormatError, look, render, text
 from consan.reports.model import Finding, Frame, Report, seen
-from consan.reports.verdict.causes import causes
+from consan.reports.verdict.speaking.causes import causes
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")
 UNUSED_MESSAGE = "the loaded value is not used"

@@ -9,7 +9,7 @@ import pytest
 
 from consan.instrument.findings import UNORDERED, Hazard, Kind, Reason
 from consan.reports.verdict import scopes
-from consan.reports.verdict.raw import forward, proven, selected, united, united_records
+from consan.reports.verdict.speaking.raw import forward, proven, selected, united, united_records
 
 NAMES = ("kind", "reason", "flags", "site", "other_site", "thread", "other_thread", "hazard", "count", "fence", "narrow_fence")
 Raw = dict[str, Any]

@@ -10,8 +10,8 @@ import pytest
 from consan.instrument.findings import Completion, FindingFlags, FindingRecord, Geometry, Kind, Operation, Reason
 from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Access, AsyncInfo, Finding
-from consan.reports.verdict.merging import sort_findings
-from consan.reports.verdict.records import reported
+from consan.reports.verdict.speaking.merging import sort_findings
+from consan.reports.verdict.speaking.records import reported
 from consan.reports.verdict.tolerance import with_tolerance
 
 MODULE = ModuleSites((), ("k",))

@@ -12,9 +12,9 @@ import pytest
 from consan.reports import json_format, render
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.verdict.conclusion import assemble, exit_status
-from consan.reports.verdict.precedence import roots
-from consan.reports.verdict.relations import BELONGS
-from consan.reports.verdict.terms import Share, Which
+from consan.reports.verdict.speaking.precedence import roots
+from consan.reports.verdict.speaking.relations import BELONGS
+from consan.reports.verdict.speaking.terms import Share, Which
 
 
 def at(role: str, line: int, op: str = "st.shared.u32", **more: Any) -> Access:

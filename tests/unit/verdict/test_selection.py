@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 
 from consan.reports.model import Access, Finding
-from consan.reports.verdict.selection import selected
+from consan.reports.verdict.speaking.selection import selected
 
 
 def at(line: int, role: str = "write") -> Access:

@@ -15,8 +15,8 @@ from typing import Any, Final
 from consan.reports.kinds import place
 from consan.reports.model import Finding, seen
 from consan.reports.names import kernel_name
-from consan.reports.verdict import precedence
-from consan.reports.verdict.shared import merge_key
+from consan.reports.verdict.speaking import precedence
+from consan.reports.verdict.speaking.shared import merge_key
 
 _SHOWN: Final = 8  # kernels and tests listed
 

@@ -5,8 +5,8 @@ Operand selectors (`a.b0`) belong to the operand, not to the opcode.
 
 from __future__ import annotations
 
-from consan.instrument.isa.build import arithmetic
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import arithmetic
 
 __all__ = ["ROWS"]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 from consan.instrument.effects import BulkCommit, BulkLoad, BulkPush, BulkStore, BulkWait, TensorLoad, TensorStore
 from consan.instrument.effects.makes import makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.classes import type_bytes
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

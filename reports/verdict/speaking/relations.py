@@ -11,8 +11,8 @@ from consan.instrument.findings import FindingRecord, Kind, Reason
 from consan.reports.finding_records import kernel_of
 from consan.reports.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.model import Finding
-from consan.reports.verdict import shared
-from consan.reports.verdict.terms import Belongs, Raw, RootWords, Silences, Which, WhichRaw, WhichRecord, raws
+from consan.reports.verdict.speaking import shared
+from consan.reports.verdict.speaking.terms import Belongs, Raw, RootWords, Silences, Which, WhichRaw, WhichRecord, raws
 
 # --- raw findings of one pair of accesses (SEMANTICS section 8) ------------------------------------------------------------
 

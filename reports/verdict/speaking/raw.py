@@ -11,9 +11,9 @@ from typing import Any, Final
 import numpy as np
 
 from consan.instrument.findings import UNORDERED, Hazard, Kind
-from consan.reports.verdict.precedence import speaking
-from consan.reports.verdict.relations import OF_A_PAIR, OF_AN_ORDER, OF_ORDERS
-from consan.reports.verdict.terms import Key, Raw
+from consan.reports.verdict.speaking.precedence import speaking
+from consan.reports.verdict.speaking.relations import OF_A_PAIR, OF_AN_ORDER, OF_ORDERS
+from consan.reports.verdict.speaking.terms import Key, Raw
 
 Order = Iterable[Any]  # the records of one replay
 

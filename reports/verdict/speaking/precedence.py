@@ -12,8 +12,8 @@ from collections.abc import Hashable, Iterable, Mapping, Sequence
 from typing import Final
 
 from consan.reports.model import SEVERITIES, Finding
-from consan.reports.verdict.relations import BELONGS, MILDER, ORDER
-from consan.reports.verdict.terms import Belongs, F, Silences
+from consan.reports.verdict.speaking.relations import BELONGS, MILDER, ORDER
+from consan.reports.verdict.speaking.terms import Belongs, F, Silences
 
 MOST_ROOTS: Final = 64  # of one kernel; findings beyond them stand alone
 

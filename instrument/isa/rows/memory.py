@@ -16,8 +16,8 @@ from typing import Any
 
 from consan.instrument.effects import Atomic, Fill, GlobalRead, GlobalWrite, Observe, Publish, Read, StoreAsync, Unseen, Write
 from consan.instrument.effects.makes import Makes, makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

@@ -8,8 +8,8 @@ from typing import Final
 from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Reason
 from consan.reports.facts import situation_of
 from consan.reports.finding_records import ModuleSites
-from consan.reports.verdict.precedence import speaking
-from consan.reports.verdict.relations import OF_A_LAUNCH
+from consan.reports.verdict.speaking.precedence import speaking
+from consan.reports.verdict.speaking.relations import OF_A_LAUNCH
 
 _PARTS: Final = (Kind.READ_EXPLAINED, Kind.WAITER)  # of other findings
 

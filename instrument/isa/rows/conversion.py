@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from consan.instrument.isa.build import arithmetic
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import arithmetic
 
 __all__ = ["ROWS"]
 

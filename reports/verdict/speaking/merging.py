@@ -8,9 +8,9 @@ from typing import Any
 
 from consan.reports.model import Buffer, Finding
 from consan.reports.names import base_name
-from consan.reports.verdict.consequences import arranged
-from consan.reports.verdict.precedence import rank, select
-from consan.reports.verdict.shared import merge_key
+from consan.reports.verdict.speaking.consequences import arranged
+from consan.reports.verdict.speaking.precedence import rank, select
+from consan.reports.verdict.speaking.shared import merge_key
 
 _MERGE_AFTER = 32  # findings, and then as many more as there are distinct ones
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from consan.reports.divergence import ELSEWHERE
 from consan.reports.model import Finding, plural
-from consan.reports.verdict.precedence import speaking
-from consan.reports.verdict.relations import OF_ENDS
+from consan.reports.verdict.speaking.precedence import speaking
+from consan.reports.verdict.speaking.relations import OF_ENDS
 
 
 def selected(

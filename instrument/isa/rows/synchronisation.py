@@ -33,8 +33,8 @@ from consan.instrument.effects import (
     Write,
 )
 from consan.instrument.effects.makes import Makes, makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

@@ -14,8 +14,8 @@ from typing import Any
 from consan.instrument.effects import GlobalRead, GlobalWrite, ProductCommit, ProductFence, ProductOperand, ProductWait, Read, Write
 from consan.instrument.effects.flags import MatrixRow
 from consan.instrument.effects.makes import makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

@@ -10,8 +10,8 @@ from consan.instrument.effects import (
     MbarrierWait,
 )
 from consan.instrument.effects.makes import makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

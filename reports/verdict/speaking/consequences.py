@@ -10,8 +10,8 @@ from dataclasses import replace
 
 from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Finding
-from consan.reports.verdict.precedence import roots
-from consan.reports.verdict.terms import Belongs
+from consan.reports.verdict.speaking.precedence import roots
+from consan.reports.verdict.speaking.terms import Belongs
 
 
 def arranged(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -28,9 +28,9 @@ from consan.instrument.effects import (
     TensorWait,
 )
 from consan.instrument.effects.makes import Attribute, Makes, makes
-from consan.instrument.isa.build import rows
 from consan.instrument.isa.model import Row
 from consan.instrument.isa.roles import immediate_value
+from consan.instrument.isa.rows.build import rows
 
 __all__ = ["ROWS"]
 

@@ -1,0 +1,1 @@
+"""The rows of the opcode table, by the chapters of the PTX ISA."""
