@@ -19,9 +19,9 @@ from consan._errors import ConsanError, ExitCode, UsageError, did_you_mean
 from consan.commands import COMMANDS
 from consan.commands.parts.base import Parser, warn_of_the_cache
 from consan.process.termination import terminable
-from consan.reports import look
+from consan.reports.formats import look
+from consan.reports.formats.visible import visible_lines
 from consan.reports.verdict.coverage import installed_version
-from consan.reports.visible import visible_lines
 
 DEBUG: Final = "CONSAN_DEBUG"
 BROKEN_PIPE: Final = 141

@@ -32,7 +32,9 @@ if TYPE_CHECKING:
         mutate as plugin_mutate,
         watch as plugin_watch,
     )
-    from consan.reports import html as html_report, names, static as static_report, text as text_report
+    from consan.reports.decoding import static as static_report
+    from consan.reports.formats import html as html_report, text as text_report
+    from consan.reports.source import names
     from consan.reports.verdict.speaking import merging, precedence
     from consan.session import session
     from consan.session.asking import advice, reruns, timing
@@ -72,10 +74,10 @@ HOMES: Final = {
     "plugin_markers": "consan.plugin.markers",
     "plugin_mutate": "consan.plugin.mutate",
     "plugin_watch": "consan.plugin.watch",
-    "html_report": "consan.reports.html",
-    "names": "consan.reports.names",
-    "static_report": "consan.reports.static",
-    "text_report": "consan.reports.text",
+    "html_report": "consan.reports.formats.html",
+    "names": "consan.reports.source.names",
+    "static_report": "consan.reports.decoding.static",
+    "text_report": "consan.reports.formats.text",
     "merging": "consan.reports.verdict.speaking.merging",
     "precedence": "consan.reports.verdict.speaking.precedence",
     "advice": "consan.session.asking.advice",

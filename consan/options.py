@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final, NoReturn, TypeVar
 
 from consan._errors import UsageError, did_you_mean
-from consan.reports.look import COLORS
+from consan.reports.formats.look import COLORS
 
 T = TypeVar("T")
 PREFIX: Final = "CONSAN_"

@@ -14,7 +14,7 @@ import time
 from collections.abc import Iterator
 from typing import IO, Final
 
-from consan.reports import look
+from consan.reports.formats import look
 
 _PERIOD: Final = 0.1
 _ERASE: Final = "\r\x1b[K"

@@ -10,9 +10,9 @@ from collections.abc import Iterable
 
 from consan._errors import UsageError
 from consan.files import read_file
-from consan.reports.json_format import ReportError, loads
+from consan.reports.formats.json_format import ReportError, loads
 from consan.reports.model import Report
-from consan.reports.sources import Reader, embed, read_lines
+from consan.reports.source.sources import Reader, embed, read_lines
 from consan.reports.verdict.baseline import KnownFinding, known
 from consan.reports.verdict.suppression import (
     Lines,

@@ -9,9 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
+from consan.reports.formats.phrases import short
 from consan.reports.model import plural, runs
-from consan.reports.phrases import short
-from consan.reports.places import opcode_of
+from consan.reports.source.places import opcode_of
 
 Waiter = Mapping[str, Any]
 

@@ -15,7 +15,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.session.frameworks import FrameworkLaunch
 from consan.session.planning.options import SessionOptions
 

@@ -10,7 +10,7 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 
 _NO_BUFFER = 0, 0, 0
 

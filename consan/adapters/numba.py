@@ -28,7 +28,7 @@ from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
 from consan.adapters.seam import NeedsGpu, Seam, lacking
-from consan.reports.frameworks import NUMBA
+from consan.reports.words.frameworks import NUMBA
 
 _OLDEST = _NEWEST = (0, 30)
 _SEAMS = {

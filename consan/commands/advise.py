@@ -22,11 +22,11 @@ from consan.commands.check import RequestedLaunch, add_launch_options, add_shape
 from consan.commands.parts.base import Parser
 from consan.commands.parts.deliver import choose_format
 from consan.files import check_writable, write_file
-from consan.reports import advised
+from consan.reports.formats import advised
+from consan.reports.formats.visible import visible
 from consan.reports.model import EXIT_INCOMPLETE, EXIT_VIOLATIONS, VIOLATIONS, Report, plural
-from consan.reports.names import kernel_name
-from consan.reports.patches import edited
-from consan.reports.visible import visible
+from consan.reports.source.names import kernel_name
+from consan.reports.source.patches import edited
 
 if TYPE_CHECKING:
     from consan.session.asking.advice import Advice

@@ -7,8 +7,8 @@ import sys
 
 from consan._errors import UsageError, did_you_mean
 from consan.files import check_writable, write_file
-from consan.reports.kinds import KINDS
-from consan.reports.pages import document, markdown, page, summary
+from consan.reports.catalogue.pages import document, markdown, page, summary
+from consan.reports.words.kinds import KINDS
 
 
 class ExplainCommand:

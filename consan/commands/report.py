@@ -14,7 +14,7 @@ from consan._errors import UsageError
 from consan.commands.parts.deliver import choose_format, deliver
 from consan.files import check_writable, read_file, write_file
 from consan.reports.model import Report
-from consan.reports.sources import embed, of_lines, within
+from consan.reports.source.sources import embed, of_lines, within
 from consan.reports.verdict.baseline import KnownFinding
 from consan.reports.verdict.suppression import suppress, to_toml
 from consan.suppressions import baseline, stored, unused

@@ -12,7 +12,7 @@ from consan.launching.arguments import ArgSpec
 from consan.launching.declarations import declarations
 from consan.launching.signature import check_arguments
 from consan.launching.source import is_cuda
-from consan.reports.names import function_name
+from consan.reports.source.names import function_name
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Module

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.backends.base import Backend
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.rules import validate

@@ -20,10 +20,10 @@ from consan.commands.parts.deliver import choose_format
 from consan.plugin.keys import CHECKING, LEDGER, setting
 from consan.plugin.settings import settings_of, usage_errors
 from consan.plugin.watch import SECTION, failure_of, line
-from consan.reports import json_format
+from consan.reports.formats import json_format
+from consan.reports.formats.phrases import hidden_notes, short
+from consan.reports.formats.render import render
 from consan.reports.model import EXIT_INCOMPLETE, VIOLATIONS, RanTest, Report, kernels_checked, plural
-from consan.reports.phrases import hidden_notes, short
-from consan.reports.render import render
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.speaking.causes import causes, key

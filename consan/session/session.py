@@ -21,9 +21,9 @@ from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
 from consan.progress import Progress
 from consan.reports import model
-from consan.reports.decode import decode
-from consan.reports.finding_records import ModuleSites
-from consan.reports.variables import Argument
+from consan.reports.decoding.decode import decode
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.source.variables import Argument
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.coverage import of_reasons
 from consan.reports.verdict.speaking.selection import selected

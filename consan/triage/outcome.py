@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from consan.backends.cpu.engine.decisions import Decision
-from consan.reports.json_format import finding_to_json
+from consan.reports.formats.json_format import finding_to_json
 from consan.reports.model import Report
 from consan.reports.verdict.suppression import Rule
 from consan.triage.subject import Subject

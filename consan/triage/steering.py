@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.state.schedule import Schedule, for_seed
-from consan.reports.places import located
+from consan.reports.source.places import located
 from consan.triage.outcome import DecisionPlace, DecisionWords, Request
 from consan.triage.subject import hash_ptx
 

@@ -15,16 +15,16 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.relations import Relations, SyncPoint
-from consan.reports import frameworks
+from consan.reports.catalogue.situations import UPDATE
 from consan.reports.culprits.cases import Case, CulpritRule, access_of, named
 from consan.reports.culprits.rules import RULES
 from consan.reports.culprits.unwritten import is_array, published_at, with_stores
-from consan.reports.kinds import caller_places, callers, place, refined, words_of
 from consan.reports.model import CULPRIT, Access, Finding
-from consan.reports.names import variable_name
-from consan.reports.ordering import NEXT_ITERATION, Pair
-from consan.reports.places import distinct
-from consan.reports.situations import UPDATE
+from consan.reports.source.names import variable_name
+from consan.reports.source.places import distinct
+from consan.reports.words import frameworks
+from consan.reports.words.kinds import caller_places, callers, place, refined, words_of
+from consan.reports.words.ordering import NEXT_ITERATION, Pair
 
 
 def blame(

@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from consan.instrument.relations import Signal, Stretches, SyncPoint
 from consan.reports.model import Access, Finding
-from consan.reports.places import culprit_at
+from consan.reports.source.places import culprit_at
 
 Culprit = tuple[SyncPoint, Mapping[str, str]] | SyncPoint | None
 

@@ -18,8 +18,8 @@ from consan.reports.culprits.cases import (
     last_of,
     named,
 )
-from consan.reports.kinds import place, place_of
-from consan.reports.names import variable_name
+from consan.reports.source.names import variable_name
+from consan.reports.words.kinds import place, place_of
 
 
 def released_early(case: Case) -> Culprit:

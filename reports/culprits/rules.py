@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from consan.reports.catalogue.situations import SIGNALLED_COPY
 from consan.reports.culprits.cases import CulpritRule, is_arrival, is_phase_wait
 from consan.reports.culprits.finders import (
     arrives_only,
@@ -37,7 +38,6 @@ from consan.reports.culprits.finders import (
 )
 from consan.reports.culprits.hand_overs import heard_by_nobody, published_early, released_early
 from consan.reports.culprits.scopes import narrow_fence, of_cta_scope, released_at_cta
-from consan.reports.situations import SIGNALLED_COPY
 
 _CTA: Final = ("no-barrier", "atomic", "same-value")
 _ENGINES: Final = ("operation-unordered", "global-operation-unordered")

@@ -9,10 +9,10 @@ from typing import Final
 from consan.instrument.relations import Stores, SyncPoint
 from consan.instrument.sites import Place
 from consan.reports.culprits.cases import access_of, is_proxy_fence, is_wait, last_of, named
-from consan.reports.kinds import place, place_of
 from consan.reports.model import Access, Finding
-from consan.reports.names import base_name
-from consan.reports.places import culprit_at
+from consan.reports.source.names import base_name
+from consan.reports.source.places import culprit_at
+from consan.reports.words.kinds import place, place_of
 
 _STORES: Final = 3  # stores that a sentence names
 

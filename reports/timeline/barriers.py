@@ -6,11 +6,11 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any, Final
 
-from consan.reports.divergence import lanes_phrase
-from consan.reports.kinds import place_of_waiter
 from consan.reports.model import Finding, plural
+from consan.reports.records.divergence import lanes_phrase
 from consan.reports.timeline.draft import Draft, triple
 from consan.reports.timeline.picture import BARRIER, THREAD, Lane, LaneInterval, Timeline
+from consan.reports.words.kinds import place_of_waiter
 
 MOST_WAITERS: Final = 3  # groups of waiting warps drawn; the facts of the finding list them all
 MOST_BARRIERS: Final = 2

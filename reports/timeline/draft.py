@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from consan.reports.global_races import BETWEEN_LAUNCHES
-from consan.reports.kinds import place
+from consan.reports.catalogue.global_races import BETWEEN_LAUNCHES
 from consan.reports.model import CULPRIT, Access, Finding
 from consan.reports.timeline.picture import BARRIER, ENGINE, THREAD, Cell, Edge, Lane, LaneInterval, Timeline, TimelineEvent
+from consan.reports.words.kinds import place
 
 _CAPTIONS: Final = {
     "data-race": "Nothing orders (1) before (2): they can take effect in either order.",

@@ -19,7 +19,7 @@ from consan.reports.model import (
     Uninstrumented,
 )
 from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, of_reasons
-from consan.reports.verified import with_whole_fixes
+from consan.reports.words.verified import with_whole_fixes
 
 
 def assemble(

@@ -21,10 +21,10 @@ from dataclasses import dataclass, replace
 from fnmatch import fnmatchcase
 from typing import Final
 
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
 from consan.reports.model import Finding, Report, Suppressed
-from consan.reports.places import steps
-from consan.reports.sources import Reader, read_lines
+from consan.reports.source.places import steps
+from consan.reports.source.sources import Reader, read_lines
 from consan.reports.verdict.conclusion import with_gaps
 from consan.reports.verdict.coverage import EXCLUDED, not_checked
 

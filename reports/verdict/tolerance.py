@@ -10,10 +10,10 @@ from dataclasses import dataclass, replace
 from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Operation, Reason
-from consan.reports.finding_records import ModuleSites
+from consan.reports.catalogue.situations import UPDATE
 from consan.reports.model import Finding
-from consan.reports.situations import UPDATE
-from consan.reports.tensor_memory import in_tensor_memory
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.records.tensor_memory import in_tensor_memory
 
 _OF_VALUES: Final = (Kind.DATA_RACE, Kind.MISSING_WAIT, Kind.UNINITIALIZED_READ)  # kinds that harm only the loaded value
 _TORN: Final = (f"no-barrier@{UPDATE}", f"no-warp-sync@{UPDATE}")

@@ -18,7 +18,7 @@ import pytest
 from faults_support import ARGS, LAUNCH, check, consan, finish, start
 
 from consan.adapters import sources
-from consan.reports.json_format import loads
+from consan.reports.formats.json_format import loads
 from consan.toolchain import cache, find
 from consan.toolchain.assemble import assemble
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from faults_support import finish, start
 
-from consan.reports.json_format import loads
+from consan.reports.formats.json_format import loads
 from consan.toolchain import find
 
 pytestmark = pytest.mark.skipif(find.locate(find.NVRTC) is None, reason="NVRTC is not installed")

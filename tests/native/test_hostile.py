@@ -28,7 +28,7 @@ from consan.native.orders import Orders
 from consan.native.server import Server
 from consan.native.wire import LONGEST, MAGIC, NO_LAUNCH, SHAPE, MessageKind
 from consan.options import AUTO, RECORD
-from consan.reports.json_format import to_json
+from consan.reports.formats.json_format import to_json
 from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
 from consan.toolchain.host_library import C, HostLibrary
 

@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from consan.process import children
-from consan.reports.json_format import dumps
+from consan.reports.formats.json_format import dumps
 from consan.reports.model import KernelSummary
 from consan.reports.verdict.conclusion import assemble
 from consan.toolchain import find

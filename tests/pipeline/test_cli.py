@@ -13,7 +13,7 @@ import pipeline_kernels as kernels
 import pytest
 
 from consan.__main__ import main
-from consan.reports import json_format
+from consan.reports.formats import json_format
 
 OUT = ["--arg", "u32[64]=zeros", "--arg", "u32=5"]
 LAUNCH = ["--device", "cpu", "--grid", "1", "--block", "64"]

@@ -15,7 +15,7 @@ import pytest
 import consan
 from consan.__main__ import main
 from consan.config import tomllib
-from consan.reports import json_format
+from consan.reports.formats import json_format
 
 SOURCE = """extern "C" __global__ void shift(const float* in, float* out) {
     __shared__ float tile[64];

@@ -9,7 +9,7 @@ import pytest
 from consan.__main__ import main
 from consan.checker.judging import recorder
 from consan.commands.check import RequestedLaunch
-from consan.reports.json_format import loads
+from consan.reports.formats.json_format import loads
 
 SOURCE = """
 extern "C" __global__ void k(int* out, int rounds) {

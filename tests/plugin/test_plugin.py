@@ -10,7 +10,7 @@ from typing import Any
 import jsonschema
 import pytest
 
-from consan.reports import json_format
+from consan.reports.formats import json_format
 
 pytest_plugins = ["pytester"]
 

@@ -20,8 +20,8 @@ from real_cases import CASES, Case
 from real_run import ptx_of
 from test_added_synchronisation import ADDED, advice_of, with_added
 
-from consan.reports.advised import AdviceLine
-from consan.reports.patches import edited
+from consan.reports.formats.advised import AdviceLine
+from consan.reports.source.patches import edited
 
 AS_IT_IS = "as it is"
 

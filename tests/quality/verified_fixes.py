@@ -23,8 +23,8 @@ from oracle_run import oracle  # noqa: E402
 from test_twins_oracle import NOT_SEEN  # noqa: E402
 
 import consan  # noqa: E402
-from consan.reports.patches import fixed  # noqa: E402
-from consan.reports.source_patches import patched  # noqa: E402
+from consan.reports.source.patches import fixed  # noqa: E402
+from consan.reports.source.source_patches import patched  # noqa: E402
 from consan.session.asking.reruns import Ran, Reruns  # noqa: E402
 from consan.session.executing.repairs import Fixes  # noqa: E402
 

@@ -17,8 +17,8 @@ from real_run import ptx_of, run_checked
 from consan.checker.repairs.text_places import TextPlaces
 from consan.instrument import effects
 from consan.instrument.ptx import parse
-from consan.reports.advised import AdviceLine
-from consan.reports.patches import edited
+from consan.reports.formats.advised import AdviceLine
+from consan.reports.source.patches import edited
 from consan.session.asking.advice import Advice
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -10,7 +10,7 @@ import pytest
 
 import consan
 from consan.checker.judging import recorder
-from consan.reports.phrases import summary
+from consan.reports.formats.phrases import summary
 from consan.session.executing import recording
 
 SOURCE = """extern "C" __global__ void reverse(int* out) {

@@ -23,7 +23,7 @@ from consan.commands import check
 from consan.commands.parts import again
 from consan.instrument.record import leaving, module, record
 from consan.launching.placement import placed
-from consan.reports.json_format import dumps
+from consan.reports.formats.json_format import dumps
 from consan.session.modules.device import Device
 from consan.session.planning import plan
 from consan.session.planning.options import SessionOptions

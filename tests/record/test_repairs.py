@@ -25,12 +25,12 @@ from consan.instrument.findings import Kind
 from consan.instrument.ptx import parse
 from consan.instrument.record.analyses.value_dependence import value_depends
 from consan.instrument.record.text.templates import Template
-from consan.reports.json_format import from_json, to_json
+from consan.reports.formats.json_format import from_json, to_json
 from consan.reports.model import Access, Finding, FixStep, VerifiedFix
-from consan.reports.patches import fixed
-from consan.reports.source_patches import patched
+from consan.reports.source.patches import fixed
+from consan.reports.source.source_patches import patched
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.verified import sentence_of, with_whole_fixes
+from consan.reports.words.verified import sentence_of, with_whole_fixes
 from consan.session.asking.reruns import LONGEST, MOST_INSTRUCTIONS, MOST_REPAIRS, Ran, Reruns
 from consan.session.executing import recording
 

@@ -12,7 +12,7 @@ from record_support import launch
 import consan
 from consan._errors import NotSupported
 from consan.backends.virtual import VirtualBackend
-from consan.reports import text
+from consan.reports.formats import text
 from consan.session.modules.device import Device
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

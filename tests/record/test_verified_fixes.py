@@ -12,8 +12,8 @@ import twin_file
 import consan
 from consan.__main__ import main
 from consan.reports.model import Report
-from consan.reports.patches import fixed
-from consan.reports.verified import names, order_of
+from consan.reports.source.patches import fixed
+from consan.reports.words.verified import names, order_of
 from consan.session.asking.reruns import Ran, Reruns
 
 TWINS = Path(__file__).parents[1] / "kernels" / "twins"

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import twin_file
 
-from consan.reports import html, json_format, sarif
+from consan.reports.formats import html, json_format, sarif
 from consan.reports.model import Report
 
 HERE = Path(__file__).parent

@@ -20,7 +20,7 @@ import jsonschema
 import pytest
 from real_bugs import BUGS, HERE, ROOT, Bug, log, page
 
-from consan.reports import text
+from consan.reports.formats import text
 from consan.reports.model import Report
 
 GOLD = HERE / "gold"

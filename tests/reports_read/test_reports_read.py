@@ -14,7 +14,7 @@ from pathlib import Path
 import pytest
 import reading
 
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
 
 HERE = Path(__file__).parent
 CASES = list(reading.cases())

@@ -10,7 +10,7 @@ import jsonschema
 import referencing
 
 from consan.__main__ import main
-from consan.reports import json_format
+from consan.reports.formats import json_format
 
 # Two warps exchange words with no barrier between: right as long as they keep step, wrong when one is held back.
 FLAKY = """extern "C" __global__ void exchange(const int* in, int* out) {

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from consan import options
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
 
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "tutorials" / "guide"

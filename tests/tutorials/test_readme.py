@@ -12,8 +12,8 @@ import golden
 import pytest
 
 from consan.reports import timeline
-from consan.reports.html_style import PALETTE, PICTURE
-from consan.reports.json_format import loads
+from consan.reports.formats.html_style import PALETTE, PICTURE
+from consan.reports.formats.json_format import loads
 from consan.reports.timeline import svg
 
 ROOT = Path(__file__).parents[2]

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from consan.reports.kinds import describe
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding, Frame, KernelSummary, Report, Uninstrumented, Unmodelled
-from consan.reports.sources import embed, of_texts
+from consan.reports.source.sources import embed, of_texts
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.words.kinds import describe
 
 REDUCE = """#include <cuda_fp16.h>
 __global__ void reduce(const float* in, float* out, int n) {

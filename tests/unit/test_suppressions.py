@@ -10,10 +10,10 @@ import report_samples as samples
 
 from consan import suppressions
 from consan._errors import UsageError
-from consan.reports import json_format, render
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.formats import json_format, render
 from consan.reports.model import Frame, Report, Suppressed
-from consan.reports.sources import of_texts
+from consan.reports.source.sources import of_texts
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import exit_status, with_gaps
 from consan.reports.verdict.coverage import by_kernel

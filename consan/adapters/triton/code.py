@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from consan._errors import NotSupported
-from consan.reports.frameworks import GLUON, TRITON
+from consan.reports.words.frameworks import GLUON, TRITON
 
 _BLOCK = re.compile(r"// begin inline asm\n.*?// end inline asm", re.S)
 _LOC = re.compile(r"^[ \t]*\.loc[ \t].*$", re.M)

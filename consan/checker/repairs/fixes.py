@@ -59,7 +59,7 @@ def verified_fixes(
 ) -> dict[int, Fix]:
     """The fixes of a launch, by the number of the finding. `depends`: whether the log may depend on what accesses at PTX lines load.
 
-    `turn`: a key to sort repairs by: when each is tried (reports/verified.py, `turn_of`).
+    `turn`: a key to sort repairs by: when each is tried (reports/words/verified.py, `turn_of`).
     """
     undefined = any(key[0] == Kind.DIVERGENCE for key in checked.keys)  # what the threads did afterwards
     if not checked.found or undefined or checked.gaps or checked.global_races or checked.unended:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Final
 
 from consan.launching import AGAIN
-from consan.reports.json_format import ReportError, loads
+from consan.reports.formats.json_format import ReportError, loads
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
 

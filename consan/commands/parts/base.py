@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from typing import NoReturn, Protocol
 
 from consan._errors import UsageError, did_you_mean
-from consan.reports import look
-from consan.reports.visible import visible_lines
+from consan.reports.formats import look
+from consan.reports.formats.visible import visible_lines
 
 
 class Command(Protocol):

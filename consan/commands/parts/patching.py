@@ -20,8 +20,8 @@ from consan.files import read_file, write_file
 from consan.launching.source import compile_text, is_cuda
 from consan.progress import for_terminal
 from consan.reports.model import CLEAN, Report, VerifiedFix, plural
-from consan.reports.patches import diff, fixed
-from consan.reports.source_patches import patched
+from consan.reports.source.patches import diff, fixed
+from consan.reports.source.source_patches import patched
 
 if TYPE_CHECKING:
     from consan.commands.check import RequestedLaunch

@@ -17,10 +17,10 @@ from consan.instrument.passes.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.analyses.reach import BarrierReach
 from consan.instrument.record.families.global_memory import Mode
-from consan.reports.advised import STAGES, AdviceLine
-from consan.reports.kinds import place_of
-from consan.reports.patches import edited
-from consan.reports.places import located
+from consan.reports.formats.advised import STAGES, AdviceLine
+from consan.reports.source.patches import edited
+from consan.reports.source.places import located
+from consan.reports.words.kinds import place_of
 
 if TYPE_CHECKING:
     from consan.instrument.sites import Site

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 from consan.checker.judging.recorder import Checked
 from consan.checker.questions.advice import notes_of, notices, statements_of
 from consan.checker.questions.questions import Questions
-from consan.reports.places import located
+from consan.reports.source.places import located
 from consan.session.asking.advice import MOST_EVENTS
 from consan.session.executing.recording import ASKERS
 

@@ -34,15 +34,15 @@ from consan.checker.repairs.text_repairs import TextRepairs
 from consan.checker.repairs.whole_barriers import barriers_for, own_barriers_in_text
 from consan.instrument.findings import KINDS, Kind, Operation, Reason
 from consan.instrument.ptx import Module
-from consan.reports.frameworks import CUDA
-from consan.reports.global_races import NO_SIDE
+from consan.reports.catalogue.global_races import NO_SIDE
 from consan.reports.model import Finding, FixStep, Report, VerifiedFix
-from consan.reports.patches import fixed
-from consan.reports.places import waiting_places
-from consan.reports.source_candidates import moves, waits
-from consan.reports.source_patches import between, block_of, patched
+from consan.reports.source.patches import fixed
+from consan.reports.source.places import waiting_places
+from consan.reports.source.source_candidates import moves, waits
+from consan.reports.source.source_patches import between, block_of, patched
 from consan.reports.verdict.speaking.shared import merge_key
-from consan.reports.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
+from consan.reports.words.frameworks import CUDA
+from consan.reports.words.verified import NOT_NAMED, misses_cause, names, own_words, turn_of, with_fix
 from consan.session.executing.repairs import described
 
 SCHEDULES: Final = 20

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 from consan._errors import ConsanError
 from consan.checker.repairs.whole_barriers import own_barriers_in_text
 from consan.reports.model import Report, VerifiedFix
-from consan.reports.patches import fixed
-from consan.reports.verified import with_fix
+from consan.reports.source.patches import fixed
+from consan.reports.words.verified import with_fix
 
 if TYPE_CHECKING:
     from consan.backends.base import Backend, Dim3

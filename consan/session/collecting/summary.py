@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan.options import INLINE, RECORD
 from consan.reports import model
-from consan.reports.static import static_findings
+from consan.reports.decoding.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
 from consan.session.modules.prepared import Prepared

@@ -15,10 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import RetainedFlag, Rows, certain, conflicts, may_observe, orders
-from consan.reports import launch_race as words
-from consan.reports.finding_records import ModuleSites
+from consan.reports.decoding import launch_race as words
 from consan.reports.model import Dim3, Finding
-from consan.reports.names import function_name
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import HOST, ROWS, both_in, rows_touched, span_of
 from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName

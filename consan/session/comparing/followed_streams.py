@@ -23,8 +23,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Final, Protocol
 
 from consan.checker.compiled.concurrent_launches import Rows
-from consan.reports.launch_race import OperationSide
-from consan.reports.names import function_name
+from consan.reports.decoding.launch_race import OperationSide
+from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Captures
 from consan.session.comparing.program_streams import PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen

@@ -15,7 +15,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.reports.launch_race import OperationSide
+from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, LaunchShape
 from consan.session.comparing.freed_memory import FreedMemory

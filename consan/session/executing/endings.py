@@ -15,20 +15,20 @@ from consan import late
 from consan._errors import NotSupported
 from consan.backends.base import DeviceLost
 from consan.instrument.between import TextRelations
-from consan.reports.bounds import extent_named, outside
-from consan.reports.deadlocks import Phase, Poll
-from consan.reports.divergence import TOGETHER, executed_in_part
-from consan.reports.kinds import GENERAL, describe
 from consan.reports.model import Access, Finding, plural
-from consan.reports.places import located as place_fields, shown_at
 from consan.reports.positions import unfinished
-from consan.reports.waiters import Waiter, deadlock_of
+from consan.reports.records.bounds import extent_named, outside
+from consan.reports.records.divergence import TOGETHER, executed_in_part
+from consan.reports.source.places import located as place_fields, shown_at
+from consan.reports.waiting.deadlocks import Phase, Poll
+from consan.reports.waiting.waiters import Waiter, deadlock_of
+from consan.reports.words.kinds import GENERAL, describe
 
 if TYPE_CHECKING:
     from consan.backends.cpu import BarrierState, Blocked, Fault, LaunchStats
     from consan.backends.cpu.state.faults import Polled
     from consan.instrument.sites import Place
-    from consan.reports.variables import Layout
+    from consan.reports.source.variables import Layout
     from consan.session.modules.prepared import Prepared
 
 _MISALIGNED: Final = "misaligned"

@@ -11,7 +11,7 @@ from typing import Any
 from consan.backends.base import Dim3
 from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
-from consan.reports.finding_records import ModuleSites
+from consan.reports.records.finding_records import ModuleSites
 from consan.session.executing.background import Background
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore

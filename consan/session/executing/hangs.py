@@ -18,8 +18,8 @@ from consan.checker.judging.spins import Polling
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Function, Instruction
 from consan.reports.model import Finding
-from consan.reports.places import shown_at
-from consan.reports.waiters import Waiter, deadlock_of
+from consan.reports.source.places import shown_at
+from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.session.executing.endings import poll_of
 from consan.session.executing.positions import waiter
 

@@ -22,9 +22,9 @@ from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, finge
 from consan.checker.logs.stops import Stop
 from consan.files import stored_name, write_file
 from consan.options import INLINE
-from consan.reports.launch_race import BETWEEN_LAUNCHES
+from consan.reports.decoding.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.reports.verdict.coverage import AREAS, GLOBAL_MEMORY
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.recording import Recording

@@ -21,9 +21,9 @@ from consan.checker.judging.recorder import Checked
 from consan.checker.logs.launch import NoRoom
 from consan.checker.logs.retained import Watched
 from consan.ranges import LaunchExtents
-from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Finding, VerifiedFix
 from consan.reports.positions import unfinished
+from consan.reports.records.finding_records import ModuleSites
 from consan.session.executing.hangs import hang
 from consan.session.executing.histories import Keeper
 from consan.session.executing.launch_check import LaunchCheck

@@ -17,9 +17,9 @@ from consan.instrument.abi.events import dim3
 from consan.instrument.abi.sizes import STAND_AT_SITE
 from consan.instrument.sites import Place, Site
 from consan.reports.model import Dim3
-from consan.reports.places import shown_at
 from consan.reports.positions import RUNNING
-from consan.reports.waiters import Waiter
+from consan.reports.source.places import shown_at
+from consan.reports.waiting.waiters import Waiter
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared

@@ -32,8 +32,8 @@ from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
 from consan.options import RECORD
 from consan.reports import model
-from consan.reports.decode import decode
-from consan.reports.finding_records import ModuleSites
+from consan.reports.decoding.decode import decode
+from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.repairs import Fixes

@@ -23,12 +23,12 @@ from consan.instrument.ptx import parse
 from consan.instrument.record.analyses.value_dependence import value_depends
 from consan.instrument.sites import Site
 from consan.reports import model
-from consan.reports.decode import decode
-from consan.reports.finding_records import ModuleSites
-from consan.reports.places import located
-from consan.reports.variables import Layout
+from consan.reports.decoding.decode import decode
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.source.places import located
+from consan.reports.source.variables import Layout
 from consan.reports.verdict.speaking.terms import Key
-from consan.reports.verified import spelling, turn_of
+from consan.reports.words.verified import spelling, turn_of
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module

@@ -18,11 +18,11 @@ from typing import TYPE_CHECKING
 
 from consan.ranges.forms import ParameterWord, word_of
 from consan.ranges.pointed import pointed_words
-from consan.reports.declarations import SourceTexts
-from consan.reports.names import function_name
-from consan.reports.places import LIBRARY, rank
-from consan.reports.sources import read_lines
-from consan.reports.variables import Argument, Layout, address_name, layout
+from consan.reports.source.declarations import SourceTexts
+from consan.reports.source.names import function_name
+from consan.reports.source.places import LIBRARY, rank
+from consan.reports.source.sources import read_lines
+from consan.reports.source.variables import Argument, Layout, address_name, layout
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function

@@ -12,8 +12,8 @@ from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
-from consan.reports.frameworks import CUDA
-from consan.reports.variables import Layout
+from consan.reports.source.variables import Layout
+from consan.reports.words.frameworks import CUDA
 from consan.session.modules.in_clusters import units_of
 
 _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace

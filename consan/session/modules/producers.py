@@ -13,7 +13,7 @@ from __future__ import annotations
 import re
 from typing import Final
 
-from consan.reports.frameworks import CUDA, CUTE, NUMBA, PTX, TRITON
+from consan.reports.words.frameworks import CUDA, CUTE, NUMBA, PTX, TRITON
 
 _FILE: Final = re.compile(r'^[ \t]*\.file[ \t]+\d+[ \t]+"((?:[^"\\]|\\.)*)"', re.MULTILINE)
 _CUTLASS: Final = re.compile(r"(^|[/\\])(cute|cutlass)[/\\]")

@@ -12,11 +12,11 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Final
 
-from consan.reports.kinds import place
 from consan.reports.model import Finding, seen
-from consan.reports.names import kernel_name
+from consan.reports.source.names import kernel_name
 from consan.reports.verdict.speaking import precedence
 from consan.reports.verdict.speaking.shared import merge_key
+from consan.reports.words.kinds import place
 
 _SHOWN: Final = 8  # kernels and tests listed
 

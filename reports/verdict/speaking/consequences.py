@@ -8,10 +8,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import replace
 
-from consan.reports.kinds import place
 from consan.reports.model import SEVERITIES, Finding
 from consan.reports.verdict.speaking.precedence import roots
 from consan.reports.verdict.speaking.terms import Belongs
+from consan.reports.words.kinds import place
 
 
 def arranged(findings: Sequence[Finding]) -> tuple[Finding, ...]:

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan.reports.model import Buffer, Finding
-from consan.reports.names import base_name
+from consan.reports.source.names import base_name
 from consan.reports.verdict.speaking.consequences import arranged
 from consan.reports.verdict.speaking.precedence import rank, select
 from consan.reports.verdict.speaking.shared import merge_key

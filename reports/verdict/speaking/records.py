@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 from consan.instrument.findings import FindingFlags, FindingRecord, Kind, Reason
-from consan.reports.facts import situation_of
-from consan.reports.finding_records import ModuleSites
+from consan.reports.records.facts import situation_of
+from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.precedence import speaking
 from consan.reports.verdict.speaking.relations import OF_A_LAUNCH
 

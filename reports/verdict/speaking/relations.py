@@ -8,9 +8,9 @@ from __future__ import annotations
 from typing import Final
 
 from consan.instrument.findings import FindingRecord, Kind, Reason
-from consan.reports.finding_records import kernel_of
-from consan.reports.global_races import FLAG_SIDES, NO_SIDE
+from consan.reports.catalogue.global_races import FLAG_SIDES, NO_SIDE
 from consan.reports.model import Finding
+from consan.reports.records.finding_records import kernel_of
 from consan.reports.verdict.speaking import shared
 from consan.reports.verdict.speaking.terms import Belongs, Raw, RootWords, Silences, Which, WhichRaw, WhichRecord, raws
 

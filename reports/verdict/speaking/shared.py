@@ -6,8 +6,8 @@ from collections.abc import Hashable, Iterable, Mapping
 from typing import Any, Final
 
 from consan.reports.model import CULPRIT, Finding
-from consan.reports.names import base_name
-from consan.reports.verified import own_words
+from consan.reports.source.names import base_name
+from consan.reports.words.verified import own_words
 
 _LOCKS: Final = frozenset(("cas", "exch"))
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from typing import Any, Final, Generic, NamedTuple, TypeVar
 
 from consan.instrument.findings import FindingRecord, Kind, Reason
-from consan.reports.finding_records import is_copy
 from consan.reports.model import Finding
+from consan.reports.records.finding_records import is_copy
 
 F = TypeVar("F")
 

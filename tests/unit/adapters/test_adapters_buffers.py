@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from consan.adapters.buffers import buffers
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 

@@ -20,7 +20,7 @@ from seam_fakes import FakeSession, package
 from consan._errors import NotSupported
 from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
 from consan.instrument.ptx import parse
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 
 _CORE = """
 import itertools

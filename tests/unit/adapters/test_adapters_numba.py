@@ -18,7 +18,7 @@ from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 
 _CODEGEN = """
 from numba.cuda.cudadrv import devices

@@ -10,9 +10,9 @@ from pathlib import Path
 import pytest
 
 from consan.__main__ import main
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.catalogue.pages import document, page
 from consan.reports.explanations import explanations
-from consan.reports.pages import document, page
 from consan.toolchain import find
 
 EXPLANATIONS = explanations()

@@ -16,7 +16,7 @@ import pytest
 import report_samples as samples
 
 from consan.__main__ import main
-from consan.reports.json_format import loads
+from consan.reports.formats.json_format import loads
 from consan.reports.model import Report
 from consan.reports.verdict.conclusion import with_gaps
 

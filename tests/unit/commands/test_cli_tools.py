@@ -10,8 +10,8 @@ import report_samples as samples
 
 from consan.__main__ import main
 from consan.commands import doctor
-from consan.reports import text
-from consan.reports.json_format import dumps, loads
+from consan.reports.formats import text
+from consan.reports.formats.json_format import dumps, loads
 from consan.toolchain import find
 from consan.toolchain.extras import install
 

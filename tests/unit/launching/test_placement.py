@@ -11,7 +11,7 @@ import pytest
 from consan._errors import UsageError
 from consan.backends.virtual import VirtualBackend
 from consan.launching.placement import ArrayStruct, OnDevice, Placement, placed, pointer
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 
 

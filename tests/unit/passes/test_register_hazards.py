@@ -17,7 +17,7 @@ from consan.instrument.control_flow.splitting import repeated_guards
 from consan.instrument.passes.registers import find_register_hazards
 from consan.instrument.ptx import parse
 from consan.instrument.sites import StaticFinding
-from consan.reports.static import static_findings
+from consan.reports.decoding.static import static_findings
 from consan.reports.verdict.conclusion import assemble
 from consan.toolchain.assemble import _tools, assemble as assemble_text
 

@@ -7,10 +7,10 @@ from dataclasses import replace
 
 import report_samples as samples
 
-from consan.reports import html, sarif, text
-from consan.reports.json_format import loads
+from consan.reports.formats import html, sarif, text
+from consan.reports.formats.json_format import loads
 from consan.reports.model import CULPRIT, Access, Finding, Report
-from consan.reports.sources import embed, of_texts
+from consan.reports.source.sources import embed, of_texts
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.speaking.merging import merge_findings
 from consan.reports.verdict.suppression import Rule, suppress, to_toml

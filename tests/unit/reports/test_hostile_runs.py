@@ -13,9 +13,9 @@ import pytest
 import report_samples as samples
 
 from consan.__main__ import main
-from consan.reports import html, sarif, text
-from consan.reports.json_format import ReportError, from_json, loads, to_json
-from consan.reports.visible import visible, visible_lines
+from consan.reports.formats import html, sarif, text
+from consan.reports.formats.json_format import ReportError, from_json, loads, to_json
+from consan.reports.formats.visible import visible, visible_lines
 
 RUNS = {"violations": samples.violations, "deadlock": samples.deadlock}
 WRONG = (None, True, -1, 1.5, "text", [], ["x"], {}, {"x": 1})

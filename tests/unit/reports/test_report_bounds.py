@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consan.reports.bounds import Extent, extent_named, extent_of, outside
-from consan.reports.variables import Argument, Layout, Placed, address_name
+from consan.reports.records.bounds import Extent, extent_named, extent_of, outside
+from consan.reports.source.variables import Argument, Layout, Placed, address_name
 
 PLAIN = Extent("out", 128, 256)
 ROW = Extent("row", 128, 256, indexed=True)

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 import report_samples as samples
 
-from consan.reports import html as page
+from consan.reports.formats import html as page
 from consan.reports.model import Report
 from consan.reports.verdict.conclusion import assemble
 

@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from consan.reports.buffers import enclosing_call, named_by_line
-from consan.reports.frameworks import CUDA, GLUON, TRITON
+from consan.reports.decoding.buffers import enclosing_call, named_by_line
 from consan.reports.model import Access, AsyncInfo, Buffer, Finding
-from consan.reports.names import base_name
+from consan.reports.source.names import base_name
+from consan.reports.words.frameworks import CUDA, GLUON, TRITON
 
 LINE = "    total = tl.dot(tl.load(a), tl.load(b + k * stride_of_b, mask=m), total)"
 COPY = Access("asynchronous copy", "cp.async.cg.shared.global", asynchronous=AsyncInfo("cp.async"))

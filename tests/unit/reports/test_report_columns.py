@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from consan.reports.waiters import Waiter, deadlock_of
+from consan.reports.waiting.waiters import Waiter, deadlock_of
 
 
 def test_an_allocation_without_room_is_the_cause() -> None:

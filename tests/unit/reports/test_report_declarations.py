@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument.sites import SharedVariable
-from consan.reports.deadlocks import mbarrier
-from consan.reports.declarations import SourceTexts
-from consan.reports.names import base_name
-from consan.reports.variables import Argument, Layout, address_name, layout
+from consan.reports.source.declarations import SourceTexts
+from consan.reports.source.names import base_name
+from consan.reports.source.variables import Argument, Layout, address_name, layout
+from consan.reports.waiting.deadlocks import mbarrier
 
 TEXT = """
 enum { STAGES = 2, NEXT, LAST = STAGES * 4 };  /* 3 and 8 */

@@ -15,12 +15,12 @@ from consan.instrument.abi.records import dtype
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.findings import FindingFlags, Hazard, Kind, Operation, Reason
 from consan.instrument.sites import Site
-from consan.reports.decode import decode
-from consan.reports.finding_records import ModuleSites
-from consan.reports.kinds import KINDS
+from consan.reports.decoding.decode import decode
 from consan.reports.model import AsyncInfo, Finding
-from consan.reports.roles import action_of, role_of_site
-from consan.reports.waiters import Waiter, deadlock_of
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.records.roles import action_of, role_of_site
+from consan.reports.waiting.waiters import Waiter, deadlock_of
+from consan.reports.words.kinds import KINDS
 
 SITES = [
     ("read", "ld.shared.f32", "load"),

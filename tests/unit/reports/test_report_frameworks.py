@@ -14,11 +14,11 @@ import report_samples as samples
 
 import consan
 from consan.adapters.triton.code import framework_of_source
-from consan.reports import frameworks
-from consan.reports.catalogue import KINDS
-from consan.reports.kinds import describe, words_of
+from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.catalogue.situations import COMMITS, WAITS, CatalogueEntry
 from consan.reports.model import Access, AsyncInfo, Finding
-from consan.reports.situations import COMMITS, WAITS, CatalogueEntry
+from consan.reports.words import frameworks
+from consan.reports.words.kinds import describe, words_of
 from consan.session.modules.producers import framework_of
 from consan.toolchain.nvrtc import compile_ptx
 

@@ -14,8 +14,8 @@ from importlib import metadata
 import pytest
 import report_samples as samples
 
-from consan.reports import highlight, html as page
-from consan.reports.html_style import SCRIPT, STYLE
+from consan.reports.formats import highlight, html as page
+from consan.reports.formats.html_style import SCRIPT, STYLE
 from consan.reports.model import Frame, RanTest, Report
 from consan.reports.timeline import build
 from consan.reports.verdict.combination import combine

@@ -11,7 +11,7 @@ import jsonschema
 import pytest
 import report_samples as samples
 
-from consan.reports import json_format
+from consan.reports.formats import json_format
 from consan.reports.model import Report
 
 NAMES = ("clean", "violations", "incomplete", "deadlock", "operations")

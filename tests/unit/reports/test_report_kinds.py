@@ -8,10 +8,10 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
+from consan.reports.catalogue.pages import page, summary
 from consan.reports.explanations import explanations
-from consan.reports.kinds import KINDS, WAITS, describe, infer, place
 from consan.reports.model import SEVERITIES, AsyncInfo, Buffer, Finding
-from consan.reports.pages import page, summary
+from consan.reports.words.kinds import KINDS, WAITS, describe, infer, place
 
 CATALOGUE = [
     "data-race",

@@ -9,7 +9,7 @@ import pytest
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import parse
 from consan.instrument.sites import Site
-from consan.reports.misuse import explained_misuse
+from consan.reports.decoding.misuse import explained_misuse
 from consan.reports.model import Access, Finding
 
 HEAD = '.version 8.3\n.target sm_90a\n.address_size 64\n.file 1 "k.cu"\n.visible .entry k(.param .u32 p)\n{\n.reg .pred %p<9>;\n'

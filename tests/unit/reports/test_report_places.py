@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 
 from consan.instrument.sites import InlinedCall, Place
-from consan.reports import html, json_format, places, sarif, text
+from consan.reports.formats import html, json_format, sarif, text
 from consan.reports.model import Access, Finding, Report
-from consan.reports.sources import embed
+from consan.reports.source import places
+from consan.reports.source.sources import embed
 from consan.reports.verdict.conclusion import assemble
 from consan.reports.verdict.suppression import make_rule, suppress, to_toml
 

@@ -13,10 +13,10 @@ import jsonschema
 import pytest
 import report_samples as samples
 
-from consan.reports import sarif
-from consan.reports.catalogue import KINDS
+from consan.reports.catalogue.catalogue import KINDS
+from consan.reports.formats import sarif
 from consan.reports.model import Report
-from consan.reports.sources import embed, of_texts
+from consan.reports.source.sources import embed, of_texts
 from consan.reports.verdict.suppression import Rule, suppress
 
 REPORTS = {name: getattr(samples, name)() for name in ("clean", "violations", "incomplete", "deadlock", "operations")}

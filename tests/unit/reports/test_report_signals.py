@@ -8,10 +8,10 @@ import pytest
 
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import parse
-from consan.reports import deadlocks
-from consan.reports.deadlocks import Phase, Poll
 from consan.reports.model import Finding
-from consan.reports.waiters import Waiter, deadlock_of
+from consan.reports.waiting import deadlocks
+from consan.reports.waiting.deadlocks import Phase, Poll
+from consan.reports.waiting.waiters import Waiter, deadlock_of
 
 HEAD = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n"
 HEAD += ".shared .align 4 .u32 ready;\n"

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import report_samples as samples
 
-from consan.reports import html, sarif, text
+from consan.reports.formats import html, sarif, text
 from consan.reports.model import Finding, Report
-from consan.reports.sources import Sources, embed, of_texts, read_lines, within
+from consan.reports.source.sources import Sources, embed, of_texts, read_lines, within
 from consan.reports.verdict.conclusion import assemble
 
 

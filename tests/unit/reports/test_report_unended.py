@@ -9,7 +9,7 @@ import pytest
 from consan.instrument.between import TextRelations
 from consan.instrument.ptx import parse
 from consan.reports.model import CULPRIT, Access, Finding
-from consan.reports.unended import with_late_arrivals
+from consan.reports.waiting.unended import with_late_arrivals
 
 HEAD = ".version 8.3\n.target sm_90a\n.address_size 64\n.visible .entry k(.param .u64 p)\n{\n.reg .pred %p<9>;\n.reg .b32 %r<9>;\n"
 HEAD += ".shared .align 8 .b64 full;\n.shared .align 8 .b64 empty;\n"

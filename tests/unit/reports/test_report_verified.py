@@ -6,9 +6,9 @@ from dataclasses import replace
 
 import pytest
 
-from consan.reports.frameworks import CUDA, TRITON, advice
 from consan.reports.model import Finding, FixStep, VerifiedFix
-from consan.reports.verified import NOT_NAMED, names, order_of, turn_of, with_fix, with_whole_fixes
+from consan.reports.words.frameworks import CUDA, TRITON, advice
+from consan.reports.words.verified import NOT_NAMED, names, order_of, turn_of, with_fix, with_whole_fixes
 
 
 def step(action: str, instruction: str, where: str, line: int, spelling: str = "") -> FixStep:

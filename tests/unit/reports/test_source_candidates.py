@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from consan.reports.calls import calls_of
-from consan.reports.source_candidates import MOST_WAITS, moves, waits
-from consan.reports.source_patches import block_of
+from consan.reports.source.calls import calls_of
+from consan.reports.source.source_candidates import MOST_WAITS, moves, waits
+from consan.reports.source.source_patches import block_of
 
 SOURCE = """__global__ void k() {
     for (int k = 0; k < 4; k++) {

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consan.reports import names
+from consan.reports.source import names
 
 CUB = "_ZN3cub16_V_300500_SM_90011BlockReduceIfLi128ELNS_20BlockReduceAlgorithmE2ELi1ELi1EE3SumEf"
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from consan.reports.model import FixStep, VerifiedFix
-from consan.reports.source_patches import between, patched
+from consan.reports.source.source_patches import between, patched
 
 SOURCE = """__global__ void k() {
     if (threadIdx.x == 0)

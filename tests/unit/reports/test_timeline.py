@@ -12,11 +12,11 @@ import pytest
 import report_samples as samples
 
 from consan.__main__ import main
-from consan.reports import json_format, text
-from consan.reports.kinds import KINDS, describe
+from consan.reports.formats import json_format, text
 from consan.reports.model import Access, Finding
 from consan.reports.timeline import Timeline, build, steps, svg, text as drawing
 from consan.reports.verdict.conclusion import assemble
+from consan.reports.words.kinds import KINDS, describe
 
 REPORTS = (samples.violations(), samples.deadlock(), samples.operations(), samples.shapes())
 FINDINGS = [finding for report in REPORTS for finding in report.findings]

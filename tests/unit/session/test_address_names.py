@@ -9,7 +9,7 @@ import pytest
 
 from consan.backends.cpu.state.faults import Fault, LaunchStats
 from consan.ranges.forms import ParameterWord
-from consan.reports.variables import Argument, Layout, address_name
+from consan.reports.source.variables import Argument, Layout, address_name
 from consan.session.executing.endings import findings_of
 from consan.session.modules.layouts import AddressNames, PointedBuffers
 

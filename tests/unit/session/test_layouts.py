@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from consan.instrument.sites import SharedVariable
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.session.modules.layouts import KernelParameters, layout_of, name_addresses
 
 ONE, OTHER, ODD = SharedVariable("one", 64, 4, 4), SharedVariable("other", 32, 8, 8), SharedVariable("odd", 4, 4, 4)

@@ -12,7 +12,7 @@ import consan
 from consan.backends.cpu import LaunchStats
 from consan.reports.model import Finding, FixStep, VerifiedFix
 from consan.reports.verdict.conclusion import assemble
-from consan.reports.verified import sentence_of
+from consan.reports.words.verified import sentence_of
 from consan.session.asking.results import FEWEST_SCHEDULES, MOST_INSTRUCTIONS, SCHEDULES, PlainRuns
 
 FIX = VerifiedFix((FixStep("add", "bar.sync 0", "before", "", "k.cu", 4, 40),), edits=((2, 2, "x"),))

@@ -10,7 +10,7 @@ import report_samples as samples
 
 from consan._errors import UsageError
 from consan.reports.model import Finding, Report
-from consan.reports.sources import of_lines
+from consan.reports.source.sources import of_lines
 from consan.reports.verdict.baseline import REASON, known
 from consan.reports.verdict.conclusion import with_gaps
 from consan.reports.verdict.suppression import suppress

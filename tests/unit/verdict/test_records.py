@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from consan.instrument.findings import Completion, FindingFlags, FindingRecord, Geometry, Kind, Operation, Reason
-from consan.reports.finding_records import ModuleSites
 from consan.reports.model import Access, AsyncInfo, Finding
+from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import sort_findings
 from consan.reports.verdict.speaking.records import reported
 from consan.reports.verdict.tolerance import with_tolerance

@@ -1,0 +1,38 @@
+"""Says where a barrier of the CTA belongs if an access is in a branch: outside of it, where all threads pass.
+
+A fix that offers a barrier after (1) and before (2) names their lines. A barrier in a branch that only some threads take is itself
+wrong. The words are added to every fix with such a barrier, whatever its kind, if the text of the kernel proves the branch: the
+thread of the other access cannot enter it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.relations import Relations
+from consan.reports.model import Finding
+from consan.reports.words import frameworks
+from consan.reports.words.kinds import caller_places
+from consan.reports.words.ordering import Pair
+
+_BARRIERS: Final = {"cta_barrier": "the barrier where all threads", "warp_barrier": "it where all lanes of the warp"}
+_SIDES: Final = ("after", "before")
+
+
+def where_all_pass(finding: Finding, pair: Pair, relations: Relations | None, framework: str) -> Finding:
+    """The finding, with the branches that its barrier has to be outside of."""
+    first, second = pair
+    words = frameworks.words_of(framework, "")
+    barrier = next((text for name, text in _BARRIERS.items() if words[name] in finding.fix), "")
+    if relations is None or first is None or second is None or not barrier:
+        return finding
+    one, other = finding.pair[:2]
+    if finding.situation == "written-later":  # (2) is the write, which has to come first
+        first, second, one, other = second, first, other, one
+    inside = relations.in_branches(first, second, (one.thread, other.thread))
+    places = zip(_SIDES, caller_places(one, other), inside, strict=True)
+    named = [f"{side} the branch that contains {at}" for side, at, is_in in places if is_in]
+    if not named:
+        return finding
+    return replace(finding, fix=f"{finding.fix}; put {barrier} pass: {' and '.join(named)}")

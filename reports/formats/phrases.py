@@ -1,0 +1,363 @@
+"""Short phrases about accesses, findings and runs, shared by the text and the HTML page.
+
+Only wording is decided here. `dot` separates the parts of a line.
+
+Kernel names are not shortened: a shortened name cannot be pasted into --kernel-name.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from typing import Any, Final
+
+from consan.reports.model import (
+    CLEAN,
+    EXIT_INCOMPLETE,
+    EXIT_VIOLATIONS,
+    SEVERITIES,
+    VIOLATIONS,
+    Access,
+    Buffer,
+    Finding,
+    Frame,
+    KernelSummary,
+    Report,
+    plural,
+    runs,
+    seen,
+)
+from consan.reports.source.names import kernel_name
+from consan.reports.source.places import LIBRARY, rank
+from consan.reports.verdict.speaking.causes import causes
+from consan.reports.words.kinds import place
+from consan.reports.words.verified import sentence_of
+
+_ROOTS: Final = re.compile(r"^/.*/(?:include/(?:cccl/)?|(?:site|dist)-packages/)")  # greedy: the innermost folder of headers
+MAX_WAITS: Final = 8  # lines that list waiters
+
+
+def where(access: Access) -> str:
+    """`k.cu:5:9 (PTX line 61)`."""
+    if not access.line:
+        return f"PTX line {access.ptx_line}"
+    column = f":{access.column}" if access.column else ""
+    return f"{short(access.file)}:{access.line}{column}" + (f" (PTX line {access.ptx_line})" if access.ptx_line else "")
+
+
+def who(access: Access, dot: str = ", ") -> str:
+    """`thread (32,0,0), warp 1 lane 0, CTA (0,0,0)`."""
+    lane = "" if access.lane is None else f" lane {access.lane}"
+    parts = (
+        access.thread and f"thread {_triple(access.thread)}",
+        None if access.warp is None else f"warp {access.warp}{lane}",
+        access.block and f"CTA {_triple(access.block)}",
+        None if access.cluster_rank is None else f"cluster rank {access.cluster_rank}",
+    )
+    return dot.join(part for part in parts if part)
+
+
+def what(access: Access, dot: str = ", ") -> str:
+    """`shared bytes 640..643, generic proxy, cp.async group 2`; nothing where no bytes are known: of a barrier, a culprit, a waiter."""
+    if access.space == "tensor":
+        return dot.join((access.name, *_async_parts(access)))
+    if access.bytes is None and access.space != "register" and access.asynchronous is None:
+        return ""
+    return dot.join((_range(access), f"{access.proxy} proxy", *_async_parts(access)))
+
+
+def chain(access: Access) -> Iterator[str]:
+    """`at block_reduce.cuh:166:11`, if that is not the line shown; then, outwards, `in block_sum, inlined at reduce.cu:11:9`."""
+    if access.innermost:
+        yield f"at {_position(access.innermost)}"
+    for frame in access.inlined:
+        yield (f"in {frame.function}, " if frame.function else "") + f"inlined at {_position(frame)}"
+
+
+def _position(frame: Frame) -> str:
+    return f"{header(short(frame.file))}:{frame.line}:{frame.column}"
+
+
+def header(file: str) -> str:
+    """A library's header as an `#include` names it: `cub/block/block_reduce.cuh`."""
+    return file if rank(file, os.getcwd()) != LIBRARY else _ROOTS.sub("", file.replace(chr(92), "/"))
+
+
+def facts(finding: Finding) -> Iterator[tuple[str, str]]:
+    """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
+    yield "missing", finding.missing
+    yield "fix", finding.fix
+    if finding.verified is not None:
+        yield "verified", sentence_of(finding.verified)
+    if kernel_name(finding.kernel) != finding.kernel:
+        yield "kernel", finding.kernel
+    if finding.ctas:
+        yield "seen", seen(finding)
+    else:
+        yield "seen", f"in the text of the kernel, launched {plural(finding.count, 'time')}"
+    if finding.policy != "default":
+        yield "policy", f"{finding.policy}: shipped code leaves this out, a strict reading of the ISA does not"
+    if finding.buffer:
+        yield "bytes", _bytes(finding.buffer) + (", and perhaps more" if _first_seen(finding) else "")
+    if finding.barrier:
+        yield "barrier", _dict_phrase(finding.barrier)
+    groups = _grouped(finding.waiters)
+    for group in groups[:MAX_WAITS]:
+        yield "waits", _waiters(group)
+    if len(groups) > MAX_WAITS:
+        yield "waits", f"and {plural(sum(map(len, groups[MAX_WAITS:])), 'warp')} more; the JSON report lists them all"
+
+
+MAX_NAMES = 3  # kernels that a line names
+
+
+def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
+    """The facts behind the verdict: (label, text). `notes`: findings of severity note are shown in full."""
+    yield "found", _found(report, notes)
+    for finding in report.findings:
+        if finding.suppressed:
+            yield "suppressed", _suppressed(finding)
+    yield "ran", _ran(report)
+    if recorded := _recorded(report):
+        yield "recorded", recorded
+    if outer := _outer(report):
+        yield "global", outer
+    yield from (("annotated", f"{kernel_name(each.name)}: {_annotated(each)}") for each in report.kernels if each.annotations)
+    yield "checked", ", ".join(report.checked) or "nothing"
+    for area in report.not_checked:
+        yield "not checked", area
+    for reason in report.incomplete:
+        yield "incomplete", reason
+    for kernel in report.uninstrumented:
+        why = f": {kernel.reason}" if kernel.reason else ""
+        yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
+    for note in report.notes:
+        yield "note", note
+    yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
+    yield from _statuses(report)
+
+
+def _statuses(report: Report) -> Iterator[tuple[str, str]]:
+    """How the program ended, and why the status of the command is neither that nor 66 for errors."""
+    if report.exit:
+        yield "program", f"ended with status {report.exit}"
+    if why := _status(report):
+        yield "status", why
+
+
+def _status(report: Report) -> str:
+    if report.status == EXIT_INCOMPLETE:
+        return f"{EXIT_INCOMPLETE}, because the verdict is incomplete (--allow-incomplete gives 0)"
+    if report.status != EXIT_VIOLATIONS or report.verdict == VIOLATIONS:
+        return ""
+    warnings = (finding for finding in report.active if finding.severity == "warning")
+    kinds = Counter(f"warning[{finding.kind}] in kernel {kernel_name(finding.kernel)}" for finding in warnings)
+    counted = [f"{what} ({number} times)" if number > 1 else what for what, number in kinds.items()]
+    more = [f"{len(counted) - MAX_NAMES} more"] if len(counted) > MAX_NAMES else []
+    return f"{EXIT_VIOLATIONS}, because --strict counts warnings: {', '.join([*counted[:MAX_NAMES], *more])}"
+
+
+def commands(report: Report, stored: str | None = None, *, notes: bool = True) -> Iterator[tuple[str, str]]:
+    """Commands to run next: (label, command)."""
+    if report.command:
+        yield "reproduce", shlex.join(report.command)
+    if stored:
+        yield "stored run", stored
+        yield "next", shlex.join(("consan", "report", stored))
+    for kind in dict.fromkeys(finding.kind for finding in report.shown(notes=notes)):
+        yield "explain", f"consan explain {kind}"
+
+
+def _range(access: Access) -> str:
+    if access.bytes is None:
+        return "registers" if access.space == "register" else f"{access.space} memory"
+    begin, end = access.bytes
+    if access.in_shared:
+        numbers = f"shared bytes {begin}..{end - 1}"
+        return f"{access.name} ({numbers})" if access.name else numbers
+    if access.space == "surface":
+        return f"{access.name}, {plural(end - begin, 'byte')}"
+    address = f"{access.space} address {begin:#x}, {plural(end - begin, 'byte')}"
+    return f"{access.name} ({address})" if access.name else address
+
+
+# Facts about a waiting warp, in this order. Other keys follow unchanged.
+_WHO: Final = ("warp", "block", "thread", "lanes")
+_WAITER_KEYS: Final = (*_WHO, "threads", "cluster_rank", "why", "file", "line", "column", "ptx_line", "ptx")
+
+
+def _grouped(waiters: Iterable[dict[str, Any]]) -> list[list[dict[str, Any]]]:
+    """Group waiters that differ only in their threads."""
+    groups: dict[str, list[dict[str, Any]]] = {}
+    for waiter in waiters:
+        groups.setdefault(repr([item for item in sorted(waiter.items()) if item[0] not in _WHO]), []).append(waiter)
+    return list(groups.values())
+
+
+def _waiters(group: list[dict[str, Any]]) -> str:
+    """`warps 0 to 3 of CTA (0,0,0), 128 lanes: running at k.cu:2:5`."""
+    first = group[0]
+    parts = [_warps(group)] if first.get("warp") is not None else []
+    if first.get("thread") is not None:
+        parts.append(f"thread {_value(first['thread'])}")
+    blocks = {str(waiter["block"]) for waiter in group if waiter.get("block") is not None}
+    if blocks:
+        parts.append(f"CTA {_value(first['block'])}" if len(blocks) == 1 else plural(len(blocks), "CTA"))
+    if first.get("cluster_rank") is not None:
+        parts.append(f"rank {first['cluster_rank']}")
+    lanes = [waiter["lanes"].bit_count() for waiter in group if isinstance(waiter.get("lanes"), int)]
+    if lanes:
+        parts.append(plural(sum(lanes), "lane"))
+    if first.get("threads"):
+        parts.append(f"{plural(first['threads'], 'thread')} in all")
+    if first.get("why") and first["why"] not in first:
+        parts.append(str(first["why"]))
+    rest = _dict_phrase({name: value for name, value in first.items() if name not in _WAITER_KEYS})
+    return ", ".join(filter(None, (*parts, rest, _waiter_place(first))))
+
+
+def _warps(group: list[dict[str, Any]]) -> str:
+    """`warp 3`, `warps 0, 1, 4 to 7`, or their number if they are of several CTAs."""
+    numbers = sorted({int(waiter["warp"]) for waiter in group})
+    if len(numbers) != len(group):
+        return plural(len(group), "warp")
+    return f"warp{'s' * (len(numbers) > 1)} {', '.join(runs(numbers))}"
+
+
+def _waiter_place(waiter: dict[str, Any]) -> str:
+    if waiter.get("line"):
+        return f"at {short(str(waiter.get('file', '')))}:{waiter['line']}" + (f":{waiter['column']}" if waiter.get("column") else "")
+    return f"at PTX line {waiter['ptx_line']}: {waiter.get('ptx', '')}" if waiter.get("ptx_line") else ""
+
+
+def _async_parts(access: Access) -> Iterator[str]:
+    action = access.asynchronous
+    if action is None:
+        return
+    name = action.barrier_name
+    barrier = ("mbarrier" if name and not name.startswith("byte") else "mbarrier at", name or action.barrier)
+    named = (("group", action.group), barrier, ("phase", action.phase))
+    yield " ".join([action.kind, *(f"{name} {value}" for name, value in named if value is not None)])
+
+
+def _triple(value: tuple[int, int, int]) -> str:
+    return "({},{},{})".format(*value)
+
+
+def sentence(text: str) -> str:
+    """Add a capital and a full stop."""
+    return text[:1].upper() + text[1:] + ("." if text and not text.endswith(".") else "")
+
+
+def short(file: str) -> str:
+    """A relative path for a file below the working directory: shorter, and still usable in an editor."""
+    here = os.getcwd().rstrip(os.sep) + os.sep
+    return file[len(here) :] if file.startswith(here) else file
+
+
+def _annotated(kernel: KernelSummary) -> str:
+    """The annotations of a kernel, with paths below the working directory made relative."""
+    return ", ".join(kernel.annotations).replace(os.getcwd().rstrip(os.sep) + os.sep, "")
+
+
+_OF_CTA: Final = " of the CTA of rank "
+
+
+def _first_seen(finding: Finding) -> bool:
+    """Whether only the first bytes are known: an operation reports the first conflict in its range."""
+    action = finding.pair[-1].asynchronous if finding.pair else None
+    if finding.buffer and finding.count > 1 and _OF_CTA in finding.buffer.name:  # `sides.buffer_of`: of several CTAs the first access
+        return finding.buffer.bytes == min((each.bytes[1] - each.bytes[0] for each in finding.pair if each.bytes), default=0)
+    return finding.kind != "lifetime" and action is not None and action.kind != "cp.async"
+
+
+def _bytes(buffer: Buffer) -> str:
+    memory = f"{buffer.space} memory"
+    bytes_ = f"{buffer.offset}..{buffer.offset + buffer.bytes - 1}"
+    if buffer.name in ("", memory):
+        return f"{bytes_} of {memory}"
+    return f"{bytes_} of {buffer.name}" if memory in buffer.name else f"{bytes_} of {memory} ({buffer.name})"
+
+
+def _dict_phrase(data: dict[str, Any]) -> str:
+    return ", ".join(f"{name} {_value(value)}" for name, value in data.items() if value is not None)
+
+
+def _value(value: object) -> str:
+    return f"({','.join(map(str, value))})" if isinstance(value, list | tuple) else str(value)
+
+
+def _suppressed(finding: Finding) -> str:
+    """`data-race in kernel k, k.cu:5 and k.cu:9: REASON (k.cu:5)`."""
+    assert finding.suppressed is not None
+    where = " and ".join(dict.fromkeys(place(access) for access in finding.pair))
+    at = f", {where}" if where else ""
+    return f"{finding.kind} in kernel {kernel_name(finding.kernel)}{at}: {finding.suppressed.reason} ({short(finding.suppressed.by)})"
+
+
+def hidden_notes(report: Report) -> str:
+    """`2 notes (--notes shows them)`; empty where there are none."""
+    return notes_hidden(report.count("note"), "--consan-notes" if report.command[:1] == ("pytest",) else "--notes")
+
+
+def notes_hidden(number: int, option: str = "--notes") -> str:
+    """As `hidden_notes`, for a given number of notes."""
+    return f"{plural(number, 'note')} ({option} shows {'it' if number == 1 else 'them'})" if number else ""
+
+
+def _found(report: Report, notes: bool) -> str:
+    severities = [severity for severity in SEVERITIES if notes or severity != "note"]
+    counts = [plural(report.count(severity), severity) for severity in severities if report.count(severity)]
+    counts += ["the verdict counts errors only"] if report.verdict == CLEAN and report.count("warning") else []
+    shown = report.shown(notes=notes)
+    places = len(causes(shown))
+    shared = f", which have {plural(places, 'cause')}" if places < len(shown) else ""
+    return (", ".join(filter(None, (*counts, "" if notes else hidden_notes(report)))) or "nothing") + shared
+
+
+def _recorded(report: Report) -> str:
+    """`4,096 CTAs in 2 launches of 1 kernel, 3 distinct histories replayed`; and the kernels with called hooks, if some have."""
+    kernels = [kernel for kernel in report.kernels if kernel.ctas]
+    names = ("ctas", "launches", "histories", "recalled")
+    ctas, launches, histories, recalled = (sum(getattr(kernel, name) for kernel in kernels) for name in names)
+    how = f", {recalled:,} of them by earlier runs" if recalled else ""
+    replayed = f"{plural(histories, 'distinct history', 'distinct histories')} replayed{how}"
+    where = f"{plural(launches, 'launch', 'launches')} of {plural(len(kernels), 'kernel')}"
+    hooked = [kernel_name(kernel.name) for kernel in report.kernels if kernel.launches and kernel.engine == "inline"]
+    more = [f"{len(hooked) - MAX_NAMES} more"] if len(hooked) > MAX_NAMES else []
+    others = f"; with called hooks: {', '.join(hooked[:MAX_NAMES] + more)}" if hooked else ""
+    return f"{plural(ctas, 'CTA')} in {where}, {replayed}{others}" if kernels else ""
+
+
+def _outer(report: Report) -> str:
+    """`4,096 accesses; 96 touch bytes that another thread of the launch writes, and were compared`: the others cannot race.
+
+    `512 accesses, proven free of races before their launch`; `...; 512 were proven free of races before their launch` if not all were.
+    """
+    names = ("global_accesses", "global_compared", "global_proven")
+    accesses, compared, proven = (sum(getattr(kernel, name) for kernel in report.kernels) for name in names)
+    if not accesses:
+        return ""
+    number = plural(accesses, "access", "accesses")
+    if proven == accesses:
+        return f"{number}, proven free of races before their launch"
+    met = (
+        f"{compared:,} touch bytes that another thread of the launch writes, and were compared"
+        if compared
+        else "none touches bytes that another thread of the launch writes"
+    )
+    proven_words = f"; {proven:,} were proven free of races before their launch" if proven else ""
+    return f"{number}; {met}{proven_words}"
+
+
+def _ran(report: Report) -> str:
+    launches = sum(kernel.launches for kernel in report.kernels)
+    memory = sum(kernel.memory_sites for kernel in report.kernels)
+    sync = sum(kernel.sync_sites for kernel in report.kernels)
+    return (
+        f"{plural(len(report.kernels), 'kernel')}, {plural(launches, 'launch', 'launches')} on {report.device}; "
+        f"{memory:,} shared-memory and {sync:,} synchronisation instructions watched"
+    )

@@ -1,0 +1,1 @@
+"""Records of findings, and what they say: who, where, which bytes, in what order."""

@@ -1,0 +1,85 @@
+"""Repairs that only lines of the CUDA source can be: a line that a fix says to move, and waits at mbarriers as the kernel spells its own.
+
+A wait's parity may be an expression of a loop's counter, which no operand of an instruction tells. So the other waits of the source give
+the expressions, or their complements. Candidates only: runs of the kernel that is compiled from them decide.
+"""
+
+from __future__ import annotations
+
+import itertools
+import re
+from collections.abc import Container, Iterator
+from dataclasses import dataclass
+from typing import Final
+
+from consan.reports.model import FixStep
+from consan.reports.source.calls import CalledText, calls_of
+from consan.reports.source.source_patches import SOURCE_CALL
+
+MOST_WAITS: Final = 12
+_AT: Final = r"[\w.+-]+:(\d+)"
+_MOVE: Final = re.compile(rf"\bmove the [\w.:]+ at {_AT} (before|after) (?:the [\w.:]+ at )?{_AT}")
+_RELEASE: Final = re.compile(rf"\blet the \w+ at {_AT} come before the release at {_AT}")
+_NAME: Final = re.compile(r"[A-Za-z_]\w*")
+_COMPLEMENT: Final = re.compile(r"\((.+)\) \^ 1")
+
+
+def moves(source: str, fix: str, file: str) -> Iterator[FixStep]:
+    """The lines that the words of a fix move: the line itself, or a release behind what it is to publish, and where the lanes meet then."""
+    named = [(int(own), where, int(line)) for own, where, line in _MOVE.findall(fix)]
+    released = [(int(own), "after", int(line)) for line, own in _RELEASE.findall(fix)]
+    text = source.splitlines()
+    met = [(own, where, line + 1) for own, where, line in released if line < len(text) and next(calls_of(text[line], "sync"), None)]
+    for own, where, line in named + released + met:
+        yield FixStep("move", f"line {own}", where, "", file, line, 0, "", own)
+
+
+@dataclass(frozen=True)
+class _SpelledWait:
+    line: int
+    call: CalledText
+    name: str  # of the mbarrier
+
+
+def waits(source: str, lines: list[int], file: str, active: Container[int]) -> Iterator[FixStep]:
+    """Waits for mbarriers at which threads arrive and nobody waits, before some lines; then other parities at the waits that there are.
+
+    `active`: the lines of which the kernel has instructions.
+    """
+    text = [line if number in active else "" for number, line in enumerate(source.splitlines(), 1)]
+    calls = ((number, *each) for number, line in enumerate(text, 1) for each in _named(line, "wait"))
+    found = [_SpelledWait(number, call, name) for number, call, name in calls if len(call.arguments) > 1]
+    awaited = {wait.name for wait in found}
+    signalled = dict.fromkeys(name for line in text for _, name in _named(line, "arrive|release") if name not in awaited)
+    parities = dict.fromkeys(each for wait in found for each in _both(wait.call.arguments[-1]))
+    added = (
+        FixStep("add", SOURCE_CALL, "before", "", file, line, 0, wait.call.text(_renamed(wait, name), parity))
+        for name, wait, line in itertools.product(signalled, found, lines)
+        for parity in _both(wait.call.arguments[-1])
+    )
+    altered = (
+        FixStep("alter", SOURCE_CALL, "at", "", file, wait.line, 0, wait.call.text(wait.call.arguments[0], parity), wait.line)
+        for wait, parity in itertools.product(found, parities)
+        if parity != wait.call.arguments[-1]
+    )
+    yield from itertools.islice(dict.fromkeys(itertools.chain(added, altered)), MOST_WAITS)
+
+
+def _named(line: str, kind: str) -> Iterator[tuple[CalledText, str]]:
+    """The calls of a line whose name says what they do, with the first name in their first argument."""
+    for call in calls_of(line, kind):
+        if name := _NAME.search(call.arguments[0]):
+            yield call, name[0]
+
+
+def _renamed(wait: _SpelledWait, name: str) -> str:
+    """The first argument of a wait, of another mbarrier."""
+    return re.sub(rf"\b{wait.name}\b", name, wait.call.arguments[0])
+
+
+def _both(parity: str) -> tuple[str, str]:
+    """The other parity, and the same."""
+    if parity in ("0", "1"):
+        return str(1 - int(parity)), parity
+    other = _COMPLEMENT.fullmatch(parity)
+    return (other[1] if other else f"({parity}) ^ 1"), parity

@@ -1,0 +1,110 @@
+"""Puts the two accesses of a race in program order, whatever order the schedule took.
+
+A device reports a race at the second access, so one race is a RAW in one run and a WAR in the next. The
+kernel's text (`instrument/between`) decides which access is (1). Pairs with an asynchronous operation do not change:
+their (1) and (2) have fixed roles.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Final
+
+from consan.instrument.relations import Order, Relations
+from consan.instrument.sites import Site
+from consan.reports.catalogue.global_races import FLAG_SIDES
+from consan.reports.catalogue.situations import UPDATE
+from consan.reports.model import Access, Finding
+
+Pair = tuple[Site | None, Site | None]
+
+# How the accesses of a race lie in the program (`kinds.describe`); most positions need no special wording.
+NEXT_ITERATION: Final = "next-iteration"
+STATEMENT: Final = "statement"
+OWN_UPDATE: Final = "own-update"  # a statement whose write puts back what another read of its thread has loaded: `s[t] += s[t - d]`
+ONE_STORE: Final = "one-store"  # one instruction by which several threads store
+_RACES: Final = ("data-race", "global-race", "missing-order")
+RELEASED_BEFORE: Final = "released-before"
+OVERTAKEN: Final = "released-round-before"  # the same, of a write of a later round
+_WITHIN: Final = ("no-barrier", "no-warp-sync")  # situations of strong accesses of one CTA
+_EDGES: Final = (*FLAG_SIDES, "other-lanes", "other-lane-released", RELEASED_BEFORE, OVERTAKEN)  # one lane has the edge from (1) to (2)
+_MIRRORED: Final = {"RAW": "WAR", "WAR": "RAW"}
+
+
+def of_a_later_round(finding: Finding, pair: Pair, release: Site | None, situation: str | None) -> tuple[Finding, Pair, str | None]:
+    """An access that comes after a release in the run, and before it in the text: the release that (2) has acquired is of an earlier round.
+
+    The read is then (1): the write, of a later round, was to wait for it. Lines of the source decide, since a loop may be unrolled.
+    """
+    first = pair[0]
+    if situation != RELEASED_BEFORE or finding.hazard not in _MIRRORED or first is None or release is None:
+        return finding, pair, situation
+    if not _line_of(first) < _line_of(release):
+        return finding, pair, situation
+    return *_turned(finding, pair, swap=finding.hazard == "RAW"), OVERTAKEN
+
+
+def _line_of(site: Site) -> tuple[str, int]:
+    """The file and the line of an instruction in its kernel; of PTX without lines that of the PTX."""
+    at = site.inlined[-1] if site.inlined else site
+    return (at.file, at.line or 0) if at.file else ("", site.ptx_line)
+
+
+def in_program_order(finding: Finding, pair: Pair, relations: Relations | None, situation: str | None = None) -> tuple[Finding, Pair, str]:
+    """The finding with (1) before (2), the two sites, and their position to each other. An edge tells the order by itself."""
+    first, second = pair
+    if situation in _EDGES or (finding.kind == "missing-order" and situation not in _WITHIN):
+        return finding, pair, ""
+    if finding.kind not in _RACES or first is None or second is None or any(access.asynchronous for access in finding.accesses):
+        return finding, pair, ""
+    if relations and _is_update(first, second, relations):
+        return *_turned(finding, pair, swap=not first.only_reads and second.only_reads), UPDATE
+    if finding.kind == "global-race":
+        return finding, pair, ""
+    order = relations.order(first, second, _barriers(*finding.accesses)) if relations else None
+    finding, pair = _turned(finding, pair, swap=order is not None and order.swapped)
+    shape = _shape(finding, order)
+    return finding, pair, OWN_UPDATE if shape == STATEMENT and relations and _updates(pair, relations) else shape
+
+
+def _turned(finding: Finding, pair: Pair, *, swap: bool) -> tuple[Finding, Pair]:
+    """The finding and its sites, with (1) and (2) swapped if asked."""
+    hazard = _MIRRORED.get(finding.hazard or "", finding.hazard)
+    return (replace(finding, accesses=finding.accesses[::-1], hazard=hazard), pair[::-1]) if swap else (finding, pair)
+
+
+def _is_update(first: Site, second: Site, relations: Relations) -> bool:
+    """Whether the two are the load and the store of one update, or one store that is part of an update."""
+    writes = [site for site in (first, second) if site.access == "write"]
+    if not writes or (len(writes) == 2 and not _one_place(first, second)):
+        return False
+    loads = relations.updates(writes[0])
+    return bool(loads) and (len(writes) == 2 or bool(loads & {first.ptx_line, second.ptx_line}))
+
+
+def _updates(pair: Pair, relations: Relations) -> bool:
+    """Whether a write of the pair is an update of other bytes than those that the read of the pair has loaded."""
+    return any(site is not None and site.access == "write" and relations.updates(site) for site in pair)
+
+
+def _one_place(first: Site, second: Site) -> bool:
+    """Whether the two are one instruction, or copies of one in an unrolled loop."""
+    one, other = ((site.opcode, site.file, site.line, site.column, site.inlined) for site in (first, second))
+    return first == second or (first.file is not None and one == other)
+
+
+def _shape(finding: Finding, order: Order | None) -> str:
+    first, second = finding.accesses
+    if order is not None and order.carried:
+        return NEXT_ITERATION
+    if finding.hazard == "WAW" and first.site == second.site:
+        return ONE_STORE
+    one_line = first.line and (first.file, first.line) == (second.file, second.line)
+    return STATEMENT if one_line and first.site != second.site else ""
+
+
+def _barriers(first: Access, second: Access) -> str:
+    """The barriers that would order the two."""
+    if first.block != second.block:
+        return "cluster"
+    return "warp" if first.warp == second.warp else "cta"
