@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from consan import adapters, config, suppressions
     from consan.adapters.standin import context as standin_context
-    from consan.backends import cuda as cuda_backend, virtual as virtual_backend
+    from consan.backends import cuda as cuda_backend, second_context, virtual as virtual_backend
     from consan.backends.cpu.decode import patience
     from consan.backends.cpu.state import faults as machine_faults, memory as machine_memory
     from consan.instrument import ptx
@@ -61,6 +61,7 @@ HOMES: Final = {
     "machine_faults": "consan.backends.cpu.state.faults",
     "machine_memory": "consan.backends.cpu.state.memory",
     "cuda_backend": "consan.backends.cuda",
+    "second_context": "consan.backends.second_context",
     "virtual_backend": "consan.backends.virtual",
     "config": "consan.config",
     "isa_features": "consan.instrument.isa.features",

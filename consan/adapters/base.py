@@ -57,6 +57,12 @@ class SessionLike(Protocol):
     def framework_launch(self, prepared: Any, launch: FrameworkLaunch) -> AbstractContextManager[Any]:
         """Inside the block the framework launches a kernel: of the module that this gives, if it gives one."""
 
+    def here(self) -> SessionLike:
+        """The session for launches in the current context: this one, or one that belongs to it."""
+
+    def same(self, prepared: Any) -> Any:
+        """A module that a session like this one has prepared, for this one."""
+
     def plain(self, prepared: Any, module: Any) -> Any:
         """The module without hooks, loaded, for launches outside of the session. `module`: as the framework has loaded it."""
 

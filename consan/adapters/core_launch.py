@@ -1,6 +1,6 @@
 """Launches by cuda.core's `launch` of recorded kernels: those of its own users, and those of Numba.
 
-cuda.core loads libraries, which have one module in each context. The recorder's variables are written in the module of the current context.
+cuda.core loads libraries, which have one module in each context.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class CoreLaunches:
 
     def launch(self, session: SessionLike | None, original: Callable[..., Any], stream: Any, config: Any, kernel: Any, *args: Any) -> Any:
         """cuda.core's `launch`."""
-        module = self._of_libraries.get(library_of(kernel)) if self else None
+        module = self._module_of(library_of(kernel)) if self else None
         if module is None:
             return original(stream, config, kernel, *args)
         core = importlib.import_module("cuda.core")
@@ -52,6 +52,15 @@ class CoreLaunches:
         launch = FrameworkLaunch(entry, (x, y, z), _three(config.block), cluster, _handle(stream), loaded, shared, given, _EDGE)
         with self._modules.launching(session, launch) as other:
             return original(stream, config, core.Kernel.from_handle(other) if other else kernel, *args)
+
+    def _module_of(self, library: int) -> int | None:
+        """The module of a library in the current context; None if it is not recorded."""
+        module = self._of_libraries.get(library)
+        if module is None or not self._modules.is_elsewhere(module):
+            return module
+        there = int(checked(driver().cuLibraryGetModule(library)))
+        self._modules.also(module, there)
+        return there
 
     def _parameters(self, module: int, entry: str, args: tuple[Any, ...]) -> Parameters | None:
         """The parameters, as cuda.core makes them from the arguments."""

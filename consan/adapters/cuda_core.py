@@ -15,7 +15,7 @@ starts the nodes of a graph definition, and gives none: a program that takes the
 graph definition beside kernels that were recorded before cannot be made.
 
 Numba's use of cuda.core is left to its own adapter. Not handled: names imported from `cuda.core` before the session (noted),
-how often the nodes of a graph definition run, `debug` programs that cuda-gdb is to see, and a second device.
+how often the nodes of a graph definition run, and `debug` programs that cuda-gdb is to see.
 """
 
 from __future__ import annotations

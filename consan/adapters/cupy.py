@@ -16,7 +16,7 @@ Modules take called hooks if their kernels may launch others, or if CuPy has cal
 into a CUDA graph.
 
 Kernels compiled under an earlier session are attached to the new one. Not handled: kernels compiled before the first install (noted),
-LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, `RawModule(path=)` on a second device, and direct use of
+LTO callbacks of cuFFT and nvcc with `-rdc` (listed), HIP, and direct use of
 `compile_using_nvrtc` by the program (listed: consan does not see the load).
 """
 

@@ -23,11 +23,23 @@ class FrameworkModules:
     _known: dict[int, tuple[PreparedLike, SessionLike]] = field(default_factory=dict)
     _loaded: dict[int, CudaModule] = field(default_factory=dict)
     _declared: dict[tuple[int, str], DeclaredSizes] = field(default_factory=dict)
+    _elsewhere: dict[tuple[int, SessionLike], PreparedLike] = field(default_factory=dict)  # in other contexts
 
     def add(self, session: SessionLike, prepared: PreparedLike, module: int) -> None:
         """A recorded module is loaded, or attached to another session."""
         self._known[module], self._loaded[module] = (prepared, session), CudaModule(module)
         self._declared = {key: params for key, params in self._declared.items() if key[0] != module}
+        self._elsewhere = {key: found for key, found in self._elsewhere.items() if key[0] != module}
+
+    def is_elsewhere(self, module: int) -> bool:
+        """Whether the current context is not that of the session to which a module was attached."""
+        owner = self._known[module][1]
+        return owner.here() is not owner
+
+    def also(self, known: int, module: int) -> None:
+        """Another module is loaded from the same library, in another context."""
+        if module not in self._known:
+            self.add(self._known[known][1], self._known[known][0], module)
 
     def loaded(self, module: int) -> CudaModule:
         """The module with a handle."""
@@ -53,7 +65,13 @@ class FrameworkModules:
     def launching(self, session: SessionLike | None, launch: FrameworkLaunch) -> Iterator[int]:
         """Inside the block the framework launches. Gives the handle of the kernel that it is to launch; 0: of its own."""
         prepared, owner = self._known[launch.module.handle]
-        backend = owner.backend
-        wanted = session is owner
-        with owner.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(owner.plain(prepared, launch.module)) as module:
-            yield 0 if module is None else backend.function(module, launch.entry, launch.shared, launch.cluster)
+        wanted, here = session is owner, owner.here()
+        prepared = prepared if here is owner else self._there(here, prepared, launch.module.handle)
+        with here.framework_launch(prepared, launch) if wanted else contextlib.nullcontext(here.plain(prepared, launch.module)) as module:
+            yield 0 if module is None else here.backend.function(module, launch.entry, launch.shared, launch.cluster)
+
+    def _there(self, session: SessionLike, prepared: PreparedLike, module: int) -> PreparedLike:
+        """The form of a module in a session of another context."""
+        if (module, session) not in self._elsewhere:
+            self._elsewhere[module, session] = session.same(prepared)
+        return self._elsewhere[module, session]

@@ -9,7 +9,7 @@ Read against torch 2.11 and 2.13. `_compile_kernel` looks up `_nvrtc_compile` an
   instrumented (binaries, and kernels that were compiled before the session).
 
 Kernels compiled under an earlier session are attached to the new one. Not handled: ROCm
-(noted), torch's jiterator, kernels of extensions (`load_inline`) and of torch itself, which are machine code, and a second device.
+(noted), torch's jiterator, kernels of extensions (`load_inline`) and of torch itself, which are machine code.
 """
 
 from __future__ import annotations

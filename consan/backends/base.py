@@ -3,7 +3,7 @@
 Addresses are integers in the device's global address space. Kernel arguments are the bytes of
 each parameter, in order. A launch may still run when `launch` returns; errors of the kernel surface in `synchronize`.
 
-Not handled: streams other than by handle, memory pools, more than one device in a process.
+Not handled: streams other than by handle, memory pools. A backend is one device, in one context.
 """
 
 from __future__ import annotations
@@ -108,6 +108,23 @@ class CallSource(Protocol):
         """The name of a kernel; empty where the driver does not tell."""
 
 
+class Contexts(Protocol):
+    """The other contexts and devices of the process."""
+
+    several: bool  # the process has used another context
+    refusal: str  # why launches in this one cannot be checked
+
+    @property
+    def alone(self) -> bool:
+        """Whether the process sees one GPU, and so no memory of another one."""
+
+    def other(self) -> int:
+        """The context of the calling thread, if it is another one than the backend's; else 0."""
+
+    def holder(self, address: int) -> str:
+        """What else than this device holds, or may use, the memory at an address; empty: nothing does, or it is no address."""
+
+
 @runtime_checkable
 class Backend(Protocol):
     """A device that runs PTX."""
@@ -170,6 +187,10 @@ class Backend(Protocol):
     @property
     def calls(self) -> CallSource | None:
         """The program's calls of the driver. None: they are not seen here."""
+
+    @property
+    def contexts(self) -> Contexts | None:
+        """The other contexts of the process. None: there are none."""
 
     def poke(self, address: int, data: bytes) -> None:
         """Write while kernels run or hang."""

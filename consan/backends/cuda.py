@@ -5,7 +5,7 @@ operation and popped after it, so a framework's current context never changes. L
 `cuLaunchKernelEx`, which clusters require. The ring for findings is host memory of this process, registered with the
 driver: it stays readable while a kernel hangs and after a fatal error.
 
-Not handled: several devices, and timeouts for work on non-blocking streams that neither `launch` nor `watch` has seen.
+Not handled: other contexts (second_context.py), and timeouts for non-blocking streams that neither `launch` nor `watch` has seen.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from consan._errors import EnvironmentFailure, UsageError
 from consan.backends import driver as api
 from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
 from consan.backends.callbacks import CALLS
+from consan.backends.contexts import CudaContexts
 from consan.backends.driver_values import (
     check_arguments,
     host_bytes,
@@ -85,7 +86,7 @@ class CudaBackend:
         self._driver = driver or api.driver()
         self._device, self._context = self._open(ordinal)
         self.attributes = {name: self._attribute(number) for name, number in api.DEVICE_ATTRIBUTES.items()}
-        self._streams = Streams(self._driver)
+        self._streams, self.contexts = Streams(self._driver), CudaContexts(self._driver, self._device, self._context)
         self.work: StreamWork | None = CudaWork(self, self._driver)
         self.calls: CallSource | None = CALLS
         with self.current():

@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
-from consan.backends.base import CallSource, Dim3, EntryResources, HostBytes, StreamWork
+from consan.backends.base import CallSource, Contexts, Dim3, EntryResources, HostBytes, StreamWork
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.encoding import encode
@@ -36,6 +36,7 @@ class VirtualBackend:
     ordered_streams = ()  # nobody waits long here
     work: StreamWork | None = None  # launches have ended when they return
     calls: CallSource | None = None
+    contexts: Contexts | None = None
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()

@@ -25,6 +25,7 @@ _SIGNATURES: Final = {
     "cuCtxPushCurrent_v2": "n",
     "cuCtxSynchronize": "",
     "cuDeviceGetAttribute": "o n n",
+    "cuDeviceGetCount": "o",
     "cuDeviceGetName": "o n n",
     "cuDevicePrimaryCtxRetain": "o n",
     "cuDeviceTotalMem_v2": "o n",

@@ -19,6 +19,7 @@ from typing import Any, Final
 import numpy as np
 
 from consan.backends.base import Dim3, HostBytes
+from consan.backends.contexts import OneContext
 from consan.backends.cuda import RING_FLAGS, CudaBackend, CudaModule
 from consan.backends.driver import Driver
 from consan.backends.driver_values import host_bytes, pointer
@@ -47,6 +48,7 @@ class ClientBackend(CudaBackend):
         self._orders, self.found_context = orders, context
         self._unsettled = False  # whether the device may still lack what was written
         super().__init__(driver=Driver(RemoteLibrary(orders)))
+        self.contexts = OneContext(self._driver, self._device, self._context)
         self._name = super().device_name
         self._mapped: list[mmap.mmap] = []
         self.work = RemoteWork(self, self._driver)

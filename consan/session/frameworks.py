@@ -2,9 +2,9 @@
 
 The framework launches inside a block. Before it, the launch gets a log. The record is judged in the background (background.py), or
 else behind the block, where the host waits for the kernel.
-For a launch that cannot be recorded (without room for its log) the framework is given the plain form of the module, to launch in place of
-its own, and for a launch into a graph the form with called hooks. Likewise it is given the form that records global memory, for a launch
-that is looked at (global_looks.py).
+For a launch that cannot be recorded (without room for its log, or in a context that may end with its log) the framework is given the
+plain form of the module, to launch in place of its own, and for a launch into a graph the form with called hooks. Likewise it is given
+the form that records global memory, for a launch that is looked at (global_looks.py).
 
 Not handled: repeating a launch whose record does not tell all, because the framework owns the memory. The report is `incomplete` then.
 """
@@ -23,6 +23,7 @@ from consan.backends.base import Dim3, Handle
 from consan.ranges import LaunchExtents
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.comparing.followed_streams import FollowedStreams
+from consan.session.comparing.peers import PeerMemory
 from consan.session.executing.background import Background
 from consan.session.executing.in_flight import Shape
 from consan.session.executing.judging import Judge
@@ -79,6 +80,11 @@ class Frameworks:
     names: AddressNames
     streams: FollowedStreams
 
+    @functools.cached_property
+    def peers(self) -> PeerMemory:
+        """Memory that other GPUs reach, too."""
+        return PeerMemory(self.device.backend.contexts, self.judge.recording.options.looks_at_global, self.streams)
+
     def settle(self) -> None:
         """Conclude all launches, and make the proofs that are left."""
         self.background.settle()
@@ -108,6 +114,12 @@ class Frameworks:
                 plain = self.modules.plain(prepared, launch.module)
             yield plain
             return
+        contexts = self.device.backend.contexts
+        if contexts is not None and contexts.refusal:
+            self.judge.recording.lacks_record(prepared, launch.entry, contexts.refusal)
+            yield self._unrecorded(prepared, launch)
+            return
+        unlooked = self.peers.why(prepared, launch.entry, launch.args)
         with _loaded(prepared, launch.module):
             captured = self.device.backend.capturing(launch.stream)
             compares = launch.placed and self.streams.compares_in(launch.stream)
@@ -116,6 +128,8 @@ class Frameworks:
             form, began = look.whole or prepared, time.monotonic()
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
+            if unlooked:
+                self.judge.recording.lacks_comparison(chosen, launch.entry, unlooked)
             self.judge.recording.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)

@@ -3,7 +3,9 @@
 It prepares modules (executing/loading.py), launches them and watches them to their end (executing/watch.py), and turns the device's records
 into one report (collecting/summary.py).
 
-Not handled: several devices, and kernels that exist only as machine code (listed as uninstrumented).
+Launches in another context of the process, such as that of a second GPU, belong to a session of their own (other_contexts.py).
+
+Not handled: kernels that exist only as machine code (listed as uninstrumented).
 """
 
 from __future__ import annotations
@@ -44,6 +46,7 @@ from consan.session.modules.device import Device, new_device, shared_device
 from consan.session.modules.in_clusters import in_ctas
 from consan.session.modules.layouts import AddressName, AddressNames, NamedBuffers
 from consan.session.modules.prepared import Prepared
+from consan.session.other_contexts import OtherContexts
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.selection import Selection
 
@@ -81,6 +84,7 @@ class Session:
         self.address_name: AddressName = lambda begin, end: ""  # names bytes of global memory; callers that know the buffers set it
         self._executor = Executor(self.device, options, base_variant(options, variant), cta_limit)
         self._collected = ReportParts()
+        self._others = OtherContexts(self, lambda device: Session(options, cta_limit=cta_limit, on=device))
         self._made: list[Frameworks] = []  # if a framework launches: to follow the driver's calls would wait for a kernel that hangs
 
     # -- its parts ---------------------------------------------------------------------------------------------------------
@@ -211,9 +215,21 @@ class Session:
         return made
 
     def attach(self, prepared: Prepared, set_symbol: Callable[[str, bytes], None]) -> None:
-        """Write the control block of a module that another library has loaded."""
-        self.device.hand_to(self)
-        self.modules.attach(prepared, set_symbol)
+        """Write the control block of a module that another library has loaded in the current context."""
+        here = self.here()
+        here.device.hand_to(here)
+        here.modules.attach(prepared if here is self else here.same(prepared), set_symbol)
+
+    def here(self) -> Session:
+        """The session for launches in the current context: this one, or one that belongs to it."""
+        return self._others.here()
+
+    def same(self, prepared: Prepared) -> Prepared:
+        """A module that a session like this one has prepared, for this one."""
+        make = self.instrument if prepared.recorded is None else self.instrument_for_framework
+        found = make(prepared.plain, name=prepared.name)
+        found.framework = prepared.framework
+        return found
 
     # -- launches --------------------------------------------------------------------------------------------------------
 
@@ -288,12 +304,16 @@ class Session:
 
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
-        return self._report(*self._collect())
+        return self._united(self._report(*self._collect()), Session.report)
 
     def so_far(self) -> model.Report:
         """The report of what is known now, without a wait for the device."""
         known = self.device.owner is self and self._read_back(lost=self.device.lost or not self.backend.survives_fork)
-        return self._report(*(known or (self._collected.found, self._collected.drained)))
+        return self._united(self._report(*(known or (self._collected.found, self._collected.drained))), Session.so_far)
+
+    def _united(self, own: model.Report, of: Callable[[Session], model.Report]) -> model.Report:
+        """With the reports of its other contexts."""
+        return self._others.united(own, of) or own
 
     def _report(self, found: list[model.Finding], drained: Drained | None) -> model.Report:
         counters, global_races = drained.counters if drained else None, self.options.looks_at_global
@@ -350,9 +370,12 @@ class Session:
 
     def take(self) -> model.Report | None:
         """The report since the last `take`, and a fresh start. None if nothing was launched."""
+        return self._others.united(self._take(), Session.take)
+
+    def _take(self) -> model.Report | None:
         if not self.modules.used and not self._collected.uninstrumented:
             return None
-        report = self.report()
+        report = self._report(*self._collect())
         ran = tuple(kernel for kernel in report.kernels if kernel.launches)
         self._executor.ever_launched |= bool(ran)
         self._executor.forget()

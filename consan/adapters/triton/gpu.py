@@ -16,7 +16,7 @@ files, is turned off for the session, through torch's public `config.patch`.
 - A launch of a kernel that was loaded before the session is listed (`launch_enter_hook`).
 
 Kernels loaded under an earlier session are attached to the new one. Not handled: AMD, AOTInductor and TorchInductor's C++ wrappers
-(their own code loads cubins: noted where torch says so), a module on a second device, kernels that `triton.tools` compiled ahead of
+(their own code loads cubins: noted where torch says so), kernels that `triton.tools` compiled ahead of
 time, and torch's own kernels, which are machine code (noted).
 """
 

@@ -34,7 +34,8 @@ _IDLE: Final = re.compile(
 _CREATES: Final = "WithPriority"
 _NON_BLOCKING, _EXTERNAL = 1, 1  # CU_STREAM_NON_BLOCKING, CU_EVENT_RECORD_EXTERNAL
 _NOT_SEEN: Final = "the calls of its driver are not seen"
-_SEVERAL: Final = "the program has several contexts of the driver"
+SEVERAL: Final = "the program has several contexts of the driver"
+_MAPS: Final = ("cuCtxEnablePeerAccess", "cuIpcOpenMemHandle", "cuMemImportFromShareableHandle", "cuMulticastCreate")
 
 
 class SeenCall(Protocol):
@@ -83,12 +84,13 @@ class ProgramOrder:
 
     def called(self, call: SeenCall) -> None:
         """The program has made a call."""
+        self.streams.maps_others = self.streams.maps_others or call.name in _MAPS
         if self.streams.seen.why:
             return
         with self.streams.lock:
             if call.context and call.context != self._context:
                 if self._context:
-                    self.streams.stops(_SEVERAL)
+                    self.streams.stops(SEVERAL)
                 self._context = call.context
             row = _ROWS.get(call.name)
             if row is None:
@@ -353,5 +355,6 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemcpyHtoAAsync": ("PNPNP", _Unknown(4, waits=True)),
     "cuMemcpyAtoHAsync": ("PPNNP", _Unknown(4, waits=True)),
     "cuMemBatchDecompressAsync": ("PNIPP", _Unknown(4, waits=False)),
+    **dict.fromkeys(_MAPS, ("", _pass)),
 }
 LAYOUTS: Final = {name: row[0] for name, row in _ROWS.items()}

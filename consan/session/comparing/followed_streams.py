@@ -11,7 +11,7 @@ Kernels are recorded for the comparison once there is a second stream. A launch 
 launch, one of many) is compared with nothing, and each kernel that may run beside it has that as a reason.
 
 Not followed: host threads (what one of them waits for, all know; one that gets the number of another that has ended gets its default
-stream, too), an order by memory that the host polls, and several GPUs (named).
+stream, too), an order by memory that the host polls, and several contexts (named).
 """
 
 from __future__ import annotations
@@ -67,6 +67,7 @@ class FollowedStreams(ProgramStreams):
     facts: Facts | None = None
     order: ProgramOrder | None = None
     several: bool = False  # streams
+    maps_others: bool = False  # memory of another GPU or process
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
     marked: bool = False  # an event was recorded since the last launch of which nothing is kept
     _early: int = -1  # the number of that launch

@@ -220,6 +220,11 @@ class Recording:
         if not isinstance(error, Unasked) and (self.options.trace_memory is not None or error.__cause__):
             self._beyond[prepared.number, entry] = str(error)
 
+    def lacks_comparison(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a launch may race with what nobody looks at: the report is incomplete."""
+        self.lacks_global_races(prepared, entry, why)
+        self._beyond[prepared.number, entry] = why
+
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
         """Count launches whose accesses to global memory, of which there are so many in each, are proven apart."""
         self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))

@@ -188,10 +188,20 @@ def new_device(name: str, shadow_memory: int | None = None) -> Device:
 
 def shared_device(name: str, shadow_memory: int | None = None) -> Device:
     """The process's device of this kind, with this limit on shadow cells. A lost GPU is not reused."""
+    found = _shared(name, shadow_memory, lambda: open_backend(name))
+    with _DEVICES_LOCK:
+        DEVICES.setdefault((found.backend.choice, shadow_memory), found)
+    return found
+
+
+def device_in(context: int, shadow_memory: int | None = None) -> Device:
+    """The process's device for launches in a context, which is the calling thread's and not that of another device."""
+    return _shared(f"context {context:#x}", shadow_memory, lambda: late.second_context.SecondContext(context))
+
+
+def _shared(name: str, shadow_memory: int | None, opened: Callable[[], Backend]) -> Device:
     with _DEVICES_LOCK:
         found = DEVICES.get((name, shadow_memory))
         if found is None or found.lost:
-            found = new_device(name, shadow_memory)
-            DEVICES[name, shadow_memory] = found
-            DEVICES.setdefault((found.backend.choice, shadow_memory), found)
+            found = DEVICES[name, shadow_memory] = Device(opened(), arena_bytes=shadow_memory)
         return found

@@ -56,6 +56,9 @@ class FakeSession:
         self.recorded.append(launch)
         yield self.other
 
+    def here(self) -> FakeSession:
+        return self
+
     def plain(self, prepared: Any, module: Any) -> str:
         return "plain"
 

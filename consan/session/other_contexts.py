@@ -1,0 +1,54 @@
+"""The sessions of one session in the other contexts of its process: one for each, with a device, streams, logs and caches of its own.
+
+A context is a GPU's, as a rule. Launches of different contexts are not compared: launches that reach memory of another GPU are named
+(comparing/peers.py), and so is each stream beside another one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+from consan.reports.model import Report
+from consan.reports.verdict.combination import combine
+from consan.session.comparing.driver_calls import SEVERAL
+from consan.session.modules.device import Device, device_in
+
+if TYPE_CHECKING:
+    from consan.session.session import Session
+
+
+@dataclass(eq=False)
+class OtherContexts:
+    """Those of one session. `opens`: makes a session like it on a device."""
+
+    session: Session
+    opens: Callable[[Device], Session]
+    _opened: dict[int, Session] = field(default_factory=dict)
+
+    def here(self) -> Session:
+        """The session for the calling thread's context."""
+        contexts = self.session.backend.contexts
+        context = 0 if contexts is None else contexts.other()
+        if not context:
+            return self.session
+        if context not in self._opened:
+            self._opened[context] = self._open(context)
+        return self._opened[context]
+
+    def united(self, own: Report | None, of: Callable[[Session], Report | None]) -> Report | None:
+        """The session's own report with those of the others."""
+        found = [report for report in (own, *map(of, self._opened.values())) if report is not None]
+        return combine(found) if len(found) > 1 else found[0] if found else None
+
+    def _open(self, context: int) -> Session:
+        made = self.opens(device_in(context, self.session.options.shadow_memory))
+        made.source_dir, made.news.on_found = self.session.source_dir, self._tell
+        for each in (self.session, made):
+            each.followed.stops(SEVERAL)
+        return made
+
+    def _tell(self) -> None:
+        if self.session.news.on_found is not None:
+            self.session.news.on_found()

@@ -1,0 +1,169 @@
+"""Programs that use two GPUs, under `consan run`: each launch is checked on its device, and what reaches the other one is named."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+from programs import engines, run
+
+pytestmark = pytest.mark.gpu
+COUNT = (
+    "import ctypes; d = ctypes.CDLL('libcuda.so.1'); n = ctypes.c_int(); d.cuInit(0); d.cuDeviceGetCount(ctypes.byref(n)); print(n.value)"
+)
+NOT_COMPARED = "races between GPUs are not looked for"
+
+CUPY = '''
+import cupy as cp
+kernel = cp.RawKernel(r"""
+extern "C" __global__ void fill(int *out, int value) { out[blockIdx.x * blockDim.x + threadIdx.x] = value; }
+""", "fill")
+race = cp.RawKernel(r"""
+extern "C" __global__ void race(int *out) { out[threadIdx.x] = blockIdx.x; }
+""", "race")
+buffers = []
+for device in (0, 1):
+    with cp.cuda.Device(device):
+        buffers.append(cp.zeros(256, "i4"))
+def on(device, target, value):
+    with cp.cuda.Device(device):
+        stream = cp.cuda.Stream(non_blocking=True)
+        with stream:
+            kernel((4,), (64,), (buffers[target], cp.int32(value)))
+        stream.synchronize()
+'''
+PEERS = "for device in (0, 1):\n    with cp.cuda.Device(device): cp.cuda.runtime.deviceEnablePeerAccess(1 - device)\n"
+
+TRITON = """
+import torch, triton, triton.language as tl
+@triton.jit
+def fill(out, value, BLOCK: tl.constexpr):
+    at = tl.program_id(0) * BLOCK + tl.arange(0, BLOCK)
+    tl.store(out + at, tl.load(out + at) + value)
+buffers = [torch.zeros(1024, device=f"cuda:{device}") for device in (0, 1)]
+for device in (0, 1, 0, 1):
+    with torch.cuda.device(device):
+        fill[(8,)](buffers[device], device + 1.0, BLOCK=128)
+torch.cuda.synchronize(0); torch.cuda.synchronize(1)
+assert (buffers[0] == 2).all() and (buffers[1] == 4).all()
+"""
+
+TORCH = '''
+import torch
+SRC = r"""
+extern "C" __global__ void fill(float *out, float value) { out[blockIdx.x * blockDim.x + threadIdx.x] += value; }
+"""
+buffers = [torch.zeros(1024, device=f"cuda:{device}") for device in (0, 1)]
+kernels = []
+for device in (0, 1):
+    with torch.cuda.device(device):
+        kernels.append(torch.cuda._compile_kernel(SRC, "fill"))
+for device in (0, 1, 0, 1):
+    with torch.cuda.device(device):
+        kernels[device](grid=(8, 1, 1), block=(128, 1, 1), args=[buffers[device], device + 1.0])
+torch.cuda.synchronize(0); torch.cuda.synchronize(1)
+assert (buffers[0] == 2).all() and (buffers[1] == 4).all()
+'''
+
+CORE = '''
+import numpy as np
+from cuda.core import Device, LaunchConfig, Program, ProgramOptions, launch
+SRC = r"""
+extern "C" __global__ void fill(int *out, int value) { out[blockIdx.x * blockDim.x + threadIdx.x] = value; }
+"""
+for device in (0, 1, 0, 1):
+    dev = Device(device); dev.set_current()
+    stream = dev.create_stream()
+    program = Program(SRC, "c++", ProgramOptions(arch=f"sm_{dev.arch}"))
+    kernel = program.compile("cubin").get_kernel("fill")
+    buffer = dev.allocate(4096, stream=stream)
+    launch(stream, LaunchConfig(grid=8, block=128), kernel, buffer, np.int32(3))
+    stream.sync()
+'''
+
+SYMMETRIC = """
+import os, torch, torch.distributed as dist, torch.distributed._symmetric_memory as symm, triton, triton.language as tl
+@triton.jit
+def put(peers, value, PEER: tl.constexpr, BLOCK: tl.constexpr):
+    out = tl.load(peers.to(tl.pointer_type(tl.uint64)) + PEER).to(tl.pointer_type(tl.float32))
+    tl.store(out + tl.arange(0, BLOCK), value)
+rank = int(os.environ["LOCAL_RANK"]); torch.cuda.set_device(rank)
+dist.init_process_group("nccl")
+buffer = symm.empty(128, device="cuda", dtype=torch.float32)
+handle = symm.rendezvous(buffer, dist.group.WORLD)
+put[(1,)](handle.buffer_ptrs_dev, float(rank), PEER=1 - rank, BLOCK=128)
+torch.cuda.synchronize()
+dist.destroy_process_group()
+"""
+
+
+@pytest.fixture(autouse=True)
+def _two_gpus() -> None:
+    found = subprocess.run([sys.executable, "-c", COUNT], capture_output=True, text=True, check=False)
+    if found.returncode or int(found.stdout) < 2:
+        pytest.skip("fewer than two GPUs")
+
+
+def launches(report: dict[str, Any]) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for kernel in report["kernels"]:
+        if kernel["launches"]:
+            found[kernel["name"]] = found.get(kernel["name"], 0) + kernel["launches"]
+    return found
+
+
+def test_cupy_on_two_devices_in_turn(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    script = (
+        CUPY + "for device in (0, 1, 0, 1): on(device, device, device + 5)\nassert all((b == d + 5).all() for d, b in enumerate(buffers))"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert launches(report)["fill"] == 4
+    assert set(engines(report)) == {"record"}
+
+
+def test_a_race_on_the_second_device_is_found(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    status, report = run(tmp_path, CUPY + "with cp.cuda.Device(1): race((2,), (64,), (buffers[1],)); cp.cuda.Device(1).synchronize()")
+    assert status == 66, report
+    assert {finding["kind"] for finding in report["findings"]} == {"global-race"}
+
+
+def test_what_writes_memory_of_a_peer_is_not_clean(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    script = CUPY + PEERS + "on(0, 1, 7); on(1, 1, 8); on(1, 0, 9)\nassert (buffers[1] == 8).all() and (buffers[0] == 9).all()"
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (67, "incomplete"), report
+    assert any(NOT_COMPARED in why for why in report["incomplete"]), report["incomplete"]
+    assert launches(report)["fill"] == 3
+
+
+def test_the_called_hooks_take_two_devices(tmp_path: Path) -> None:
+    pytest.importorskip("cupy")
+    status, report = run(tmp_path, CUPY + "for device in (0, 1): on(device, device, 5)", "--engine", "inline", "--global", "off")
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert launches(report)["fill"] == 2
+
+
+@pytest.mark.parametrize(("framework", "script"), [("triton", TRITON), ("torch", TORCH), ("cuda.core", CORE)])
+def test_other_frameworks_on_two_devices_in_turn(tmp_path: Path, framework: str, script: str) -> None:
+    pytest.importorskip(framework)
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (0, "clean"), report
+    assert launches(report)["fill"] == 4
+    assert set(engines(report)) == {"record"}
+
+
+def test_symmetric_memory_under_torchrun_is_not_clean(tmp_path: Path) -> None:
+    pytest.importorskip("triton")
+    (tmp_path / "ranks.py").write_text(SYMMETRIC)
+    script = (
+        "import sys, torch.distributed.run as r; sys.argv = ['torchrun', '--standalone', '--nproc-per-node', '2', 'ranks.py']; r.main()"
+    )
+    status, report = run(tmp_path, script)
+    assert (status, report["verdict"]) == (67, "incomplete"), report
+    assert any("memory of another GPU" in why and NOT_COMPARED in why for why in report["incomplete"]), report["incomplete"]
