@@ -11,10 +11,10 @@ from functools import cached_property
 
 from consan.instrument.abi.variant import Variant
 from consan.instrument.isa import may_wait, row_of
-from consan.instrument.passes.context import place_of
-from consan.instrument.passes.delays import SEED
-from consan.instrument.passes.emit import CONTROL
 from consan.instrument.ptx import Instruction, Module
+from consan.instrument.rewriting.context import place_of
+from consan.instrument.rewriting.delays import SEED
+from consan.instrument.rewriting.emit import CONTROL
 from consan.instrument.sites import FunctionStats, Place, Site, StaticFinding
 
 __all__ = ["CONTROL", "SEED", "Instrumented", "cluster_tier", "communicates"]

@@ -11,18 +11,18 @@ from dataclasses import replace
 
 from consan.instrument import Instrumented, Places, cluster_tier, communicates
 from consan.instrument.abi.variant import Variant
+from consan.instrument.functions.analyse import choose_variant, external_calls, plan_functions
+from consan.instrument.hazards.registers import is_debug
+from consan.instrument.hazards.static import static_findings
 from consan.instrument.isa import row_of
 from consan.instrument.passes import accesses, barriers, bulk, convergence, copies, frames, matrix, mbarriers, symbols, tensormaps
-from consan.instrument.passes.analyse import choose_variant, external_calls, plan_functions
-from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.delays import DECLARATION, insert_delays
-from consan.instrument.passes.emit import CONTROL
 from consan.instrument.passes.globals import add_accesses
-from consan.instrument.passes.header import extend_header, later_target
-from consan.instrument.passes.registers import is_debug
-from consan.instrument.passes.static import static_findings
-from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
+from consan.instrument.rewriting.context import Context, FunctionPlan
+from consan.instrument.rewriting.delays import DECLARATION, insert_delays
+from consan.instrument.rewriting.emit import CONTROL
+from consan.instrument.rewriting.header import extend_header, later_target
+from consan.instrument.rewriting.variables import shared_variables
 from consan.instrument.runtime import RuntimeLibrary
 
 Library = Callable[[Variant, str], RuntimeLibrary]
@@ -58,7 +58,7 @@ def instrument(
 
     `inline` pastes the bodies of the most frequent hooks in line if the module is small enough. That is faster on a GPU and useless on the
     virtual machine. `library` gives the shadow runtime for a variant and a target (`consan.session.runtime_library`).
-    `delays`: warps sleep at some instructions, depending on the module's variable SEED (passes/delays.py). Raises `PtxSyntaxError`.
+    `delays`: warps sleep at some instructions, depending on the module's variable SEED (rewriting/delays.py). Raises `PtxSyntaxError`.
     """
     module = parse(text, name) if isinstance(text, str) else text
     plans = plan_functions(module)

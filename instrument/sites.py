@@ -105,10 +105,10 @@ class FunctionStats:
     global_stores: int = 0  # instructions that write global memory
     global_atomics: int = 0  # instructions that read and write it: atomics and reductions
     generic_writes: int = 0  # stores and atomics whose address may lie in global memory or elsewhere
-    open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (passes/points.py)
+    open_points: int = 0  # warp-synchronous instructions that a lane may bypass unnoticed (functions/points.py)
     grid_controls: int = 0  # griddepcontrol: the kernel may run beside the one that is launched before or after it
     unmodelled: list[UnmodelledInstruction] = field(default_factory=list)
-    annotations: tuple[str, ...] = ()  # what a report lists of them (passes/annotated.py)
+    annotations: tuple[str, ...] = ()  # what a report lists of them (functions/annotated.py)
     calls: set[str] = field(default_factory=set)
     families: set[str] = field(default_factory=set)  # families of the checked instructions, and of those that reach other CTAs
     shared: tuple[SharedVariable, ...] = ()  # declared in the function, or in the module and named in the function
@@ -118,7 +118,7 @@ class FunctionStats:
 
 @dataclass(frozen=True)
 class StaticFinding:
-    """A hazard in the text, mostly on registers (passes/registers.py). (1) came first.
+    """A hazard in the text, mostly on registers (hazards/registers.py). (1) came first.
 
     For `no-fence` (2) is the matrix instruction, else (1) is. `leave` is the largest N of a wait_group that would cover (1). `kernels` are
     those that can reach the function.
@@ -136,5 +136,5 @@ class StaticFinding:
     kernels: tuple[str, ...]
     kind: str = "register-hazard"
     serialised: str = ""  # the ptxas warning that says that this serialises the pipeline
-    third: Place | None = None  # what stands nearby and does not serve (passes/nearby.py)
+    third: Place | None = None  # what stands nearby and does not serve (hazards/nearby.py)
     third_role: str = ""  # "late", "short" or "fence"

@@ -13,8 +13,8 @@ from typing import Final
 
 from consan.instrument.control_flow import Key, definitions, key_of, read
 from consan.instrument.isa import MemoryAccess, Row, lookup, row_of
-from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.ptx import Address, Function, Instruction, Register, Symbol, Vector
+from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.ranges.forms import ParameterWord
 
 _POINTER: Final = 8  # bytes

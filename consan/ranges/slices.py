@@ -13,8 +13,8 @@ from consan.instrument.control_flow import BasicBlock, Graph, Key, PathStep, def
 from consan.instrument.control_flow.dataflow import read_later
 from consan.instrument.control_flow.slices import backward_slice
 from consan.instrument.isa import MemoryAccess, Row, converts, elects, is_exact, is_noncoherent, lookup, row_of, takes_from_lane
-from consan.instrument.passes.emit import Unsupported, address_parts, register_bits
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Negated, Operand, Register, Symbol, Vector
+from consan.instrument.rewriting.emit import Unsupported, address_parts, register_bits
 from consan.ranges.copies import BULK_COPIES, TENSOR_COPIES, ParameterMaps, check_mode, coordinates, element_bytes
 from consan.ranges.deciding import deciding, regions
 from consan.ranges.forms import AccessForm, NotProven, Opposite, ParameterForm, ParameterWord, SliceStep, Source, word_of

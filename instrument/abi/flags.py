@@ -56,7 +56,7 @@ class WaitFlags(enum.IntFlag):
 
     DONE = 1  # it returned true
     RELAXED = 2
-    PURE = 4  # if it fails, the thread comes back to it without any effect (passes/waits.py)
+    PURE = 4  # if it fails, the thread comes back to it without any effect (waits/waits.py)
     CTA = 8  # its scope is the CTA
 
 

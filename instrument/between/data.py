@@ -12,9 +12,9 @@ from consan.instrument.between.synchronising import is_sync, matters, touched_by
 from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import combines_from, row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 from consan.instrument.relations import Counted, Stores, SyncPoint, Value, is_plain
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place
 
 _ROLES: Final = ("barrier", "group-count", "mask", "parity")  # the meaning of `SyncPoint.number`

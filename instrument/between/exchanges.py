@@ -20,9 +20,9 @@ from consan.instrument.control_flow import Key, definitions, graph_of, guard_of,
 from consan.instrument.control_flow.dataflow import forward
 from consan.instrument.control_flow.paths import behind
 from consan.instrument.control_flow.places import instructions_of, places_reached
+from consan.instrument.functions.points import Members, members_of
 from consan.instrument.isa import row_of
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.points import Members, members_of
 from consan.instrument.ptx import Function, Instruction, Register
 
 _LOADED, _GIVEN = 1, 2  # a value depends on the load; on an exchange of such a value

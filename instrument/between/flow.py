@@ -17,9 +17,9 @@ from consan.instrument.between.synchronising import BARRIERS, SynchronisingCalls
 from consan.instrument.control_flow import Graph, Guard, graph_of, guard_of
 from consan.instrument.control_flow.paths import closure, postorder
 from consan.instrument.isa import row_of
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Function, Instruction, Module
 from consan.instrument.relations import Order, Stretches, SyncPoint, Thread, Threads
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place, Site
 
 _BARRIERS_TRIED: Final = 8

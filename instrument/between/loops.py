@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections.abc import Collection
 
 from consan.instrument.control_flow import graph_of
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Function, Module
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Place
 
 

@@ -10,11 +10,11 @@ from collections.abc import Iterable, Iterator
 from typing import Final
 
 from consan.instrument.control_flow import definitions, key_of
+from consan.instrument.functions.analyse import callee
 from consan.instrument.isa import Row, lookup, row_of
-from consan.instrument.passes.analyse import callee
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Address, Function, Immediate, Instruction, Module, Operand, Register, Symbol, SymbolOffset
 from consan.instrument.relations import Signal
+from consan.instrument.rewriting.context import place_of
 
 _DEPTH: Final = 12  # limit of the arithmetic that is followed for one operand
 # The verb of an instruction other than mbarrier.init, by the roles of its operands: the first row that fits.

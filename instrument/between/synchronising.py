@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterator
 from functools import cached_property
 from typing import Final
 
+from consan.instrument.functions.analyse import callee
 from consan.instrument.isa import MemoryAccess, Row, lookup, row_of
-from consan.instrument.passes.analyse import callee
 from consan.instrument.ptx import Function, Immediate, Instruction, Module
 
 

@@ -42,7 +42,7 @@ class Flag(enum.IntFlag):
     WARPGROUP = 1 << 28  # a barrier of each warpgroup; only in changes of a text
     CONSTANT = 1 << 29  # a stored value that the text gives
     DATA = 1 << 30  # a relaxed load: what it gives is stored, or added up, and decides nothing; a strong store: it counts (R-MO1)
-    IGNORED = 1 << 31  # an access that is compared with no other (passes/annotated.py)
+    IGNORED = 1 << 31  # an access that is compared with no other (functions/annotated.py)
 
 
 class MatrixRow(enum.IntEnum):

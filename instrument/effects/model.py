@@ -102,7 +102,7 @@ class Effect:
 
     site: int = 0
     guard: int = NO_WORD
-    ignored: bool = False  # it is compared with no other (passes/annotated.py)
+    ignored: bool = False  # it is compared with no other (functions/annotated.py)
 
     @property
     def has_words(self) -> bool:

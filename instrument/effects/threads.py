@@ -160,7 +160,7 @@ class WarpSync(Effect):
 
 @dataclass(frozen=True, kw_only=True)
 class PointReached(Effect):
-    """An instruction that lanes must reach together (passes/points.py). `key`: points with one mask and one key meet."""
+    """An instruction that lanes must reach together (functions/points.py). `key`: points with one mask and one key meet."""
 
     repeats = True
     members: Number = ZERO

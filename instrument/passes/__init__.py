@@ -1,1 +1,1 @@
-"""The rewriting passes: each inserts the hooks of one group of instructions."""
+"""The passes of `--engine inline`: each inserts the hooks of one group of instructions."""

@@ -13,8 +13,9 @@ from consan.instrument.abi.flags import PatternFlags, SiteFlags
 from consan.instrument.abi.hooks import HOOKS, hook
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import (
+from consan.instrument.ptx import Operand, Vector
+from consan.instrument.rewriting.context import Context, FunctionPlan, Work, operand_of
+from consan.instrument.rewriting.emit import (
     SELF,
     Snippet,
     Unsupported,
@@ -25,8 +26,7 @@ from consan.instrument.passes.emit import (
     value_words,
     wide_address,
 )
-from consan.instrument.passes.pieces import WIDTHS, pieces
-from consan.instrument.ptx import Operand, Vector
+from consan.instrument.rewriting.pieces import WIDTHS, pieces
 from consan.instrument.runtime import RuntimeLibrary
 
 _ROW_WORDS = 4  # of a row of stmatrix

@@ -12,9 +12,9 @@ from consan.instrument.abi.flags import Threads
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.sizes import CLUSTER_BARRIER
 from consan.instrument.isa import destinations
-from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import STATE, Snippet, Unsupported, guard_text, word
 from consan.instrument.ptx import Immediate
+from consan.instrument.rewriting.context import Context, FunctionPlan, Work, operand_of
+from consan.instrument.rewriting.emit import STATE, Snippet, Unsupported, guard_text, word
 
 
 def run(context: Context) -> None:

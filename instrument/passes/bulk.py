@@ -20,11 +20,11 @@ from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.findings import Operation
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, is_ranked, shared_operand, word
 from consan.instrument.passes.mbarriers import barrier_address
-from consan.instrument.passes.tensor_operands import is_tile, map_address, map_and_place
 from consan.instrument.ptx import Operand
+from consan.instrument.rewriting.context import Context, FunctionPlan, Handler, Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, is_ranked, shared_operand, word
+from consan.instrument.rewriting.tensor_operands import is_tile, map_address, map_and_place
 
 _GATHERED = 4  # rows of tile::gather4 and tile::scatter4
 

@@ -12,11 +12,11 @@ import itertools
 from consan.instrument.abi.bits import POINT
 from consan.instrument.abi.flags import What
 from consan.instrument.abi.hooks import hook
+from consan.instrument.functions.points import Join, Point, find_points
 from consan.instrument.isa import lookup
-from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.emit import Snippet, Unsupported, word
-from consan.instrument.passes.points import Join, Point, find_points
 from consan.instrument.ptx import Instruction
+from consan.instrument.rewriting.context import Context, FunctionPlan
+from consan.instrument.rewriting.emit import Snippet, Unsupported, word
 
 _ALL = "0xffffffff"
 

@@ -1,24 +1,22 @@
 """Non-bulk cp.async and its groups (ISA "cp.async", "cp.async.commit_group", "cp.async.wait_group / cp.async.wait_all").
 
-A copy is recorded at issue. `src-size` and `ignore-src` shorten only what is read; the destination is always written whole. Hooks of
+A copy is recorded at issue; its destination is always written whole. Hooks of
 commits and waits come after the instruction, so a wait counts only when it has returned.
 """
 
 from __future__ import annotations
 
 from consan.instrument.abi.hooks import Value, hook
-from consan.instrument.passes.context import Context, FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import (
+from consan.instrument.rewriting.context import Context, FunctionPlan, Work, operand_of
+from consan.instrument.rewriting.copied_bytes import source_bytes
+from consan.instrument.rewriting.emit import (
     Snippet,
     Unsupported,
     guard_text,
-    predicate_of,
-    register_bits,
     shared_address,
     wide_address,
     word,
 )
-from consan.instrument.ptx import Immediate, Negated, Operand, Register, Symbol
 
 
 def run(context: Context) -> None:
@@ -40,23 +38,6 @@ def _copy(context: Context, plan: FunctionPlan, work: Work) -> None:
     plan.stats.memory_sites += 1
     values: dict[str, Value] = {"address": address, "site": site.number, "source": source, "source_bytes": size}
     context.before(work, snippet, hook(f"copy{written.total_bytes}", **values))
-
-
-def source_bytes(work: Work, whole: int, snippet: Snippet) -> str:
-    """Bytes that the copy reads: a src-size register or literal, or 0 if its ignore-src predicate is true."""
-    roles, operands, scope = work.event.roles, work.instruction.operands, work.instruction.scope
-    if "src-size" not in roles:
-        return str(whole)
-    operand: Operand = operands[roles.index("src-size")]
-    if isinstance(operand, Immediate):
-        return str(int(operand.value))
-    if isinstance(operand, Negated) or (isinstance(operand, (Register, Symbol)) and register_bits(operand.name, scope) == 1):
-        name, negated = predicate_of(operand)
-        target = snippet.register("b32")
-        first, second = (whole, 0) if negated else (0, whole)
-        snippet.add(f"selp.b32 {target}, {first}, {second}, {name};")
-        return target
-    return word(operand, snippet, scope)
 
 
 def _commit(context: Context, plan: FunctionPlan, work: Work) -> None:

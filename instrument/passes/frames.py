@@ -14,11 +14,11 @@ from consan.instrument.abi.flags import KernelFlags
 from consan.instrument.abi.hooks import hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.abi.sizes import NO_ENTRY
+from consan.instrument.functions.analyse import callee, external_calls
 from consan.instrument.isa import may_wait, row_of
-from consan.instrument.passes.analyse import callee, external_calls
-from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
 from consan.instrument.ptx import Block, Function, Instruction, Label, Node
+from consan.instrument.rewriting.context import Context, FunctionPlan
+from consan.instrument.rewriting.emit import COUNT, HEAD, SELF, SLOT, STATE, Snippet, control, guard_text
 
 _POLL_MASK = 255
 _SELF = """mov.u32 %__consan_x, %tid.z; mov.u32 %__consan_y, %ntid.y; mov.u32 %__consan_z, %tid.y;

@@ -21,12 +21,12 @@ from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
 from consan.instrument.control_flow import Graph, definitions, graph_of
+from consan.instrument.functions.analyse import propagate
 from consan.instrument.isa import MemoryAccess, row_of
-from consan.instrument.passes.analyse import propagate
-from consan.instrument.passes.context import Context, FunctionPlan, GlobalSides, Work, operand_of
-from consan.instrument.passes.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
-from consan.instrument.passes.tensor_operands import in_parameter, is_tile, map_address, map_and_place
 from consan.instrument.ptx import Function, Instruction
+from consan.instrument.rewriting.context import Context, FunctionPlan, GlobalSides, Work, operand_of
+from consan.instrument.rewriting.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
+from consan.instrument.rewriting.tensor_operands import in_parameter, is_tile, map_address, map_and_place
 from consan.instrument.sites import Site
 
 _MAP_BYTES = 128

@@ -13,9 +13,9 @@ from consan.instrument.abi.flags import ArriveFlags, WaitFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.isa import fences_maps
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Handler, Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
-from consan.instrument.passes.waits import pure_waits
+from consan.instrument.rewriting.context import Context, FunctionPlan, Handler, Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, is_ranked, predicate_of, shared_operand, word
+from consan.instrument.waits.waits import pure_waits
 
 
 def run(context: Context) -> None:

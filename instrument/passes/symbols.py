@@ -13,9 +13,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from consan.instrument.abi.hooks import hook
-from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.emit import SELF, Snippet, control
 from consan.instrument.ptx import Function, Variable
+from consan.instrument.rewriting.context import Context, FunctionPlan
+from consan.instrument.rewriting.emit import SELF, Snippet, control
 
 _WORD = 2  # of the control block: the address of the module's words
 

@@ -11,9 +11,9 @@ from __future__ import annotations
 from consan.instrument.abi.hooks import hook
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.passes import globals as global_sides
-from consan.instrument.passes.context import Context, FunctionPlan, Work
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
 from consan.instrument.ptx import Operand
+from consan.instrument.rewriting.context import Context, FunctionPlan, Work
+from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, narrow_guard, shared_address, wide_address
 
 _MAP_BYTES = 128
 

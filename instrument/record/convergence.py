@@ -1,12 +1,12 @@
-"""The recording of instructions that lanes must reach together, and of the places past them (passes/points.py)."""
+"""The recording of instructions that lanes must reach together, and of the places past them (functions/points.py)."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
 from consan.instrument.effects import JoinPassed, PointReached, WarpSync, WordValue
+from consan.instrument.functions.points import Join, Point
 from consan.instrument.isa import does
-from consan.instrument.passes.points import Join, Point
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

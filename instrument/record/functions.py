@@ -11,14 +11,14 @@ from __future__ import annotations
 from collections.abc import Collection, Iterator
 
 from consan.instrument.control_flow import graph_of
+from consan.instrument.functions.analyse import callee
+from consan.instrument.functions.points import members_of
 from consan.instrument.isa import row_of
-from consan.instrument.passes.analyse import callee
-from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.families import mbarriers
 from consan.instrument.record.families.global_memory import touches
 from consan.instrument.record.families.global_operands import reads_global, writes_global
+from consan.instrument.rewriting.context import FunctionPlan
 
 Plans = dict[str, FunctionPlan]
 BY_ADDRESS = ""  # among the names of called functions

@@ -19,13 +19,13 @@ from dataclasses import dataclass, field
 
 from consan.instrument.effects import LANES, ClusterBarrierWait, CtaBarrier
 from consan.instrument.isa import row_of
-from consan.instrument.passes.context import FunctionPlan, Work, operand_of
-from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.families import mbarriers
 from consan.instrument.record.text import expansion, text
 from consan.instrument.record.text.templates import LEFT
 from consan.instrument.record.text.words import TextVariant
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
+from consan.instrument.waits.waits import pure_waits
 
 SLICE = 0x3FC00  # of the clock: 1,024 cycles of 262,144
 ITERATIONS = 0xFE0  # of the count of places: the last 32 of 4,096, so that short loops do not wait for what they look at

@@ -12,15 +12,11 @@ from typing import Any
 
 from consan.instrument.abi.variant import Variant
 from consan.instrument.collection import no_collection
+from consan.instrument.functions.analyse import external_calls, plan_functions
+from consan.instrument.functions.call_joins import numbers_of
+from consan.instrument.hazards.registers import is_debug
+from consan.instrument.hazards.static import static_findings
 from consan.instrument.isa import family_of
-from consan.instrument.passes.analyse import external_calls, plan_functions
-from consan.instrument.passes.call_joins import numbers_of
-from consan.instrument.passes.context import Context, FunctionPlan
-from consan.instrument.passes.delays import DECLARATION, insert_delays
-from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.registers import is_debug
-from consan.instrument.passes.static import static_findings
-from consan.instrument.passes.variables import shared_variables
 from consan.instrument.ptx import Edits, Module, parse
 from consan.instrument.record import functions, restricted
 from consan.instrument.record.analyses import clusters
@@ -35,6 +31,10 @@ from consan.instrument.record.text import expansion
 from consan.instrument.record.text.header import header, placed
 from consan.instrument.record.text.templates import Template
 from consan.instrument.record.text.words import TextVariant
+from consan.instrument.rewriting.context import Context, FunctionPlan
+from consan.instrument.rewriting.delays import DECLARATION, insert_delays
+from consan.instrument.rewriting.emit import Unsupported
+from consan.instrument.rewriting.variables import shared_variables
 from consan.instrument.sites import StaticFinding
 
 COMPACT = True  # modules whose threads leave have compact logs where that can be

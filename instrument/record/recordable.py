@@ -17,14 +17,14 @@ from collections.abc import Collection, Iterator
 
 from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.effects import CopyIssue, MbarrierWait, TensorMemoryEffect
+from consan.instrument.functions import annotated
 from consan.instrument.isa import MemoryAccess, destinations, does, lookup, polls, row_of, spares_shared
-from consan.instrument.passes import annotated
-from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.analyses.crossing import may_cross
 from consan.instrument.record.families import global_memory, global_operands
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
+from consan.instrument.rewriting.context import FunctionPlan
 
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")

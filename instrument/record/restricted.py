@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from consan.instrument.effects import TensorMemoryEffect
 from consan.instrument.isa import lookup
-from consan.instrument.passes.context import FunctionPlan
 from consan.instrument.record.families.global_memory import Mode
+from consan.instrument.rewriting.context import FunctionPlan
 
 _OF_OTHERS = ("shared::cluster", "generic")
 

@@ -12,12 +12,10 @@ from dataclasses import dataclass, field
 from consan.instrument.control_flow import CONTROL, Graph, Key, definitions, graph_of, guard_of, written
 from consan.instrument.effects import WordValue, kinds
 from consan.instrument.effects.model import When
+from consan.instrument.functions.annotated import ignored
+from consan.instrument.functions.call_joins import points_of
+from consan.instrument.functions.points import Join, Point
 from consan.instrument.isa import UNKNOWN, family_of, flow_of, row_of
-from consan.instrument.passes.annotated import ignored
-from consan.instrument.passes.call_joins import points_of
-from consan.instrument.passes.context import Context, FunctionPlan, Work
-from consan.instrument.passes.emit import Unsupported
-from consan.instrument.passes.points import Join, Point
 from consan.instrument.ptx import Instruction, Label, Operand
 from consan.instrument.record import convergence, functions, seals
 from consan.instrument.record.analyses import clusters
@@ -38,6 +36,8 @@ from consan.instrument.record.recorded import Compact
 from consan.instrument.record.text import expansion, polls, text
 from consan.instrument.record.text.templates import Template
 from consan.instrument.record.text.words import Located, TextVariant, Words
+from consan.instrument.rewriting.context import Context, FunctionPlan, Work
+from consan.instrument.rewriting.emit import Unsupported
 
 _DEPARTURES = frozenset({"return", "exit"})
 _BREAKS = CONTROL | {"call"}

@@ -16,10 +16,10 @@ from consan.instrument.control_flow.dataflow import forward
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.effects import CopyCommit, CopyIssue, CopyWait
 from consan.instrument.isa import flow_of
-from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.ptx import Immediate, Instruction
 from consan.instrument.record.analyses.reach import is_full
 from consan.instrument.record.families.global_operands import writes_global
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 
 
 class CopyState(enum.IntEnum):

@@ -1,7 +1,7 @@
 // Deadlocks, proven by the threads that are in them (R-M7, SEMANTICS section 8).
 //
 // A thread is registered in its record when it blocks. That is: a loop around test_wait or try_wait without any other effect
-// (passes/waits.py decides that) that has failed for a phase that is incomplete in the shadow; or a CTA barrier, before the thread
+// (waits/waits.py decides that) that has failed for a phase that is incomplete in the shadow; or a CTA barrier, before the thread
 // enters it. The shadow runs ahead of the hardware, so only hooks of threads can complete a phase that is incomplete in the shadow.
 // Proof: two scans find every thread exited or registered, with the same words, so at one moment between them no thread ran. The second
 // scan finds no wait satisfied, so none was satisfied at that moment. A registered wait ends only when it is satisfied. Its word names a

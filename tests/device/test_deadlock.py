@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 from device_support import Bench, compiled, markers
 
-from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import parse
+from consan.instrument.waits.waits import pure_waits
 from consan.reports.model import Finding
 from consan.toolchain.assemble import assemble
 

@@ -13,8 +13,8 @@ import pytest
 from consan.backends.cpu import Machine
 from consan.instrument import Instrumented
 from consan.instrument.called_hooks import instrument
-from consan.instrument.passes.delays import DECLARATION, SEED, insert_delays
 from consan.instrument.ptx import Edits, parse
+from consan.instrument.rewriting.delays import DECLARATION, SEED, insert_delays
 from consan.session.modules.runtime import library_for
 from consan.toolchain.assemble import assemble
 from consan.toolchain.nvrtc import compile_ptx

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consan.instrument.passes.analyse import choose_variant, plan_functions
+from consan.instrument.functions.analyse import choose_variant, plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.runtime import Variant
 

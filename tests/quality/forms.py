@@ -15,9 +15,9 @@ from consan.backends.cpu.engine.control import ENDS
 from consan.backends.cpu.semantics.dispatch import STEPS
 from consan.backends.cpu.semantics.ops import OPERATIONS, atomic_function
 from consan.backends.cpu.semantics.tensor import MODES
+from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.isa import ROWS, Row
 from consan.instrument.isa.roles import signalled
-from consan.instrument.passes.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.record.recordable import refusals
 

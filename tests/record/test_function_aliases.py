@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import consan
-from consan.instrument.passes.analyse import external_calls, plan_functions
+from consan.instrument.functions.analyse import external_calls, plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
 from consan.toolchain.assemble import assemble_cached

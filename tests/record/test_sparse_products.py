@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from consan.instrument import effects
+from consan.instrument.hazards.wgmma_state import events_of
 from consan.instrument.isa import has_action
-from consan.instrument.passes.wgmma_state import events_of
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
 

@@ -11,7 +11,7 @@ from record_support import KERNELS, twin_file
 
 import consan
 from consan.instrument import surfaces
-from consan.instrument.passes.analyse import plan_functions
+from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
 from consan.toolchain.assemble import assemble_cached

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import consan
+from consan.instrument.functions.analyse import UNKNOWN_CALL, external_calls, plan_functions
 from consan.instrument.isa import lookup
-from consan.instrument.passes.analyse import UNKNOWN_CALL, external_calls, plan_functions
 from consan.instrument.ptx import parse
 from consan.instrument.record import record
 from consan.instrument.record.recordable import refusals

@@ -15,9 +15,8 @@ import consan
 ROOT = Path(consan.__file__).parent.parent
 # Behind the door, consan/session/modules/hooks.py.
 ROOM = (
-    *("instrument/runtime", "instrument/called_hooks.py", "consan/session/modules/shadow.py", "consan/session/modules/runtime.py"),
-    *(f"instrument/passes/{name}.py" for name in ("accesses", "barriers", "bulk", "convergence", "frames", "globals", "mbarriers")),
-    *(f"instrument/passes/{name}.py" for name in ("symbols", "tensormaps")),
+    *("instrument/runtime", "instrument/passes", "instrument/called_hooks.py"),
+    *("consan/session/modules/shadow.py", "consan/session/modules/runtime.py"),
 )
 TESTS = (
     *("tests/record/test_leaving.py", "tests/record/test_recorded_functions.py"),

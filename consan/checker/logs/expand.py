@@ -23,13 +23,13 @@ from consan.checker.logs.launch import Launch, NoRoom, NotExpanded
 from consan.checker.logs.memory import LogMemory
 from consan.checker.logs.prefetch import later, settle
 from consan.instrument.collection import no_collection
-from consan.instrument.passes.emit import Unsupported
 from consan.instrument.record import Recorded
 from consan.instrument.record.analyses.computed import PLACE
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import expansion
 from consan.instrument.record.text.templates import LINE_BYTES
 from consan.instrument.record.text.text import LAUNCH, LAUNCH_BYTES, PLACES
+from consan.instrument.rewriting.emit import Unsupported
 
 _MOST_BYTES = 1 << 36  # of the logs: memory of the virtual machine costs nothing until it is touched
 _SECONDS = 300.0

@@ -20,8 +20,8 @@ from consan.instrument import effects
 from consan.instrument.control_flow import Key, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.paths import reached
 from consan.instrument.isa import compares, computes, lookup, row_of, sums
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Site
 
 _SIGNALS: Final = (

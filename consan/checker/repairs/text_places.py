@@ -15,12 +15,12 @@ from consan.instrument import effects
 from consan.instrument.control_flow import Key, definitions, graph_of, key_of
 from consan.instrument.effects.makes import Makes, makes
 from consan.instrument.effects.model import Role, leaves
+from consan.instrument.functions.analyse import plan_functions
+from consan.instrument.functions.points import members_of
 from consan.instrument.isa import Row, lookup, row_of
-from consan.instrument.passes.analyse import plan_functions
-from consan.instrument.passes.context import FunctionPlan, place_of
-from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand
 from consan.instrument.record.text.templates import Template
+from consan.instrument.rewriting.context import FunctionPlan, place_of
 from consan.instrument.sites import Site
 
 _ACCESSES: Final = {"read": makes(effects.Read), "write": makes(effects.Write), "rmw": makes(effects.Atomic)}

@@ -13,7 +13,7 @@ from consan.checker.questions.changes import Change, EventPlaces
 from consan.checker.questions.questions import AskedLaunches, Questions
 from consan.checker.questions.stages import Staged, staged
 from consan.checker.repairs.edits import Edit, Impossible, edits_of
-from consan.instrument.passes.static import static_findings
+from consan.instrument.hazards.static import static_findings
 from consan.instrument.ptx import Module, parse
 from consan.instrument.record.analyses.reach import BarrierReach
 from consan.instrument.record.families.global_memory import Mode

@@ -20,9 +20,9 @@ from consan.checker.logs.prefetch import later, settle
 from consan.instrument import CONTROL, SEED, Instrumented, cluster_tier
 from consan.instrument.abi.geometry import class_bytes, slot_bytes
 from consan.instrument.abi.variant import Variant
-from consan.instrument.passes.lifted import lowered
-from consan.instrument.passes.reserved import with_reserved
 from consan.instrument.ptx import Module, PtxSyntaxError, parse
+from consan.instrument.rewriting.lifted import lowered
+from consan.instrument.rewriting.reserved import with_reserved
 from consan.instrument.stored import dump, fingerprint, restore
 from consan.progress import SILENT, Progress
 from consan.session.executing.recording import Recording

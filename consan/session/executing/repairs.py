@@ -100,7 +100,7 @@ def _with_names(fix: model.VerifiedFix, layout: Layout, begin: int) -> model.Ver
 
 
 def _given(prepared: Prepared) -> Module:
-    """The text that the user has: the recorded one may have loads under their conditions (instrument/passes/lifted.py)."""
+    """The text that the user has: the recorded one may have loads under their conditions (instrument/rewriting/lifted.py)."""
     module = prepared.instrumented.module
     return module if module.text == prepared.plain else parse(prepared.plain, prepared.name)
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from consan.instrument.passes.context import FunctionPlan
+from consan.instrument.rewriting.context import FunctionPlan
 
 _NEWEST = (7, 8)  # of isspacep.shared::cluster
 Shape = tuple[int, int, int]

@@ -30,11 +30,11 @@ from dataclasses import dataclass, field
 from consan.instrument.control_flow import Graph, Key, definitions, guard_of, key_of, read, written
 from consan.instrument.control_flow.paths import inverse, on_cycles, reached
 from consan.instrument.isa import Row, adds, elects, is_exact, is_move, lookup, row_of
-from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.tensor_operands import gives_parameter
-from consan.instrument.passes.waits import failed_polls
 from consan.instrument.ptx import Address, Block, Immediate, Instruction, Register, Symbol
 from consan.instrument.record.analyses.uniform import WarpValues
+from consan.instrument.rewriting.context import FunctionPlan
+from consan.instrument.rewriting.tensor_operands import gives_parameter
+from consan.instrument.waits.waits import failed_polls
 
 _WINDOWS = frozenset({"shared", "shared::cta", "global"})  # the host knows where they begin
 _SAME = frozenset({*(f"%{name}.{axis}" for name in ("tid", "ntid") for axis in "xyz"), "%laneid"})

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from consan.instrument.control_flow import Graph
 from consan.instrument.control_flow.paths import behind, retreating_targets
-from consan.instrument.passes.emit import Unsupported
+from consan.instrument.rewriting.emit import Unsupported
 
 
 def cut_nodes(graph: Graph) -> set[int]:

@@ -16,8 +16,8 @@ from consan.instrument.control_flow import CONTROL, Key, guard_of, key_of, writt
 from consan.instrument.effects import MbarrierWait
 from consan.instrument.isa import Row, does, flow_of, is_memory_or_sync, lookup
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.waits import pure_waits
 from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.waits.waits import pure_waits
 
 _DATA = frozenset({"dst", "acc", "src", "policy", "time-hint"})  # roles of operands that decide neither what is done nor where
 _SPACES = {"generic": ("shared", "global", "local")}

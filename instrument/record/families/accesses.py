@@ -9,9 +9,6 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import SharedAccess, WarpSync
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess, row_of
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, narrow_guard, word
-from consan.instrument.passes.pieces import WIDTHS, pieces
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Operand, Register, Vector
 from consan.instrument.record.analyses import data
 from consan.instrument.record.families import wmma
@@ -19,6 +16,9 @@ from consan.instrument.record.families.lowering import element_bytes, lower, put
 from consan.instrument.record.text import orders
 from consan.instrument.record.text.stored_rows import row_fold
 from consan.instrument.record.text.words import Words
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, narrow_guard, word
+from consan.instrument.rewriting.pieces import WIDTHS, pieces
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -9,12 +9,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, Any
 
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.record.text import text
 from consan.instrument.record.text.orders import order_of
 from consan.instrument.record.text.readings import DRAW, LOOK, find_clock, mark_shared, read_first
 from consan.instrument.record.text.templates import WORD_BYTES
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

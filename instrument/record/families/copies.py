@@ -6,11 +6,11 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.effects import WordValue
 from consan.instrument.effects.makes import Makes
-from consan.instrument.passes.context import Work
-from consan.instrument.passes.copies import source_bytes
-from consan.instrument.passes.emit import Snippet
 from consan.instrument.record.families.lowering import put
 from consan.instrument.record.text.words import keys_of
+from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.copied_bytes import source_bytes
+from consan.instrument.rewriting.emit import Snippet
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -25,8 +25,6 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import Fence, GlobalAccess, GridWait, Unseen
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import NO_ACCESS, InstructionEvent, MemoryAccess, Row, destinations, does, lookup, row_of
-from consan.instrument.passes.context import FunctionPlan, Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 from consan.instrument.ptx import Instruction, Operand, Vector
 from consan.instrument.record.analyses import data
 from consan.instrument.record.analyses.awaited import awaits_store
@@ -38,6 +36,8 @@ from consan.instrument.record.text.orders import order_of
 from consan.instrument.record.text.polls import PLACE, REPEATS, SEEN, WANTED, RecordedPolls
 from consan.instrument.record.text.readings import CLOCK, DRAW, LOOK, SHARED_MARK, find_clock, mark_shared, read_first, read_last
 from consan.instrument.record.text.templates import WORD_BYTES
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, shared_address, value_words, wide_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

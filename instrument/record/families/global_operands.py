@@ -10,11 +10,11 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, GlobalRead, GlobalWrite, TensorLoad, TensorStore
 from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of
-from consan.instrument.passes.context import FunctionPlan, Work
-from consan.instrument.passes.emit import Snippet, Unsupported, wide_address
 from consan.instrument.ptx import Instruction, Operand
 from consan.instrument.record.text.surfaces import SURFACE, name_of
 from consan.instrument.record.text.words import keys_of
+from consan.instrument.rewriting.context import FunctionPlan, Work
+from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -16,9 +16,9 @@ from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import Row, row_of
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, guard_text, predicate_of
 from consan.instrument.ptx import Instruction, Register
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, predicate_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

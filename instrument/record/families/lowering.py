@@ -10,13 +10,13 @@ from consan.instrument.effects.kinds import GlobalAccess, SharedAccess, TensorCo
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import Effect, Role, leaves
 from consan.instrument.isa import MemoryAccess
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Unsupported
 from consan.instrument.ptx import Operand
 from consan.instrument.record.families import tensors
 from consan.instrument.record.families.global_operands import global_address, global_guard
 from consan.instrument.record.text import operand_words
 from consan.instrument.record.text.orders import order_of, reach_of
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Unsupported
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

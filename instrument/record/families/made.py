@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from consan.instrument.effects import Effect, kinds
 from consan.instrument.effects.makes import Makes
 from consan.instrument.effects.model import When
-from consan.instrument.passes.context import Work
 from consan.instrument.record.families import accesses, copies, global_memory, launch_control, lowering, matrix, mbarriers, tensor_memory
+from consan.instrument.rewriting.context import Work
 from consan.instrument.sites import FunctionStats
 
 if TYPE_CHECKING:

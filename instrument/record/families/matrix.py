@@ -1,7 +1,7 @@
 """The recording of wgmma (ISA "wgmma.mma_async"): descriptors of its operands in shared memory.
 
 Rows, depth and major come from the opcode and its immediates, the rest from the descriptor. Registers are a matter of the text
-(passes/registers.py). The metadata of a sparse product is in a register.
+(hazards/registers.py). The metadata of a sparse product is in a register.
 """
 
 from __future__ import annotations
@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.effects import ProductOperand, WordValue
 from consan.instrument.effects.makes import Makes
-from consan.instrument.passes.context import Work
-from consan.instrument.passes.matrix import operands_in_memory
+from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.matrix_operands import operands_in_memory
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any
 from consan.instrument.effects import WordValue
 from consan.instrument.effects.kinds import MbarrierWait
 from consan.instrument.effects.makes import Makes
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, predicate_of
 from consan.instrument.ptx import Operand
 from consan.instrument.record.families.lowering import put
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, predicate_of
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.effects import TensorLd, TensorWait, WordValue
 from consan.instrument.effects.makes import Makes
-from consan.instrument.passes.context import Work
-from consan.instrument.passes.emit import Snippet, guard_text, shared_address, wide_address
 from consan.instrument.record.analyses.consumed import consumed
 from consan.instrument.record.families.lowering import put
+from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.emit import Snippet, guard_text, shared_address, wide_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

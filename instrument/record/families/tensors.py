@@ -11,13 +11,13 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from consan.instrument.control_flow import guard_of
-from consan.instrument.passes.context import Work
-from consan.instrument.passes.emit import Snippet, Unsupported, word
-from consan.instrument.passes.tensor_operands import in_parameter, map_address
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
 from consan.instrument.record.analyses.computed import Computability, LaunchConstant, parameter_place
 from consan.instrument.record.text import text
 from consan.instrument.record.text.words import NO_KEYS, TEMPORARY, TextVariant, Words, keys_of
+from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.emit import Snippet, Unsupported, word
+from consan.instrument.rewriting.tensor_operands import in_parameter, map_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

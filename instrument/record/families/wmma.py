@@ -14,10 +14,10 @@ from consan.instrument.effects.kinds import SharedAccess
 from consan.instrument.effects.makes import Makes
 from consan.instrument.isa import MemoryAccess
 from consan.instrument.isa.tiles import Tile, tile_of
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, shared_address, wide_address, word
 from consan.instrument.record.analyses import clusters
 from consan.instrument.record.text import orders
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, shared_address, wide_address, word
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

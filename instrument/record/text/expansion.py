@@ -12,12 +12,12 @@ from typing import TYPE_CHECKING
 
 from consan.instrument.control_flow import CONTROL
 from consan.instrument.isa import flow_of, in_space, row_of
-from consan.instrument.passes.emit import Unsupported, predicate_of, register_bits
 from consan.instrument.ptx import Block, Instruction, Label, Pair, Register, Symbol
 from consan.instrument.record.analyses.computed import LEADER, PLACE, Computability, LaunchConstant, elects_one
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES
 from consan.instrument.record.text.words import TextVariant, load, load_symbol
+from consan.instrument.rewriting.emit import Unsupported, predicate_of, register_bits
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 import re
 
-from consan.instrument.passes.context import Context
-from consan.instrument.passes.header import extend_header, later_target
 from consan.instrument.ptx import Module
 from consan.instrument.record.text import text
+from consan.instrument.rewriting.context import Context
+from consan.instrument.rewriting.header import extend_header, later_target
 
 _OLDEST_VERSION, _OLDEST_TARGET = (7, 6), "sm_80"  # %reserved_smem_offset_*
 _CONSTANT_BYTES, _OURS = 1 << 16, 256  # ours, with room for their alignment

@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, predicate_of, register_bits, shared_address, value_words, word
 from consan.instrument.ptx import Address, Block, Negated, Operand, Register, Symbol, Vector
 from consan.instrument.record.text import text
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, predicate_of, register_bits, shared_address, value_words, word
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TypedDict
 
 from consan.instrument.isa import InstructionEvent, MemoryAccess
-from consan.instrument.passes.context import Work
-from consan.instrument.passes.emit import is_ranked
+from consan.instrument.rewriting.context import Work
+from consan.instrument.rewriting.emit import is_ranked
 
 _SCOPES = {"none": 0, "cta": 0, "cluster": 1, "gpu": 2, "sys": 3}
 _ORDERS = {"acquire": 1, "release": 2, "sc": 4}

@@ -17,10 +17,10 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from consan.instrument.isa import destinations, lookup
-from consan.instrument.passes.emit import Snippet
 from consan.instrument.ptx import Instruction
 from consan.instrument.record.text import text
 from consan.instrument.record.text.words import TextVariant
+from consan.instrument.rewriting.emit import Snippet
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite

@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from consan.instrument.passes.emit import Snippet
 from consan.instrument.record.text import text
+from consan.instrument.rewriting.emit import Snippet
 
 _WIDEST = 32  # bytes of the widest vector
 DRAW, LOOK = "atom.global.add.u32 {}, [{}], 1;", "ld.volatile.global.u32 {}, [{}];"  # of a clock

@@ -14,10 +14,10 @@ all are active; otherwise different threads count as storing different values.
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, narrow_guard, value_words
 from consan.instrument.ptx import Operand, Vector
 from consan.instrument.record.text.text import FACTOR
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, narrow_guard, value_words
 
 _NONE = "0"  # in place of the value of a matrix that there is not
 

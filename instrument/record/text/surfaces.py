@@ -6,8 +6,8 @@ from typing import Final
 
 from consan.instrument import surfaces
 from consan.instrument.isa import lookup
-from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
 from consan.instrument.ptx import Instruction, Operand, TensorAddress
+from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address, word
 
 SURFACE: Final = "surface"  # the family, and the space of its accesses
 

@@ -14,11 +14,11 @@ from typing import TypedDict
 from consan.instrument.control_flow import Key, key_of
 from consan.instrument.effects import NO_WORD, Effect, WordValue
 from consan.instrument.isa.roles import names
-from consan.instrument.passes.emit import Snippet, Unsupported, address_parts, register_bits, value_words
 from consan.instrument.ptx import Block, Immediate, Instruction, Operand, Register, Symbol
 from consan.instrument.record.analyses.computed import PLACE, Computability, Computed, LaunchConstant, WordNeed
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import LINE_BYTES, Template
+from consan.instrument.rewriting.emit import Snippet, Unsupported, address_parts, register_bits, value_words
 
 TEMPORARY, _NOTHING = "%__consan_w", "-1"
 _Kept = tuple[str, object, object]

@@ -21,7 +21,7 @@ REGISTERED = {
     "instrument/passes/bulk.py": {"_ASYNC_KINDS", "_HANDLERS"},
     "instrument/passes/matrix.py": {"handlers"},
     "instrument/passes/mbarriers.py": {"_HANDLERS"},
-    "instrument/passes/waits.py": {"_RESULTS"},
+    "instrument/waits/waits.py": {"_RESULTS"},
     "instrument/record/families/launch_control.py": {"_SELECTS"},
     "instrument/relations.py": {"_OPERATORS", "is_plain", "_split", "of"},
 }

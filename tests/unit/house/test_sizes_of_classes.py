@@ -35,7 +35,7 @@ FIELDS = {
 # Constructors of the stand-in have CuPy's parameters.
 PARAMETERS = {"ElementwiseKernel": 11, "ReductionKernel": 11}
 # The virtual machine and the hooks' room are as large as the ISA.
-FREE = ("consan/backends/cpu", "instrument/passes", "instrument/runtime")
+FREE = ("consan/backends/cpu", "instrument/runtime")
 
 
 def _classes() -> Iterator[ast.ClassDef]:

@@ -7,7 +7,7 @@ import pytest
 
 import consan
 from consan._errors import NotSupported
-from consan.instrument.passes.analyse import plan_functions
+from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.native.united import unite
 from consan.toolchain.assemble import assemble

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import consan
+from consan.instrument.functions.annotated import described, ignored
 from consan.instrument.isa import lookup
-from consan.instrument.passes.annotated import described, ignored
 from consan.instrument.ptx import Module, parse, print_module
 from consan.instrument.record import record
 from consan.instrument.record.families.global_memory import Mode

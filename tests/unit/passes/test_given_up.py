@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consan.instrument.passes.given_up import given_up
 from consan.instrument.ptx import parse
+from consan.instrument.waits.given_up import given_up
 
 WAIT = "mbarrier.try_wait.parity.shared::cta.b64 %p1, [%r1], 0;"
 COUNT = "add.u32 %r2, %r2, 1; setp.lt.u32 %p2, %r2, 1000;"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from consan.instrument.passes.static import find_ignored_waits
+from consan.instrument.hazards.static import find_ignored_waits
 from consan.instrument.ptx import parse
 
 HEADER = """.version 8.0

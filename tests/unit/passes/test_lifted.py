@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from consan.instrument.passes.lifted import lowered
 from consan.instrument.ptx import parse
+from consan.instrument.rewriting.lifted import lowered
 
 HEADER = """.version 8.0
 .target sm_80

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import parse
+from consan.instrument.rewriting.context import place_of
 
 TEXT = """.version 8.3
 .target sm_90

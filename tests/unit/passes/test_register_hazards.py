@@ -14,7 +14,7 @@ import pytest
 
 from consan.instrument.control_flow import graph_of
 from consan.instrument.control_flow.splitting import repeated_guards
-from consan.instrument.passes.registers import find_register_hazards
+from consan.instrument.hazards.registers import find_register_hazards
 from consan.instrument.ptx import parse
 from consan.instrument.sites import StaticFinding
 from consan.reports.decoding.static import static_findings

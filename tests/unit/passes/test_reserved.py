@@ -1,9 +1,9 @@
-"""The reserved part of shared memory as a variable of the kernel (instrument/passes/reserved.py)."""
+"""The reserved part of shared memory as a variable of the kernel (instrument/rewriting/reserved.py)."""
 
 import pytest
 
-from consan.instrument.passes.reserved import with_reserved
 from consan.instrument.ptx import parse
+from consan.instrument.rewriting.reserved import with_reserved
 
 HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
 TAKES = "mov.u32 %r1, %reserved_smem_offset_1;"

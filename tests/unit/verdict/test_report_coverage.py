@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import report_samples as samples
 
-from consan.instrument.passes.analyse import plan_functions
+from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.ptx import parse
 from consan.reports.formats import json_format, render
 from consan.reports.model import KernelSummary, Report, Uninstrumented, Unmodelled

@@ -1,8 +1,8 @@
 // R-BAR1: warp-synchronous instructions (points) that some lanes of a warp do not reach. The lists of points of a warp's lanes are processed
 // together: a point is done once each member has reached it or has exited. Lanes that remain are stuck, and a divergence is proven if
 //   - two lanes are stuck at different points, and each is a member of the other's;
-//   - a member has passed a join of the point (instrument/passes/points.py) without having come to it: for a point in a device function, the
-//     end of the call in which the other lane waits, as both have counted the calls (instrument/passes/call_joins.py);
+//   - a member has passed a join of the point (instrument/functions/points.py) without having come to it: for a point in a device function, the
+//     end of the call in which the other lane waits, as both have counted the calls (instrument/functions/call_joins.py);
 //   - the point needs the whole warp, and a member has exited.
 #pragma once
 
@@ -15,7 +15,7 @@
 #include "effects.hpp"
 #include "shape.hpp"
 
-constexpr u32 CALLED = 6;  // of instrument/passes/call_joins.py
+constexpr u32 CALLED = 6;  // of instrument/functions/call_joins.py
 
 class Divergence {
   public:

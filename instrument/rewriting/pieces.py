@@ -5,8 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from consan.instrument.isa import MemoryAccess
-from consan.instrument.passes.context import FunctionPlan, Work, operand_of
 from consan.instrument.ptx import Underscore, Vector
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 
 WIDTHS = (1, 2, 4, 8, 16, 32)
 """Bytes of the accesses that are followed. One of 32 is two of 16 (`pieces`)."""

@@ -12,10 +12,10 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 
 from consan.instrument.control_flow import Graph, graph_of
+from consan.instrument.functions.analyse import callee
+from consan.instrument.functions.points import Join, Point, find_points, leading_to_work, may_be_bypassed, shown_from, works
 from consan.instrument.isa import row_of
-from consan.instrument.passes.analyse import callee
-from consan.instrument.passes.context import FunctionPlan
-from consan.instrument.passes.points import Join, Point, find_points, leading_to_work, may_be_bypassed, shown_from, works
+from consan.instrument.rewriting.context import FunctionPlan
 
 CALLED = 6  # the numbers of functions are above the bits of those of joins (points.MOST_JOINS); divergence.hpp has it too
 

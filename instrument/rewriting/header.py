@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from consan.instrument.passes.context import Context
+from consan.instrument.rewriting.context import Context
 
 _DIRECTIVES = (".version", ".target", ".address_size")
 

@@ -12,13 +12,13 @@ from dataclasses import replace
 from typing import Any
 
 from consan.instrument.abi.variant import Variant, needed
+from consan.instrument.functions.annotated import described
+from consan.instrument.functions.indirect import unknown_targets
+from consan.instrument.functions.points import members_of
 from consan.instrument.isa import Row, is_memory_or_sync, lookup, row_of
 from consan.instrument.isa.features import beyond_the_rules
-from consan.instrument.passes.annotated import described
-from consan.instrument.passes.context import FunctionPlan, Work
-from consan.instrument.passes.indirect import unknown_targets
-from consan.instrument.passes.points import members_of
 from consan.instrument.ptx import Function, Immediate, Instruction, Module, Register, Symbol
+from consan.instrument.rewriting.context import FunctionPlan, Work
 from consan.instrument.sites import FunctionStats, UnmodelledInstruction
 
 UNKNOWN_CALL = "call by an address that may lie outside of the module"

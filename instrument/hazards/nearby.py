@@ -13,8 +13,8 @@ from collections.abc import Iterator
 from typing import Final
 
 from consan.instrument.control_flow import Graph, graph_of
+from consan.instrument.hazards.wgmma_state import RegisterHazard
 from consan.instrument.isa import has_action, row_of
-from consan.instrument.passes.wgmma_state import RegisterHazard
 from consan.instrument.ptx import Function, Immediate, Instruction
 
 LATE, SHORT, FENCE = "late", "short", "fence"

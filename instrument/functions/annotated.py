@@ -9,8 +9,8 @@ import os
 from collections.abc import Iterator
 
 from consan.instrument.isa import row_of
-from consan.instrument.passes.context import place_of
 from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.rewriting.context import place_of
 
 FAMILY = "annotation"
 HEADER = "consan.h"

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
+from consan.instrument.hazards.registers import find_register_hazards, kernels_reaching
 from consan.instrument.isa import row_of
-from consan.instrument.passes.context import place_of
-from consan.instrument.passes.ignored import ignored_waits
-from consan.instrument.passes.registers import find_register_hazards, kernels_reaching
 from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import StaticFinding
+from consan.instrument.waits.ignored import ignored_waits
 
 
 def static_findings(module: Module, families: set[str]) -> tuple[StaticFinding, ...]:

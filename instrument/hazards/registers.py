@@ -51,12 +51,12 @@ from typing import Any
 from consan.instrument.control_flow import Graph, Key, PathStep, graph_of, written
 from consan.instrument.control_flow.dataflow import forward
 from consan.instrument.control_flow.splitting import repeated_guards, split
+from consan.instrument.functions.analyse import callee
+from consan.instrument.hazards.nearby import third_event
+from consan.instrument.hazards.wgmma_state import RegisterEvent, RegisterHazard, Report, State, apply, events_of, ignore
 from consan.instrument.isa import row_of
-from consan.instrument.passes.analyse import callee
-from consan.instrument.passes.context import place_of
-from consan.instrument.passes.nearby import third_event
-from consan.instrument.passes.wgmma_state import RegisterEvent, RegisterHazard, Report, State, apply, events_of, ignore
 from consan.instrument.ptx import Function, Instruction, Module
+from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import StaticFinding
 
 _SPLITS = 64  # limit of predicates tried to show that a hazard has no path

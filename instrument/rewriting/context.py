@@ -14,11 +14,11 @@ from consan.instrument.abi.hooks import HOOKS, HookCall
 from consan.instrument.abi.sizes import SITE_LIMIT
 from consan.instrument.abi.variant import Variant
 from consan.instrument.isa import InstructionEvent, Row, fenced_spaces
-from consan.instrument.passes.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
-from consan.instrument.passes.given_up import given_up
-from consan.instrument.passes.ignored import ignored_waits
 from consan.instrument.ptx import Edits, Function, Instruction, Loc, Module, Operand, Register
+from consan.instrument.rewriting.emit import HEAD, SELF, SLOT, STATE, Snippet, Unsupported, guard_text
 from consan.instrument.sites import FunctionStats, InlinedCall, Place, Site, UnmodelledInstruction
+from consan.instrument.waits.given_up import given_up
+from consan.instrument.waits.ignored import ignored_waits
 
 if TYPE_CHECKING:
     from consan.instrument.runtime import RuntimeLibrary

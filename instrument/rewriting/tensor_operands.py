@@ -5,9 +5,9 @@ from __future__ import annotations
 from consan.instrument.abi.hooks import Value
 from consan.instrument.control_flow import Key, key_of
 from consan.instrument.isa import makes_generic, row_of
-from consan.instrument.passes.context import Work, operand_of
-from consan.instrument.passes.emit import Snippet, Unsupported, wide_address, word
 from consan.instrument.ptx import Instruction, Operand, Register, Symbol, TensorAddress
+from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address, word
 
 _DIMENSIONS = 5
 _OTHER_MODES = frozenset({"tile::gather4", "tile::scatter4", "im2col", "im2col_no_offs", "im2col::w", "im2col::w::128"})
