@@ -270,6 +270,18 @@ class Uninstrumented:
 
 
 @dataclass(frozen=True)
+class Cost:
+    """What consan cost the program: of so many `elapsed` seconds of a run, its threads worked `seconds` for consan.
+
+    Both are sums over processes. `gpu_bytes`: the most GPU memory that consan had for itself at one time; 0 on the virtual machine.
+    """
+
+    seconds: float
+    elapsed: float
+    gpu_bytes: int = 0
+
+
+@dataclass(frozen=True)
 class Report:
     """One run. Build it with `assemble`, which computes `verdict` and `incomplete`."""
 
@@ -292,6 +304,7 @@ class Report:
     sources: Mapping[str, Mapping[int, str]] = field(default_factory=dict)  # lines around the accesses: `sources.embed`
     tests: tuple[RanTest, ...] = ()
     version: str = ""  # of the consan that made the run
+    cost: Cost | None = None  # of a program under `consan run`
 
     @property
     def active(self) -> tuple[Finding, ...]:

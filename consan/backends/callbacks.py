@@ -23,6 +23,7 @@ from typing import Any, Final, Protocol
 
 from consan.backends import driver as api
 from consan.backends.call_filter import MOST_CALLBACKS, CallFilter, filter_of
+from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
@@ -214,7 +215,8 @@ class DriverCalls(DriverFacts):
         if api.OWN.depth or data[0].site != _EXIT:
             return
         try:
-            self._tell(number, data[0])
+            with COST.working():
+                self._tell(number, data[0])
         except Exception as error:  # it cannot pass through the driver
             for each in list(self._listeners):
                 each.missed(f"{type(error).__name__}: {error}")

@@ -27,6 +27,7 @@ from consan.backends import driver as api
 from consan.backends.base import DEFAULT_STREAMS, CallSource, DeviceLost, Dim3, EntryResources, HostBytes, StreamWork
 from consan.backends.callbacks import CALLS
 from consan.backends.contexts import CudaContexts
+from consan.backends.cost import COST
 from consan.backends.driver_values import (
     check_arguments,
     host_bytes,
@@ -44,9 +45,8 @@ from consan.toolchain.assemble import Assembled, assemble_cached
 
 # CUfunction_attribute
 _MAX_THREADS, _STATIC_SHARED, _LOCAL, _REGISTERS, _DYNAMIC_SHARED, _NON_PORTABLE_CLUSTER = 0, 1, 3, 4, 8, 14
-_STREAM_NON_BLOCKING = 1
 RING_FLAGS = 3  # CU_MEMHOSTREGISTER_PORTABLE and DEVICEMAP
-_PORTABLE_CLUSTER = 8
+_STREAM_NON_BLOCKING, _PORTABLE_CLUSTER = 1, 8
 _REQUIRED_CLUSTER = (11, 12, 13)  # width, height, depth; 0 if the launch decides
 _Array = npt.NDArray[Any]
 # Pages mapped by the driver, by device address. They outlive their backend, whose end does not unregister them.
@@ -148,11 +148,12 @@ class CudaBackend:
         return address.value
 
     def alloc_separate(self, nbytes: int) -> int:
-        """Same as `alloc`: the driver chooses the place."""
-        return self.alloc(nbytes)
+        """The same for consan itself, which counts it: the driver chooses the place."""
+        return COST.took(self, self.alloc(nbytes), nbytes)
 
     def free(self, address: int) -> None:
         """Free what `alloc` gave."""
+        COST.gave(self, address)
         with self.current():
             self._driver.call("cuMemFree_v2", ctypes.c_uint64(address))
 
@@ -273,7 +274,7 @@ class CudaBackend:
         function = self._function(handle, entry)
         with self.current():
             self._allow_shared(function, shared)
-            arguments = (ctypes.c_void_p(function.handle), threads, ctypes.c_size_t(shared))
+            arguments = ctypes.c_void_p(function.handle), threads, ctypes.c_size_t(shared)
             return self.sm_count * self._driver.integer("cuOccupancyMaxActiveBlocksPerMultiprocessor", *arguments)
 
     # -- launches ----------------------------------------------------------------------------------------------------------------

@@ -35,6 +35,7 @@ from consan.reports.formats import render
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status
+from consan.session import spent
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 
@@ -88,6 +89,7 @@ class RunCommand:
 
 def _sanitized(program: PythonProgram, args: argparse.Namespace, folder: Path) -> tuple[Report | None, ConsanError | None, int]:
     """Run the program in this process. Gives its report, consan's own error and its status; no report in a child that it has forked."""
+    spent.begin()
     session = open_session(SessionOptions.in_arguments(args))
     session.show(for_terminal())
     if not session.options.records:

@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING, Final
 
 from consan._errors import ConsanError, NotSupported
 from consan.backends.base import DeviceLost
+from consan.backends.cost import COST
 from consan.native.calls import RemoteCalls
 from consan.native.counts import CountedLaunches
 from consan.native.images import Links
@@ -108,7 +109,8 @@ class Client:
         with self._speaking:
             self._working = False
             send(self._requests, answer)
-        message, self._working = receive(self._requests), True
+        with COST.outside():
+            message, self._working = receive(self._requests), True
         return message
 
     def _reassure(self) -> None:
@@ -134,12 +136,13 @@ class Client:
 
     def _answered(self, message: Message) -> Message:
         """The answer, once the device has what was written for it: the program may launch kernels then."""
-        answer = self._answers[message.kind](message)
-        if self._session is not None and not self._session.device.lost:
-            backend = self._session.backend
-            assert isinstance(backend, ClientBackend)
-            backend.settle()
-        return answer
+        with COST.working():  # a thread of the program waits
+            answer = self._answers[message.kind](message)
+            if self._session is not None and not self._session.device.lost:
+                backend = self._session.backend
+                assert isinstance(backend, ClientBackend)
+                backend.settle()
+            return answer
 
     def _lose(self, reason: str) -> None:
         self._reasons[reason] = None

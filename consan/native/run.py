@@ -17,6 +17,7 @@ from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.planning.options import SessionOptions
+from consan.session.spent import begin, spent
 
 _PATIENCE: Final = 3.0  # seconds that the program has to end after Ctrl-C, and again after SIGTERM
 _NO_KERNEL: Final = "no process of the program has loaded a kernel through libcuda.so.1"
@@ -28,6 +29,7 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
     `delays`: warps are delayed, as the seed says.
     """
     check_native(options)
+    begin()
     with Server(options, delays=delays) as server:
         status = _status(program, server.environment())
         outcomes, reasons = server.outcomes()
@@ -36,7 +38,7 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
     processes = len({outcome.pid for outcome in outcomes})
     counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
     notes = (*report.notes, *filter(None, (program.note, counted)))
-    return status, with_gaps(report, reasons, notes=notes), {place for outcome in outcomes for place in outcome.places}
+    return status, with_gaps(report, reasons, notes=notes, cost=spent()), {place for outcome in outcomes for place in outcome.places}
 
 
 def check_native(options: SessionOptions) -> None:

@@ -24,7 +24,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -36,6 +36,7 @@ from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
+from consan.session.spent import spent
 from consan.suppressions import finish
 
 if TYPE_CHECKING:
@@ -196,7 +197,7 @@ class Handover:
     def _write(self, report: Report | None) -> None:
         if report is not None:
             partial = self._folder / f"{self.stem}.partial"
-            partial.write_text(dumps(finish(report)))
+            partial.write_text(dumps(finish(replace(report, cost=spent()))))
             partial.replace(self._folder / f"{self.stem}.json")
 
     @property

@@ -19,6 +19,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.base import Dim3, Handle
+from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
 from consan.instrument.ptx import Module
 from consan.progress import Progress
@@ -159,7 +160,7 @@ class Session:
     @contextlib.contextmanager
     def _own(self) -> Iterator[Modules]:
         """Inside the block the device, and the records of its shadow, belong to this session alone."""
-        with self.device.lock:
+        with COST.working(), self.device.lock:
             self.device.hand_to(self)
             yield self.modules
 
@@ -195,7 +196,8 @@ class Session:
             return
         with self._own(), self._frameworks.recorded(prepared, launch) as module:
             self._executor.ever_launched = True
-            yield module
+            with COST.outside():
+                yield module
 
     @functools.cached_property
     def streams(self) -> ProgramStreams:
@@ -304,7 +306,8 @@ class Session:
 
     def report(self) -> model.Report:
         """Wait for the device, read the tables, and compute the verdict."""
-        return self._united(self._report(*self._collect()), Session.report)
+        with COST.working():
+            return self._united(self._report(*self._collect()), Session.report)
 
     def so_far(self) -> model.Report:
         """The report of what is known now, without a wait for the device."""

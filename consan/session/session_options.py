@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from consan import late
+from consan.backends.cost import COST
 from consan.session.planning.options import SessionOptions
 
 if TYPE_CHECKING:
@@ -13,4 +14,5 @@ if TYPE_CHECKING:
 
 def open_session(options: SessionOptions, **others: Any) -> Session:
     """The session that the options ask for. `others`: the other parameters of `Session`."""
-    return late.session.Session(options, **others)
+    with COST.working():
+        return late.session.Session(options, **others)

@@ -22,6 +22,7 @@ from consan.reports.model import (
     Access,
     AsyncInfo,
     Buffer,
+    Cost,
     Dim3,
     Finding,
     FixStep,
@@ -101,6 +102,7 @@ def to_json(report: Report) -> Json:
         "command": list(report.command),
         "sources": {name: {str(number): line for number, line in lines.items()} for name, lines in report.sources.items()},
         **({"tests": [_flat_to_json(test) for test in report.tests]} if report.tests else {}),
+        **({"cost": vars_of(report.cost)} if report.cost is not None else {}),
     }
 
 
@@ -223,6 +225,7 @@ def _report_from_json(data: Json) -> Report:
         command=tuple(data.get("command", ())),
         sources={name: {int(number): line for number, line in lines.items()} for name, lines in data.get("sources", {}).items()},
         tests=tuple(_flat(RanTest, test, incomplete=tuple(test.get("incomplete", ()))) for test in data.get("tests", ())),
+        cost=_flat(Cost, data["cost"]) if data.get("cost") else None,
     )
 
 

@@ -22,6 +22,7 @@ from consan.reports.model import (
     VIOLATIONS,
     Access,
     Buffer,
+    Cost,
     Finding,
     Frame,
     KernelSummary,
@@ -137,7 +138,14 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     for note in report.notes:
         yield "note", note
     yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")
+    if report.cost is not None:
+        yield "cost", _cost(report.cost)
     yield from _statuses(report)
+
+
+def _cost(cost: Cost) -> str:
+    memory = f"; GPU memory {-(-cost.gpu_bytes >> 20):,} MiB" if cost.gpu_bytes else ""
+    return f"consan's own time: {cost.seconds:,.1f} s of {cost.elapsed:,.1f} s{memory}"
 
 
 def _statuses(report: Report) -> Iterator[tuple[str, str]]:

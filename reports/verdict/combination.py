@@ -13,7 +13,7 @@ from dataclasses import replace
 from typing import Any
 
 from consan import late
-from consan.reports.model import INCOMPLETE, NOTHING_RAN, KernelSummary, Report, Uninstrumented, kernels_checked
+from consan.reports.model import INCOMPLETE, NOTHING_RAN, Cost, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict.conclusion import concluded
 from consan.reports.verdict.coverage import AREAS, gaps, not_checked, of_reasons, rows, says_nothing_ran
 
@@ -52,6 +52,7 @@ def combine(reports: Sequence[Report], **others: Any) -> Report:
         sources=_sources(reports),
         tests=tuple(test for report in reports for test in report.tests),
         version=first.version,
+        cost=_cost([report.cost for report in reports if report.cost is not None]),
     )
     return concluded(combined, of_reasons(_reasons(reports, combined)), not_checked=not_checked(combined), **others)
 
@@ -73,6 +74,12 @@ def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
     nothing = [reason for reason in every if says_nothing_ran(reason)]
     kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
     return tuple(reason for reason in every if reason in kept or reason not in nothing)
+
+
+def _cost(costs: Sequence[Cost]) -> Cost | None:
+    """The sum; None of none."""
+    seconds, elapsed = (sum(getattr(each, name) for each in costs) for name in ("seconds", "elapsed"))
+    return Cost(seconds, elapsed, sum(each.gpu_bytes for each in costs)) if costs else None
 
 
 def _once(texts: Iterable[str]) -> tuple[str, ...]:

@@ -15,6 +15,7 @@ from consan.process.children import merged
 from consan.reports import FORMATS, FormatError
 from consan.reports.formats import render
 from consan.reports.model import Report, plural
+from consan.session.spent import spent
 from consan.suppressions import comments_at, finish, unused
 
 if TYPE_CHECKING:
@@ -49,7 +50,7 @@ def judged(session: Session, rules: Sequence[Rule], status: int, children: Path 
     except KeyboardInterrupt:
         report, status = session.report(), int(ExitCode.INTERRUPTED)
     if children is not None:
-        report = merged(report, children, own)
+        report = merged(replace(report, cost=spent()), children, own)
     return settled(report, session.places(report), rules, status)
 
 

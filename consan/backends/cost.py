@@ -1,0 +1,103 @@
+"""What consan costs the program: seconds in which it works in the program's threads, and the GPU memory that it takes for itself.
+
+Measured where a program's thread enters consan (`working`) and leaves it again for the program's own call (`outside`), each thread by
+itself. Not measured: compiled code that returns without the interpreter, threads of consan's own, code and variables of modules.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from typing import Final
+
+
+@dataclass
+class _Thread:
+    """The clock of one thread. `works`: since `since` it has been in consan."""
+
+    works: bool = False
+    since: float = 0.0
+    seconds: float = 0.0
+
+
+@dataclass
+class CostMeter:
+    """The cost of one process since `restart`. `now`: a clock, in seconds."""
+
+    now: Callable[[], float] = time.perf_counter
+    most_bytes: int = 0  # of a GPU's memory, at any one time
+    _bytes: int = 0
+    _taken: dict[tuple[int, int], int] = field(default_factory=dict)  # bytes, by owner and address
+    _threads: list[_Thread] = field(default_factory=list)
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def __post_init__(self) -> None:
+        self.restart()
+
+    def restart(self) -> None:
+        """Count from now on. Memory that is in use stays counted."""
+        self._threads, self._local, self._began = [], threading.local(), self.now()
+        self._lock = threading.Lock()  # a fork copies it as it is
+        self.most_bytes = self._bytes
+
+    @contextlib.contextmanager
+    def working(self) -> Iterator[None]:
+        """Inside the block this thread works for consan."""
+        before = self._turn(works=True)
+        try:
+            yield
+        finally:
+            self._turn(works=before)
+
+    @contextlib.contextmanager
+    def outside(self) -> Iterator[None]:
+        """Inside the block this thread does what it would do without consan."""
+        before = self._turn(works=False)
+        try:
+            yield
+        finally:
+            self._turn(works=before)
+
+    @property
+    def seconds(self) -> float:
+        """Seconds in which threads of the program worked for consan, in sum."""
+        with self._lock:
+            return sum(each.seconds + (self.now() - each.since) * each.works for each in self._threads)
+
+    @property
+    def elapsed(self) -> float:
+        """Seconds since `restart`."""
+        return self.now() - self._began
+
+    def took(self, owner: object, address: int, nbytes: int) -> int:
+        """Memory of an owner was allocated. Returns its address."""
+        with self._lock:
+            self._taken[id(owner), address] = nbytes
+            self._bytes += nbytes
+            self.most_bytes = max(self.most_bytes, self._bytes)
+        return address
+
+    def gave(self, owner: object, address: int) -> None:
+        """Memory was freed. Not counted: what `took` has not seen."""
+        with self._lock:
+            self._bytes -= self._taken.pop((id(owner), address), 0)
+
+    def _turn(self, *, works: bool) -> bool:
+        """This thread works for consan from now on, or does not. Returns which of the two it was."""
+        thread: _Thread | None = getattr(self._local, "thread", None)
+        if thread is None:
+            thread = self._local.thread = _Thread()
+            with self._lock:
+                self._threads.append(thread)
+        now, before = self.now(), thread.works
+        thread.seconds += (now - thread.since) * before
+        thread.since, thread.works = now, works
+        return before
+
+
+COST: Final = CostMeter()
+os.register_at_fork(after_in_child=COST.restart)
