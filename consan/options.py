@@ -234,7 +234,8 @@ SESSION: Final = (
     ),
     Option(
         "--trace-memory",
-        "limit on the memory for the logs of a recorded launch; CTAs whose logs do not fit are not checked",
+        "limit on the memory for the logs of a recorded launch, and on what is kept for later ones; CTAs whose logs do not fit are not"
+        " checked",
         read_bytes,
         metavar="SIZE",
     ),

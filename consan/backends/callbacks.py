@@ -12,6 +12,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import functools
 import importlib.util
 import re
 import struct
@@ -26,6 +27,8 @@ from consan.backends.call_filter import MOST_CALLBACKS, CallFilter, filter_of
 from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
+_OUT_OF_MEMORY: Final = 2  # CUDA_ERROR_OUT_OF_MEMORY
+_ALLOCATES: Final = re.compile("cuMem(Alloc|AllocPitch|AllocManaged|Create|AllocAsync|AllocFromPoolAsync)$")
 _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
@@ -58,6 +61,9 @@ class Listener(Protocol):
 
     def missed(self, why: str) -> None:
         """A call was not understood."""
+
+    def lacks_memory(self) -> None:
+        """The device had no memory for the program. Frameworks free what they can, and ask again."""
 
 
 class CallbackData(ctypes.Structure):
@@ -162,6 +168,7 @@ class DriverCalls(DriverFacts):
     def __init__(self) -> None:
         self._listeners: weakref.WeakSet[Any] = weakref.WeakSet()
         self._forms: dict[int, CallForm] = {}
+        self._matters: Callable[[str], bool] = lambda name: False
         self._callback = _Callback(self._called)
         self._filter: CallFilter | None = None
         self._library: ctypes.CDLL | None = None
@@ -190,7 +197,8 @@ class DriverCalls(DriverFacts):
                 return TAKEN
             why = refused(status)
             if not status:
-                self._library, self._forms = library, forms_of(library, matters, layouts)
+                self._library, self._matters = library, functools.cache(matters)
+                self._forms = forms_of(library, lambda name: matters(name) or _ALLOCATES.match(name) is not None, layouts)
                 if self._filter is not None:
                     self._filter.launches((number, *form.stream) for number, form in self._forms.items() if form.stream)
                 return self._enable(library, subscriber)
@@ -222,10 +230,15 @@ class DriverCalls(DriverFacts):
                 each.missed(f"{type(error).__name__}: {error}")
 
     def _tell(self, number: int, data: CallbackData) -> None:
+        form = self._forms[number]
         if data.status and data.status[0]:
+            if data.status[0] == _OUT_OF_MEMORY and _ALLOCATES.match(form.name):
+                for each in list(self._listeners):
+                    each.lacks_memory()
+            return
+        if not self._matters(form.name):
             return
         self.tell_all()
-        form = self._forms[number]
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         for each in list(self._listeners):
             each.called(call)

@@ -18,7 +18,7 @@ import consan
 from consan import api
 from consan.__main__ import main
 from consan.backends.base import DeviceLost
-from consan.checker.logs import launch
+from consan.checker.logs import log_lines
 from consan.commands import check
 from consan.commands.parts import again
 from consan.instrument.record import leaving, module, record
@@ -92,8 +92,8 @@ def test_replays_that_take_too_long(owned: bool, backend: Background, monkeypatc
 @pytest.mark.slow
 def test_a_full_log_is_longer_the_second_time(backend: Background, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(module, "COMPACT", False)  # a compact log of these rounds is empty
-    monkeypatch.setattr(launch, "MOST_LINES", 64)
-    monkeypatch.setattr(launch, "LONG_BYTES", 1)
+    monkeypatch.setattr(log_lines, "MOST_LINES", 64)
+    monkeypatch.setattr(log_lines, "LONG_BYTES", 1)
     report, out = launched(backend, "differ", 60, 2, 64)
     assert (report.verdict, backend.launches) == ("clean", 2)
     assert [each.engine for each in report.kernels if each.launches] == ["record"]

@@ -15,18 +15,19 @@ from consan.instrument.record.text.text import LAUNCH, PLACES, SWITCH
 
 def start(
     memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, background: bool = False, machine: Callable[[], Any] | None = None,
+    *, roomy: bool = False, used: int = 0, background: bool = False, machine: Callable[[], Any] | None = None,
 ) -> Launch:  # fmt: skip
     """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
 
-    `background`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
+    `used`: lines of a log of an earlier launch of this shape (0: not known). `background`: the program is to go on beside the launch.
+    Then the caller gives the module its variables, in the launch's stream.
     """
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander,
+        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, used,
         background=background,
     )  # fmt: skip
     if not launch.silent:

@@ -21,7 +21,8 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Dim3, Grouped, grouped, units_of
-from consan.checker.logs.memory import MOST_RETAINED, SMALLER, LogMemory
+from consan.checker.logs.log_lines import LEAST_LINES, LogNeeds
+from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.receipts import WORK_BYTES
 from consan.instrument.effects import LANES
@@ -31,12 +32,6 @@ from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.text import text
 from consan.instrument.record.text.templates import END, LEFT, LINE_BYTES, STOP, WORD_BYTES
 
-_LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
-LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
-_ROOMY = 32
-_MOST_COMPACT = MOST_RETAINED * 3 // 4  # bytes in sum: the next launch has them again
-_MOST_LOG_LINES = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
-_MOST_GLOBAL_LINES = 1 << 16  # with global memory, where room costs nothing
 _ALIGNED = 256
 _HASH_BYTES = 8
 _SHORT = 1 << 13  # bytes of a log: to read more of it costs less than to read again
@@ -75,6 +70,7 @@ class Launch:
     silent: bool = False  # the kernel records nothing: all of its CTAs did the same
     compact: Compact | None = None  # what its log has, if that is not all
     expander: Expander | None = None  # computes full logs of it
+    used: int = 0  # lines of a log of an earlier launch of its shape; 0: not known
     lines: int = field(init=False)
     address: int = field(init=False)
     to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
@@ -91,17 +87,7 @@ class Launch:
         if self.silent:
             self.address = self.lines = 0
             return
-        bytes_of_all = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
-        least, most = self.words + 2, self.words + 2
-        if self.loops:
-            usual = _MOST_GLOBAL_LINES if self.mode is not Mode.OFF and self.backend.allocates_zeros else MOST_LINES
-            least, most = max(_LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // bytes_of_all)
-            most *= _ROOMY if self.roomy else 1
-        if self.compact is not None and not self.compact.stores:
-            least = most = 1
-        self.lines = min(self.most_bytes // bytes_of_all, most, _MOST_LOG_LINES)
-        if self.compact is not None and not self.roomy and self.mode is not Mode.SYNCED:
-            self.lines = min(self.lines, max(least, _MOST_COMPACT // bytes_of_all))
+        self.lines, least = self._needs().lines(self.most_bytes)
         if self.lines < least:
             raise NoRoom(f"{self.ctas:,} CTAs of {self.threads} threads do not fit the trace memory ({SMALLER})")
         threads = self.ctas * self.threads
@@ -109,8 +95,29 @@ class Launch:
         sizes = {"results": self.result_bytes, "hashes": threads * text.HASH_BYTES, "ends": threads * text.END_BYTES * counts}
         sizes |= {"states": threads * text.STATE_BYTES * self.calls, "clocks": text.CLOCKS_OF_LAUNCH * text.CLOCK_BYTES * synced}
         sizes["work"] = WORK_BYTES * self.background
-        self._take(self.ctas * self.warps * self.lines * LINE_BYTES, sizes)
+        self._take(self.log_bytes, sizes)
         self.address = self._places["results"]
+
+    def _needs(self) -> LogNeeds:
+        bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
+        compact, dense = self.compact, self.mode is not Mode.OFF and self.backend.allocates_zeros
+        if compact is None:
+            return LogNeeds(bytes_of_line, self.words, self.loops, used=self.used, roomy=self.roomy, dense=dense)
+        return LogNeeds(
+            bytes_of_line, self.words, self.loops, compact.stores, True, compact.most, self.used, self.roomy, dense,
+            self.mode is Mode.SYNCED,
+        )  # fmt: skip
+
+    def used_lines(self) -> int:
+        """The most lines that a thread has stored; 0: the launch does not tell."""
+        if self.silent or self.compact is None or not self.compact.counts:
+            return 0
+        return int(self._counts(range(self.ctas), self.compact).max(initial=0))
+
+    @property
+    def log_bytes(self) -> int:
+        """The bytes of its logs."""
+        return self.ctas * self.warps * self.lines * LINE_BYTES
 
     @property
     def backend(self) -> Any:
@@ -361,7 +368,7 @@ class Launch:
 
     def _used_lines(self, warp: int) -> npt.NDArray[np.uint32]:
         """The lines of a warp's log up to where no block can begin any more, and its last line."""
-        start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(_LEAST_LINES, 2 * self.words)
+        start, found, step = self._places["log"] + warp * self.lines * LINE_BYTES, 0, max(LEAST_LINES, 2 * self.words)
         parts: list[npt.NDArray[np.uint32]] = []
         most = min(self.lines, self.most_read or self.lines)
         while found < most:

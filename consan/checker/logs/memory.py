@@ -1,7 +1,7 @@
 """Device memory for logs: what one launch gives back serves the next.
 
-To allocate a gigabyte and to free it takes longer than most kernels. Not handled: a program that needs the kept memory for itself does
-not get it before the device is closed, so only a little is kept.
+To allocate a gigabyte and to free it takes longer than most kernels. Only a little is kept, and given back
+when the program lacks memory (`Device.give_back`).
 """
 
 from __future__ import annotations
@@ -11,8 +11,11 @@ from collections.abc import Callable, Hashable
 from dataclasses import dataclass, field
 from typing import Any
 
+from consan._errors import EnvironmentFailure
+
 SMALLER = "a smaller launch needs less: --ctas N, smaller sizes; --trace-memory gives more"  # where logs have no room
-MOST_RETAINED = 4 << 30  # bytes in sum
+MOST_RETAINED = 256 << 20  # bytes in sum
+_MOST_TIMES, _SMALL = 2, 1 << 20  # a piece that is more than twice as large as its user needs is left for others, if it is no small one
 MOST_RESULTS, MOST_DATA = 64, 1 << 22  # results that are kept, and bytes of what each was made of
 
 
@@ -21,6 +24,7 @@ class LogMemory:
     """The memory of one device. If the backend gives zeroed memory at no cost, nothing is kept. Threads share it."""
 
     backend: Any
+    most_retained: int = MOST_RETAINED  # bytes in sum that are kept
     _retained: dict[str, list[tuple[int, int]]] = field(default_factory=dict)  # bytes and addresses, by what they are for
     _sizes: dict[int, int] = field(default_factory=dict)  # of what is in use
     _modules: dict[str, Any] = field(default_factory=dict)
@@ -32,12 +36,11 @@ class LogMemory:
         nbytes = max(nbytes, 1)
         with self._lock:
             pieces = self._retained.get(name, [])
-            found = min((piece for piece in pieces if piece[0] >= nbytes), default=None)
+            found = min((piece for piece in pieces if nbytes <= piece[0] <= max(_MOST_TIMES * nbytes, _SMALL)), default=None)
             if found is not None:
                 pieces.remove(found)
             else:
-                self._free_retained()
-                found = nbytes, int(self.backend.alloc_separate(nbytes))
+                found = nbytes, self._allocated(nbytes)
             size, address = found
             self._sizes[address] = size
         if clear and not self.backend.allocates_zeros:
@@ -48,11 +51,11 @@ class LogMemory:
         """Take memory back."""
         with self._lock:
             size = self._sizes.pop(address)
-            retained = sum(each for pieces in self._retained.values() for each, _ in pieces)
-            if self.backend.allocates_zeros or retained + size > MOST_RETAINED:
+            if self.backend.allocates_zeros or self.used + size > self.most_retained:
                 self.backend.free(address)
             else:
                 self._retained.setdefault(name, []).append((size, address))
+                self._shrink(self.most_retained - self.used)
 
     @property
     def used(self) -> int:
@@ -79,9 +82,27 @@ class LogMemory:
         """Free what is kept."""
         while self._modules:
             self.backend.unload(self._modules.popitem()[1])
-        self._free_retained()
+        self.release()
 
-    def _free_retained(self) -> None:
+    def release(self) -> None:
+        """Free what is not in use."""
+        with self._lock:
+            self._shrink(0)
+
+    def _allocated(self, nbytes: int) -> int:
+        """New memory, in place of what is kept where both would be too much."""
+        self._shrink(self.most_retained - self.used - nbytes)
+        try:
+            return int(self.backend.alloc_separate(nbytes))
+        except EnvironmentFailure:
+            self.release()
+            return int(self.backend.alloc_separate(nbytes))
+
+    def _shrink(self, most: int) -> None:
+        """Keep at most so many bytes, of each kind those that were given back last."""
+        kept = sum(size for pieces in self._retained.values() for size, _ in pieces)
         for pieces in self._retained.values():
-            while pieces:
-                self.backend.free(pieces.pop()[1])
+            while pieces and kept > most:
+                size, address = pieces.pop(0)
+                kept -= size
+                self.backend.free(address)

@@ -102,6 +102,10 @@ class ProgramOrder:
         """A call was not understood."""
         self.streams.stops(why)
 
+    def lacks_memory(self) -> None:
+        """The device had no memory for the program."""
+        self.streams.session.device.give_back()
+
     @staticmethod
     def handle(call: SeenCall, at: int | None) -> int:
         """The stream that is a parameter of a call, or the default stream."""

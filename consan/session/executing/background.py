@@ -26,7 +26,6 @@ from typing import Final
 from consan._errors import InternalError
 from consan.backends.base import DeviceLost, StreamWork
 from consan.checker.logs.launch import result_bytes
-from consan.checker.logs.memory import MOST_RETAINED
 from consan.checker.logs.receipts import MOST_RESULTS, Receipt
 from consan.session.executing.in_flight import InFlightLaunch, ReceiptGroup, Shape, StreamKey
 from consan.session.executing.judging import Examined, Judge
@@ -53,13 +52,14 @@ class Background:
     _known: dict[Hashable, ReceiptGroup] = field(default_factory=dict)
     _counted: dict[Hashable, ReceiptGroup] = field(default_factory=dict)  # those that serve, by all of a receipt
     _idle: dict[Shape, list[LaunchCheck]] = field(default_factory=dict)  # ready for the next launch
+    _bytes: dict[Shape, int] = field(default_factory=dict)  # of their logs
     _last: dict[int, InFlightLaunch] = field(default_factory=dict)  # by the address of its module's variable
     _lock: threading.RLock = field(default_factory=threading.RLock)
     _seen: set[Shape] = field(default_factory=set)  # of a program that may end at any time
     _checks: SimpleQueue[tuple[InFlightLaunch, ReceiptGroup]] | None = None
 
     def __post_init__(self) -> None:
-        self.judge.settle = self.settle
+        self.judge.settle, self.device.free_idle = self.settle, self._free_idle
         self._overdue = TimeLimit(self.device, self.watch, lambda: list(self._out), self._left)
 
     @property
@@ -85,16 +85,17 @@ class Background:
             if self.device.receipts.free:
                 if idle := self._idle.get(shape):
                     return idle.pop()
-                if self._has_room():
+                if self._has_room(self._bytes.get(shape, 0)):
                     return None
             if self.device.lost or not self._sent:
                 return None
             self._wait(self._sent[0])
 
-    def _has_room(self) -> bool:
-        most = min(MOST_RETAINED, 2 * self.judge.recording.most_bytes(self.device.backend))
-        if self.device.logs.used > most:
-            self._free_idle()
+    def _has_room(self, nbytes: int) -> bool:
+        """Whether the logs of one more launch fit, if need be in place of those that no launch uses."""
+        most = self.judge.recording.pool_bytes - nbytes
+        while self.device.logs.used > most and self._idle:
+            self._free_one()
         return self.device.logs.used <= most
 
     @contextlib.contextmanager
@@ -131,6 +132,7 @@ class Background:
         work, slip = self._work, self.device.receipts.take()
         sent = InFlightLaunch(prepared, shape, started, stream, slip)
         memory = sent.memory
+        self._bytes[shape] = memory.log_bytes
         try:
             with work.entered():
                 before = self._last.get(memory.symbol_addresses[0])
@@ -213,14 +215,21 @@ class Background:
 
     def _keep(self, sent: InFlightLaunch) -> None:
         """Keep the memory of a launch for the next one."""
-        self._idle.setdefault(sent.shape, []).append(sent.started)
         sent.retained = True
+        if self.device.logs.used > self.judge.recording.pool_bytes:
+            sent.started.free()
+            return
+        self._idle[sent.shape] = [*self._idle.pop(sent.shape, []), sent.started]  # the last one that a launch has used is the last one
 
     def _free_idle(self) -> None:
         while self._idle:
-            for started in self._idle.popitem()[1]:
-                if not self.device.lost:
-                    started.free()
+            self._free_one()
+
+    def _free_one(self) -> None:
+        """Free the memory of the shape that had no launch for longest."""
+        for started in self._idle.pop(next(iter(self._idle))):
+            if not self.device.lost:
+                started.free()
 
     def _has_decided(self, sent: InFlightLaunch) -> bool:
         """Whether the first launch can be concluded. If another one turns out not to stand for it, it is checked."""

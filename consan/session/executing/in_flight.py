@@ -12,7 +12,7 @@ from consan.session.executing.launch_check import LaunchCheck
 from consan.session.modules.prepared import Prepared
 
 StreamKey = tuple[int, int]  # a handle; the thread whose default stream it is
-Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, bool]  # the loaded module, its number, kernel, grid, block, cluster, if its log is long
+Shape = tuple[Handle, int, str, Dim3, Dim3, Dim3, int]  # the loaded module, its number, kernel, grid, block, cluster, room of its log
 
 
 @dataclass(eq=False)

@@ -19,6 +19,7 @@ from consan._errors import NotSupported
 from consan.backends.base import Dim3, Handle
 from consan.checker.judging.recorder import Checked
 from consan.checker.logs.launch import NoRoom
+from consan.checker.logs.log_lines import SMALL_BYTES
 from consan.checker.logs.retained import Watched
 from consan.ranges import LaunchExtents
 from consan.reports.model import Finding, VerifiedFix
@@ -194,6 +195,7 @@ class Judge:
                 return Examined(checked, {}, None)
             if started.earlier is not None:
                 started.earlier.store()
+            self._sizes(prepared, started, checked)
             if started.recorded.leaves and time.monotonic() - began > SLOW:
                 prepared.slow = True
             if not checked.unended:  # it has ended after all
@@ -202,6 +204,15 @@ class Judge:
             checked = replace(checked, deadlocked=checked.deadlocked or deadlock is not None)
             started.repeats = self._repeats(prepared, started, checked)
             return Examined(checked, {} if started.repeats else self._fixes(prepared, started, checked), deadlock)
+
+    def _sizes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
+        """Later launches of a shape with long logs have as much room as this one has used, and some more."""
+        memory, shape = started.memory, started.shape
+        if memory is None or memory.log_bytes <= SMALL_BYTES or started.stopped or self.device.lost:
+            return
+        before = prepared.log_lines.get(shape, -1)
+        if before and not started.needs_room(checked):
+            prepared.log_lines[shape] = max(before, memory.used_lines())
 
     def _fixes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> Mapping[int, VerifiedFix]:
         """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
@@ -233,9 +244,10 @@ class Judge:
 
     def _repeats(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> bool:
         """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""
-        if prepared.roomy or not started.needs_room(checked):
+        if not started.needs_room(checked) or (prepared.roomy and not prepared.log_lines.get(started.shape)):
             return False
-        prepared.roomy = True
+        if not prepared.outgrew(started.shape):
+            prepared.roomy = True
         self.recording.histories.clear()  # those of full logs have the names of the whole ones
         if started.restore is None or self.device.lost:
             return False

@@ -22,6 +22,7 @@ from consan.checker.logs.stops import Stop, stop_at
 from consan.instrument.abi import records
 from consan.instrument.record import Recorded
 from consan.session.executing.positions import Waiters, positions
+from consan.session.modules.prepared import LogShape
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
@@ -55,6 +56,12 @@ class LaunchCheck:
     proven: int = 0  # accesses to global memory that were proven apart before it ran: all there are
     together: int = 0  # CTAs that are replayed together where nothing orders them; 0: all
     alone: bool = False  # nothing runs beside it: no host code or other launch writes what it reads
+
+    @property
+    def shape(self) -> LogShape:
+        """What launches with logs of one length have in common."""
+        launched = self.launched
+        return launched.entry, launched.grid, launched.block, launched.cluster
 
     @property
     def silent(self) -> bool:

@@ -26,7 +26,7 @@ from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
 from consan.checker.logs.launch import NoRoom
-from consan.checker.logs.memory import LogMemory
+from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
@@ -116,12 +116,19 @@ class Recording:
             return _most_bytes(None)
         return backend.free_bytes() // 4 * 3 if roomy else min(_most_bytes(backend.memory_bytes), backend.free_bytes() // 2)
 
+    @property
+    def pool_bytes(self) -> int:
+        """The memory that launches may keep for later ones."""
+        return MOST_RETAINED if self.options.trace_memory is None else self.options.trace_memory
+
     def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
         """Make the memory for a launch. `background`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        how: dict[str, Any] = {"roomy": log.roomy, "background": background, "machine": VirtualBackend}
+        used = prepared.log_lines.get((log.kernel, log.grid, log.block, log.cluster), 0)
+        how: dict[str, Any] = {"roomy": log.roomy, "used": used, "background": background, "machine": VirtualBackend}
+        memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:
             entry = prepared.entries[log.kernel]

@@ -58,6 +58,7 @@ class Device:
         self._unused: deque[Handle] = deque()  # loaded modules that no session holds any more
         self.lost = False
         self.unsettled: Callable[[], None] | None = None  # concludes the launches of the owner that nobody has waited for
+        self.free_idle: Callable[[], None] = lambda: None  # frees the memory of the owner's logs that no launch uses
         self.delay_seed: int | None = None  # seed of the delays in assembled code; None: no delays
         self._owner: weakref.ref[Owner] | None = None
         self.lock = threading.RLock()  # host threads prepare modules, and choose and count launches, one at a time
@@ -104,6 +105,16 @@ class Device:
             if not self.lost:
                 self.start(session.cta_limit)
             self._owner = weakref.ref(session)
+
+    def give_back(self) -> None:
+        """Free what no launch uses: the program lacks memory. Does nothing while another thread has the device."""
+        if self.lost or not self.lock.acquire(blocking=False):
+            return
+        try:
+            self.free_idle()
+            self.logs.release()
+        finally:
+            self.lock.release()
 
     def start(self, cta_limit: int) -> None:
         """Forget what was recorded. On the virtual machine the next launch then runs as in a new process: same seed, same report."""

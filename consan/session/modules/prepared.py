@@ -16,6 +16,7 @@ from consan.reports.source.variables import Layout
 from consan.reports.words.frameworks import CUDA
 from consan.session.modules.in_clusters import units_of
 
+LogShape = tuple[int, Dim3, Dim3, Dim3]  # a kernel's place among the entries, grid, block and cluster
 _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
 
 
@@ -40,6 +41,7 @@ class Prepared:
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
     roomy: bool = False  # recorded, and a log of the usual length was full
     unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
+    log_lines: dict[LogShape, int] = field(default_factory=dict)  # recorded: lines that logs have used; 0: they differ too much to tell
     slow: bool = False  # recorded, and the replays of a launch have taken long: of later ones a few CTAs are replayed
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
@@ -51,6 +53,15 @@ class Prepared:
         if self.handle is None and self.loads is not None:
             self.loads(self)
         return self.handle
+
+    def log_room(self, shape: LogShape) -> int:
+        """What tells launches of a shape apart whose logs differ in length."""
+        return 2 * self.log_lines.get(shape, -1) + self.roomy
+
+    def outgrew(self, shape: LogShape) -> bool:
+        """A log was full that had what an earlier launch has used: no later one does. Returns whether it had."""
+        before, self.log_lines[shape] = self.log_lines.get(shape, 0), 0
+        return bool(before)
 
     def as_plain(self) -> Prepared:
         """The same, where its own text is launched: a line of that is a line of the user's."""

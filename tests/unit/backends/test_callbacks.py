@@ -15,7 +15,7 @@ from consan.backends.driver import own_calls
 
 NAMES = (
     *("cuInit", "cuEventRecord_ptsz", "cuStreamCreate", "cuLaunchKernelEx", "cuStreamEndCapture_v2", "cuStreamWaitValue32_v2_ptsz"),
-    *("cuLaunchKernel", "cuLaunchKernel_ptsz"),
+    *("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemFree_v2"),
 )
 LAYOUTS = {"cuEventRecord": "PP", "cuStreamCreate": "OI", "cuStreamEndCapture": "PO"}
 LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP"}
@@ -60,6 +60,7 @@ class Heard:
 
     def __init__(self) -> None:
         self.calls: list[DriverCall] = []
+        self.lacking = 0
         self.missing: list[str] = []
         self.fails = False
 
@@ -71,13 +72,16 @@ class Heard:
     def missed(self, why: str) -> None:
         self.missing.append(why)
 
+    def lacks_memory(self) -> None:
+        self.lacking += 1
+
 
 def followed(monkeypatch: pytest.MonkeyPatch, *libraries: Cupti | None) -> tuple[str, Heard, DriverCalls]:
     places = {str(number): library for number, library in enumerate(libraries)}
     monkeypatch.setattr(callbacks, "libraries", lambda: list(places))
     monkeypatch.setattr(callbacks, "ctypes", SimpleNamespace(**{**vars(ctypes), "CDLL": lambda path: places[path] or _fails()}))
     calls, heard = DriverCalls(), Heard()
-    return calls.follow(heard, lambda name: name != "cuInit", LAYOUTS), heard, calls
+    return calls.follow(heard, lambda name: name not in ("cuInit", "cuMemAlloc"), LAYOUTS), heard, calls
 
 
 def _fails() -> None:
@@ -113,6 +117,20 @@ def test_calls_that_do_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
     with own_calls():
         cupti.called("cuEventRecord_ptsz", 3, 4)
     assert not heard.calls
+
+
+def test_an_allocation_that_fails_for_want_of_memory_is_told_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Others are not, nor is another failure."""
+    cupti = Cupti()
+    _, heard, _ = followed(monkeypatch, cupti)
+    for name, status in (("cuMemAlloc_v2", 0), ("cuMemAlloc_v2", 1), ("cuMemFree_v2", 2)):
+        cupti.called(name, 0, 64, status=status)
+    assert (heard.lacking, heard.calls) == (0, [])
+    for name in ("cuMemAlloc_v2", "cuMemAllocAsync"):
+        cupti.called(name, 0, 64, 0, status=2)
+    with own_calls():
+        cupti.called("cuMemAlloc_v2", 0, 64, status=2)  # consan asks for less then
+    assert (heard.lacking, heard.calls) == (2, [])
 
 
 def test_a_listener_that_fails_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from consan._errors import EnvironmentFailure
 from consan.backends.virtual import VirtualBackend
 from consan.checker.logs import memory
 from consan.checker.logs.memory import LogMemory
@@ -43,15 +44,45 @@ def test_memory_is_used_again_and_zeroed() -> None:
     assert not backend.live
 
 
-def test_what_is_too_small_is_freed_first() -> None:
+def test_what_is_too_small_is_freed_first_where_both_are_too_much() -> None:
     backend = Backend()
     logs = LogMemory(backend)
-    logs.give("log", logs.take("log", 1024))
-    logs.give("log", logs.take("log", 4096))
-    assert (backend.allocated, len(backend.live)) == (2, 1)
+    for most, live in ((8192, 2), (5000, 1)):
+        logs.release()
+        logs.most_retained = most
+        logs.give("log", logs.take("log", 1024))
+        logs.give("log", logs.take("log", 4096))
+        assert len(backend.live) == live
+    assert backend.allocated == 4
 
 
-def test_two_at_a_time_and_only_a_little_is_kept(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_large_piece_is_not_taken_for_a_small_need() -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    large = logs.take("log", 8 << 20)
+    logs.give("log", large)
+    assert logs.take("log", 1 << 19) != large
+    assert logs.take("log", 4 << 20) == large
+
+
+def test_what_is_kept_goes_before_an_allocation_fails(monkeypatch: pytest.MonkeyPatch) -> None:
+    backend = Backend()
+    logs = LogMemory(backend)
+    logs.give("log", logs.take("log", 64))
+    allocate = backend.alloc_separate
+
+    def little(nbytes: int) -> int:
+        if backend.live:
+            raise EnvironmentFailure("out of memory")
+        return allocate(nbytes)
+
+    monkeypatch.setattr(backend, "alloc_separate", little)
+    assert logs.take("log", 128)
+    with pytest.raises(EnvironmentFailure):
+        logs.take("log", 128)
+
+
+def test_two_at_a_time_and_only_a_little_is_kept() -> None:
     backend = Backend()
     logs = LogMemory(backend)
     for _ in range(2):
@@ -62,10 +93,10 @@ def test_two_at_a_time_and_only_a_little_is_kept(monkeypatch: pytest.MonkeyPatch
         logs.give("log", two)
     assert (backend.allocated, backend.live, logs.used) == (2, {one, two}, 0)
     one, two = logs.take("log", 64), logs.take("log", 32)
-    monkeypatch.setattr(memory, "MOST_RETAINED", 100)
+    logs.most_retained = 100
     logs.give("log", one)
     logs.give("log", two)
-    assert backend.live == {one}, "more than the limit would be kept"
+    assert backend.live == {two}, "with what was in use, the first would be more than the limit"
 
 
 def test_the_smallest_piece_that_fits_is_taken() -> None:

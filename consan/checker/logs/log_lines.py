@@ -1,0 +1,69 @@
+"""How many lines the log of each warp of a launch gets.
+
+A thread of a kernel with loops may store any number of words, so the first launch of a shape gets much. Later ones get what an earlier
+one has used, with room to spare: the logs of a program's large kernels then take some MiB each.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+from consan.instrument.record.templates import LINE_BYTES
+
+LEAST_LINES, MOST_LINES = 64, 1 << 13  # of a warp's log, in a kernel with loops
+LONG_BYTES = 1 << 30  # in sum: the logs of few warps may be longer than that
+SMALL_BYTES: Final = 1 << 22  # in sum: logs that are no shorter than that, whatever an earlier launch has used
+_ROOMY: Final = 32
+_MOST_COMPACT: Final = 3 << 30  # bytes in sum
+_MOST_LOG_LINES: Final = (1 << 31) // LINE_BYTES - 1  # threads compare distances in a log as numbers with a sign
+_MOST_GLOBAL_LINES: Final = 1 << 16  # with global memory, where room costs nothing
+_SPARE, _MORE_SPARE = 2, 4  # times what an earlier launch has used; the second as long as it is no more than _SPARE_BYTES in sum
+_SPARE_BYTES: Final = 1 << 27
+
+
+@dataclass(frozen=True)
+class LogNeeds:
+    """What the logs of a launch need. `line_bytes`: of one line of all logs; `words`: the most that a thread stores between two cuts, plus
+    one for the mark of the end.
+
+    `bounded`: words that a thread stores at most, by the text (0: it does not say). `used`: lines of a log of an earlier launch of this
+    shape (0: not known). `dense`: logs of global memory, where room costs nothing.
+    """
+
+    line_bytes: int
+    words: int
+    loops: bool
+    stores: bool = True
+    compact: bool = False
+    bounded: int = 0
+    used: int = 0
+    roomy: bool = False
+    dense: bool = False
+    synced: bool = False
+
+    def lines(self, most_bytes: int) -> tuple[int, int]:
+        """The lines of each log, and the fewest that serve: there is no room if there are less."""
+        if not self.stores:
+            return min(1, most_bytes // self.line_bytes), 1
+        least = most = self.words + 2
+        if self.loops:
+            usual = _MOST_GLOBAL_LINES if self.dense else MOST_LINES
+            least, most = max(LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // self.line_bytes)
+            most *= _ROOMY if self.roomy else 1
+        if enough := self._enough():
+            least, most = min(least, enough), min(most, enough)
+        lines = min(most_bytes // self.line_bytes, most, _MOST_LOG_LINES)
+        if self.compact and not self.roomy and not self.synced:
+            lines = min(lines, max(least, _MOST_COMPACT // self.line_bytes))
+        return lines, least
+
+    def _enough(self) -> int:
+        """Lines beyond which there is nothing to store; 0: not known."""
+        behind = self.words + 2
+        if self.bounded:
+            return self.bounded + behind
+        if not self.used:
+            return 0
+        spare = min(_MORE_SPARE * self.used, _SPARE_BYTES // self.line_bytes)
+        return max(_SPARE * self.used, spare, SMALL_BYTES // self.line_bytes) + behind
