@@ -8,7 +8,7 @@ import pytest
 
 from consan.backends.cost import CostMeter
 from consan.reports.model import Cost, Report
-from consan.reports.phrases import summary
+from consan.reports.formats.phrases import summary
 from consan.reports.verdict.combination import combine
 
 

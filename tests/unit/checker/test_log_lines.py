@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from consan.checker.logs.log_lines import LONG_BYTES, MOST_LINES, LogNeeds
-from consan.instrument.record.templates import LINE_BYTES
+from consan.instrument.record.text.templates import LINE_BYTES
 
 _GiB = 1 << 30
 LARGE = LogNeeds(65_536 * LINE_BYTES, words=10, loops=True, compact=True)  # 65,536 warps: a line of all is 8 MiB
