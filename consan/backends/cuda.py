@@ -186,8 +186,8 @@ class CudaBackend:
     def poke(self, address: int, data: bytes) -> None:
         """Write to device memory while kernels run or hang, on a separate stream that waits for nothing."""
         source = host_bytes(data)
-        size = ctypes.c_size_t(source.size)
         with self.current():
+            size = ctypes.c_size_t(source.size)
             self._driver.call("cuMemcpyHtoDAsync_v2", ctypes.c_uint64(address), pointer(source), size, self._control)
             self._driver.call("cuStreamSynchronize", self._control)
 
@@ -367,10 +367,9 @@ class CudaBackend:
         return self._driver.integer("cuDeviceGetAttribute", number, self._device)
 
     def _function(self, module: CudaModule, entry: str) -> _Function:
-        found = module.functions.get(entry)
-        if found is None:
-            found = module.functions[entry] = self._find_function(module, entry)
-        return found
+        if entry not in module.functions:
+            module.functions[entry] = self._find_function(module, entry)
+        return module.functions[entry]
 
     def _find_function(self, module: CudaModule, entry: str) -> _Function:
         handle = ctypes.c_void_p()

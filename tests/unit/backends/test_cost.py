@@ -7,8 +7,8 @@ import threading
 import pytest
 
 from consan.backends.cost import CostMeter
-from consan.reports.model import Cost, Report
 from consan.reports.formats.phrases import summary
+from consan.reports.model import Cost, Report
 from consan.reports.verdict.combination import combine
 
 
