@@ -171,7 +171,7 @@ class Frameworks:
                 backend.watch(launch.stream)
             return prepared
         extents = launch.grid, launch.block, launch.cluster
-        shape: Shape = (launch.module, prepared.number, entry, *extents, prepared.log_room((prepared.number_of(entry), *extents)))
+        shape: Shape = (launch.module, prepared.number, entry, *extents, prepared.logs.length((prepared.number_of(entry), *extents)))
         form = look.whole or prepared
         background = not form.slow and self.background.accepts(form, entry) and not backend.capturing(launch.stream)
         chosen, started = form, self.background.idle(shape) if background else None

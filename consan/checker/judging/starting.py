@@ -8,6 +8,7 @@ from typing import Any
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.logs.expand import VirtualExpander
 from consan.checker.logs.launch import Launch
+from consan.checker.logs.log_lines import USUAL_ROOM, LogRoom
 from consan.checker.logs.memory import LogMemory
 from consan.instrument.record import Recorded
 from consan.instrument.record.text.text import LAUNCH, PLACES, SWITCH
@@ -15,19 +16,18 @@ from consan.instrument.record.text.text import LAUNCH, PLACES, SWITCH
 
 def start(
     memory: LogMemory, handle: Any, recorded: Recorded, launched: LaunchedKernel, most_bytes: int,
-    *, roomy: bool = False, used: int = 0, background: bool = False, machine: Callable[[], Any] | None = None,
+    *, room: LogRoom = USUAL_ROOM, background: bool = False, machine: Callable[[], Any] | None = None,
 ) -> Launch:  # fmt: skip
     """Give a loaded module the memory for its next launch. Raises `NoRoom`. `machine`: makes a virtual machine, for compact logs.
 
-    `used`: lines of a log of an earlier launch of this shape (0: not known). `background`: the program is to go on beside the launch.
-    Then the caller gives the module its variables, in the launch's stream.
+    `background`: the program is to go on beside the launch. Then the caller gives the module its variables, in the launch's stream.
     """
     backend, number = memory.backend, launched.entry
     compact = recorded.compact[number] if recorded.compact else None
     expander = VirtualExpander(recorded, number, machine) if machine is not None and compact is not None else None
     launch = Launch(
         memory, launched.grid, launched.block, recorded.words, most_bytes, launched.cluster, recorded.calls,
-        recorded.modes[number], recorded.loops, roomy, recorded.entries[number] in recorded.silent, compact, expander, used,
+        recorded.modes[number], recorded.loops, room, recorded.entries[number] in recorded.silent, compact, expander,
         background=background,
     )  # fmt: skip
     if not launch.silent:

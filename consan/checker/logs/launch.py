@@ -21,7 +21,7 @@ import numpy.typing as npt
 from consan._errors import EnvironmentFailure
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Dim3, Grouped, grouped, units_of
-from consan.checker.logs.log_lines import LEAST_LINES, LogNeeds
+from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogNeeds, LogRoom
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
 from consan.checker.logs.receipts import WORK_BYTES
@@ -66,11 +66,10 @@ class Launch:
     calls: bool = False  # threads keep their place in the log in memory
     mode: Mode = Mode.OFF  # how accesses to global memory are in the logs
     loops: bool = True  # a thread may store more
-    roomy: bool = False  # a log of the usual length was full
+    room: LogRoom = USUAL_ROOM
     silent: bool = False  # the kernel records nothing: all of its CTAs did the same
     compact: Compact | None = None  # what its log has, if that is not all
     expander: Expander | None = None  # computes full logs of it
-    used: int = 0  # lines of a log of an earlier launch of its shape; 0: not known
     lines: int = field(init=False)
     address: int = field(init=False)
     to_clear: list[tuple[int, int]] = field(init=False, default_factory=list)  # addresses and bytes that a launch finds zeroed
@@ -102,9 +101,9 @@ class Launch:
         bytes_of_line = max(1, self.ctas * self.warps) * LINE_BYTES  # the backend refuses a launch without CTAs
         compact, dense = self.compact, self.mode is not Mode.OFF and self.backend.allocates_zeros
         if compact is None:
-            return LogNeeds(bytes_of_line, self.words, self.loops, used=self.used, roomy=self.roomy, dense=dense)
+            return LogNeeds(bytes_of_line, self.words, self.loops, room=self.room, dense=dense)
         return LogNeeds(
-            bytes_of_line, self.words, self.loops, compact.stores, True, compact.most, self.used, self.roomy, dense,
+            bytes_of_line, self.words, self.loops, compact.stores, True, compact.most, self.room, dense,
             self.mode is Mode.SYNCED,
         )  # fmt: skip
 

@@ -23,12 +23,23 @@ _SPARE_BYTES: Final = 1 << 27
 
 
 @dataclass(frozen=True)
+class LogRoom:
+    """What earlier launches tell. `roomy`: a log of the usual length was full. `used`: lines of a log of this shape; 0: not known."""
+
+    roomy: bool = False
+    used: int = 0
+
+
+USUAL_ROOM: Final = LogRoom()
+
+
+@dataclass(frozen=True)
 class LogNeeds:
     """What the logs of a launch need. `line_bytes`: of one line of all logs; `words`: the most that a thread stores between two cuts, plus
     one for the mark of the end.
 
-    `bounded`: words that a thread stores at most, by the text (0: it does not say). `used`: lines of a log of an earlier launch of this
-    shape (0: not known). `dense`: logs of global memory, where room costs nothing.
+    `bounded`: words that a thread stores at most, by the text (0: it does not say). `dense`: logs of global memory, where room costs
+    nothing.
     """
 
     line_bytes: int
@@ -37,8 +48,7 @@ class LogNeeds:
     stores: bool = True
     compact: bool = False
     bounded: int = 0
-    used: int = 0
-    roomy: bool = False
+    room: LogRoom = USUAL_ROOM
     dense: bool = False
     synced: bool = False
 
@@ -50,11 +60,11 @@ class LogNeeds:
         if self.loops:
             usual = _MOST_GLOBAL_LINES if self.dense else MOST_LINES
             least, most = max(LEAST_LINES, 2 * self.words), max(usual, 4 * self.words, LONG_BYTES // self.line_bytes)
-            most *= _ROOMY if self.roomy else 1
+            most *= _ROOMY if self.room.roomy else 1
         if enough := self._enough():
             least, most = min(least, enough), min(most, enough)
         lines = min(most_bytes // self.line_bytes, most, _MOST_LOG_LINES)
-        if self.compact and not self.roomy and not self.synced:
+        if self.compact and not self.room.roomy and not self.synced:
             lines = min(lines, max(least, _MOST_COMPACT // self.line_bytes))
         return lines, least
 
@@ -63,7 +73,7 @@ class LogNeeds:
         behind = self.words + 2
         if self.bounded:
             return self.bounded + behind
-        if not self.used:
+        if not self.room.used:
             return 0
-        spare = min(_MORE_SPARE * self.used, _SPARE_BYTES // self.line_bytes)
-        return max(_SPARE * self.used, spare, SMALL_BYTES // self.line_bytes) + behind
+        spare = min(_MORE_SPARE * self.room.used, _SPARE_BYTES // self.line_bytes)
+        return max(_SPARE * self.room.used, spare, SMALL_BYTES // self.line_bytes) + behind

@@ -139,7 +139,7 @@ class Judge:
                 if error.__cause__ or form.roomy:
                     launch = replace(launch, no_room={**launch.no_room, form.number: error})
                 else:
-                    form.roomy = True
+                    form.logs.roomy = True
 
     def _with_hooks(self, prepared: Prepared, cluster: Dim3) -> Prepared:
         with self.device.backend.outside_captures():
@@ -207,12 +207,10 @@ class Judge:
 
     def _sizes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> None:
         """Later launches of a shape with long logs have as much room as this one has used, and some more."""
-        memory, shape = started.memory, started.shape
-        if memory is None or memory.log_bytes <= SMALL_BYTES or started.stopped or self.device.lost:
+        memory = started.memory
+        if memory is None or memory.log_bytes <= SMALL_BYTES or started.stopped or self.device.lost or started.needs_room(checked):
             return
-        before = prepared.log_lines.get(shape, -1)
-        if before and not started.needs_room(checked):
-            prepared.log_lines[shape] = max(before, memory.used_lines())
+        prepared.logs.used(started.shape, memory.used_lines())
 
     def _fixes(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> Mapping[int, VerifiedFix]:
         """The repairs that were verified. Ctrl-C ends the search, and keeps what was found."""
@@ -244,10 +242,8 @@ class Judge:
 
     def _repeats(self, prepared: Prepared, started: LaunchCheck, checked: Checked) -> bool:
         """Whether the launch is repeated, because its logs were full. Later ones have longer logs at once."""
-        if not started.needs_room(checked) or (prepared.roomy and not prepared.log_lines.get(started.shape)):
+        if not (started.needs_room(checked) and prepared.logs.full(started.shape)):
             return False
-        if not prepared.outgrew(started.shape):
-            prepared.roomy = True
         self.recording.histories.clear()  # those of full logs have the names of the whole ones
         if started.restore is None or self.device.lost:
             return False

@@ -126,8 +126,8 @@ class Recording:
         assert prepared.recorded is not None
         launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster)
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
-        used = prepared.log_lines.get((log.kernel, log.grid, log.block, log.cluster), 0)
-        how: dict[str, Any] = {"roomy": log.roomy, "used": used, "background": background, "machine": VirtualBackend}
+        room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
+        how: dict[str, Any] = {"room": room, "background": background, "machine": VirtualBackend}
         memory.most_retained = self.pool_bytes
         launch = start(memory, prepared.loaded, prepared.recorded, launched, most, **how)
         if log.slow:

@@ -10,6 +10,7 @@ from typing import Final
 
 from consan._errors import UsageError
 from consan.backends.base import Backend, Dim3, Handle
+from consan.checker.logs.log_lines import LogRoom
 from consan.instrument import Instrumented
 from consan.instrument.record import Recorded
 from consan.reports.source.variables import Layout
@@ -18,6 +19,35 @@ from consan.session.modules.in_clusters import units_of
 
 LogShape = tuple[int, Dim3, Dim3, Dim3]  # a kernel's place among the entries, grid, block and cluster
 _GRID_BARRIER: Final = "%envreg2"  # half of the address of its workspace
+
+
+@dataclass
+class KnownLogs:
+    """The logs of a module's launches. `roomy`: one of the usual length was full. `lines`: used by launches of a shape; 0: these differ."""
+
+    roomy: bool = False
+    lines: dict[LogShape, int] = field(default_factory=dict)
+
+    def room(self, shape: LogShape, *, roomy: bool) -> LogRoom:
+        """For the next launch of a shape. `roomy`: its log is to be long."""
+        return LogRoom(roomy, self.lines.get(shape, 0))
+
+    def length(self, shape: LogShape) -> int:
+        """Tells launches of a shape apart whose logs differ in length."""
+        return 2 * self.lines.get(shape, -1) + self.roomy
+
+    def used(self, shape: LogShape, lines: int) -> None:
+        """A launch has used so many lines, unless launches of its shape differ."""
+        if self.lines.get(shape, -1):
+            self.lines[shape] = max(lines, self.lines.get(shape, 0))
+
+    def full(self, shape: LogShape) -> bool:
+        """A log was full. Returns whether later ones are longer."""
+        if self.lines.get(shape):
+            self.lines[shape] = 0
+            return True
+        before, self.roomy = self.roomy, True
+        return not before
 
 
 @dataclass
@@ -39,9 +69,8 @@ class Prepared:
     launched: bool = False
     delayed: bool = False  # whether it was assembled with seeded delays
     recorded: Recorded | None = None  # with the recording engine: what its logs mean
-    roomy: bool = False  # recorded, and a log of the usual length was full
+    logs: KnownLogs = field(default_factory=KnownLogs)  # recorded: what earlier launches tell of the logs of later ones
     unrepeatable: bool = False  # recorded, for launches that nobody can repeat: their logs are as long as the memory for logs allows
-    log_lines: dict[LogShape, int] = field(default_factory=dict)  # recorded: lines that logs have used; 0: they differ too much to tell
     slow: bool = False  # recorded, and the replays of a launch have taken long: of later ones a few CTAs are replayed
     framework: str = CUDA  # the framework whose words the fixes use
     layout: Callable[[str], Layout] = lambda entry: Layout()  # of a kernel's shared memory, where known
@@ -54,14 +83,10 @@ class Prepared:
             self.loads(self)
         return self.handle
 
-    def log_room(self, shape: LogShape) -> int:
-        """What tells launches of a shape apart whose logs differ in length."""
-        return 2 * self.log_lines.get(shape, -1) + self.roomy
-
-    def outgrew(self, shape: LogShape) -> bool:
-        """A log was full that had what an earlier launch has used: no later one does. Returns whether it had."""
-        before, self.log_lines[shape] = self.log_lines.get(shape, 0), 0
-        return bool(before)
+    @property
+    def roomy(self) -> bool:
+        """Whether a log of the usual length was full."""
+        return self.logs.roomy
 
     def as_plain(self) -> Prepared:
         """The same, where its own text is launched: a line of that is a line of the user's."""

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 import pytest
 
-from consan.checker.logs.log_lines import LONG_BYTES, MOST_LINES, LogNeeds
+from consan.checker.logs.log_lines import LONG_BYTES, MOST_LINES, LogNeeds, LogRoom
 from consan.instrument.record.text.templates import LINE_BYTES
 
 _GiB = 1 << 30
@@ -22,10 +22,10 @@ SMALL = replace(LARGE, line_bytes=16 * LINE_BYTES)
         (replace(LARGE, loops=False), 12),
         (replace(LARGE, stores=False), 1),
         (replace(LARGE, bounded=7), 19),
-        (replace(LARGE, used=5), 10 + 12 if 10 > 16 else 16 + 12),  # four times, as far as that is 128 MiB: 16 lines
-        (replace(LARGE, used=20), 40 + 12),  # at least twice
-        (replace(SMALL, used=5), (1 << 22) // SMALL.line_bytes + 12),  # small logs stay as they are
-        (replace(SMALL, used=1 << 14), 4 * (1 << 14) + 12),
+        (replace(LARGE, room=LogRoom(used=5)), 16 + 12),  # four times, as far as that is 128 MiB: 16 lines
+        (replace(LARGE, room=LogRoom(used=20)), 40 + 12),  # at least twice
+        (replace(SMALL, room=LogRoom(used=5)), (1 << 22) // SMALL.line_bytes + 12),  # small logs stay as they are
+        (replace(SMALL, room=LogRoom(used=1 << 14)), 4 * (1 << 14) + 12),
     ],
 )
 def test_lines(needs: LogNeeds, lines: int) -> None:
@@ -36,11 +36,11 @@ def test_lines(needs: LogNeeds, lines: int) -> None:
 def test_there_is_no_room() -> None:
     lines, least = LARGE.lines(100 << 20)
     assert lines < least
-    lines, least = replace(LARGE, used=2).lines(200 << 20)  # for a shape whose launches use little there is
+    lines, least = replace(LARGE, room=LogRoom(used=2)).lines(200 << 20)  # for a shape whose launches use little there is
     assert lines >= least
 
 
 def test_a_log_that_was_full_has_more() -> None:
     line = MOST_LINES * LINE_BYTES * 2
-    usual, roomy = (replace(LARGE, line_bytes=line, roomy=roomy).lines(1 << 62)[0] for roomy in (False, True))
+    usual, roomy = (replace(LARGE, line_bytes=line, room=LogRoom(roomy)).lines(1 << 62)[0] for roomy in (False, True))
     assert roomy > usual
