@@ -100,9 +100,9 @@ class LogMemory:
 
     def _shrink(self, most: int) -> None:
         """Keep at most so many bytes, of each kind those that were given back last."""
-        kept = sum(size for pieces in self._retained.values() for size, _ in pieces)
+        retained = sum(size for pieces in self._retained.values() for size, _ in pieces)
         for pieces in self._retained.values():
-            while pieces and kept > most:
+            while pieces and retained > most:
                 size, address = pieces.pop(0)
-                kept -= size
+                retained -= size
                 self.backend.free(address)
