@@ -103,10 +103,14 @@ ROOMS = {
         *(ERRORS, "consan.files", "consan.instrument", "consan.options", "consan.reports", "consan.suppressions", "consan.tensormap"),
         *(MACHINE, "consan.launching", "consan.session", "consan.native.run", "consan.process", "consan.toolchain.extras"),
     ),
+    "consan.audit": (
+        *(ERRORS, "consan.reports", "consan.suppressions", "consan.toolchain", "consan.backends", MACHINE, "consan.session"),
+        "consan.adapters",
+    ),
     "consan.commands": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.suppressions", "consan.options"),
         *("consan.config", "consan.toolchain", "consan.session", "consan.launching", "consan.adapters", "consan.native"),
-        *("consan.process", "consan.triage"),
+        *("consan.process", "consan.triage", "consan.audit"),
     ),
     "consan.plugin": (
         *(ERRORS, "consan.reports", "consan.suppressions", "consan.options", "consan.config", "consan.session", "consan.adapters"),

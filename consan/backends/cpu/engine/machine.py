@@ -43,10 +43,10 @@ MAX_CLUSTER = 16
 class Machine:
     """One device whose memory persists across launches."""
 
-    def __init__(self, *, sm: int = 90, sm_count: int = 4) -> None:
+    def __init__(self, *, sm: int = 90, sm_count: int = 4, arena: Arena | None = None) -> None:
         self.sm = sm
         self.sm_count = sm_count
-        self.arena = Arena()
+        self.arena = arena or Arena()
         self._launches = 0
         self._frees = 0
         self._workspace: int | None = None

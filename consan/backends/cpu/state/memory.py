@@ -75,8 +75,8 @@ class Arena:
 
     SIZES = (1 << 38, 1 << 36, 1 << 34, 1 << 32, 1 << 30)
 
-    def __init__(self) -> None:
-        self._map = _map(self.SIZES)
+    def __init__(self, mapping: mmap.mmap | None = None) -> None:
+        self._map = mapping or _map(self.SIZES)
         self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.views = unit_views(self.raw)
         self.surfaces: dict[int, npt.NDArray[np.uint8]] = {}  # of a launch: their bytes, by names (semantics/surfaces.py)

@@ -1,0 +1,1 @@
+"""Audits kernels of files."""

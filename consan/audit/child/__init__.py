@@ -1,0 +1,1 @@
+"""The processes of an audit: one that imports, and one for each file."""

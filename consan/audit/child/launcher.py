@@ -1,0 +1,195 @@
+"""The CUDA runtime's hooks (source/runtime.cpp): memory, variables and launches go to the virtual machine, each launch in a session of its
+own.
+
+A launch that has been made `_REPEATS` times with the same arguments is not made again: programs measure time in loops. A launch that
+takes too long is not run to its end, and its report is incomplete.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import functools
+import math
+import time
+from collections import Counter
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from consan._errors import ConsanError
+from consan.audit.host.program import HostProgram, base_name, expression
+from consan.backends.base import Dim3
+from consan.reports.model import Report
+from consan.reports.variables import Argument
+from consan.session.modules.device import Device
+from consan.session.modules.layouts import name_addresses
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+from consan.suppressions import finish
+
+_REPEATS: Final = 2
+_LAUNCH_FAILURE, _ILLEGAL_ADDRESS, _INVALID_VALUE = 719, 700, 1
+_FAILED: Final = {"launch": _LAUNCH_FAILURE, "attributes": _LAUNCH_FAILURE}  # what a hook that fails returns
+SIGNATURES: Final = {
+    "allocate": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_size_t),
+    "release": ctypes.CFUNCTYPE(None, ctypes.c_void_p),
+    "symbol": ctypes.CFUNCTYPE(ctypes.c_void_p, ctypes.c_void_p, ctypes.POINTER(ctypes.c_size_t)),
+    "launch": ctypes.CFUNCTYPE(
+        *(ctypes.c_int, ctypes.c_void_p, ctypes.POINTER(ctypes.c_uint), ctypes.c_size_t, ctypes.c_int, ctypes.c_int),
+        *(ctypes.POINTER(ctypes.c_void_p), ctypes.POINTER(ctypes.c_size_t)),
+    ),
+    "attributes": ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_void_p),
+}
+
+
+class _Hooks(ctypes.Structure):
+    _fields_ = [(name, ctypes.c_void_p) for name in SIGNATURES]
+
+
+@dataclass(frozen=True)
+class Launched:
+    """A launch that was made: its kernel in C++, its shape, its report, the seconds that it took."""
+
+    kernel: str
+    grid: Dim3
+    block: Dim3
+    shared: int
+    report: Report
+    seconds: float
+
+
+@dataclass
+class LaunchHooks:
+    """The hooks for the programs of one process. `launched` is given each launch; `failed` a kernel that cannot be launched, and why."""
+
+    device: Device
+    launched: Callable[[Launched], None]
+    failed: Callable[[str, str, str], None]
+    seconds: float = 20.0  # for a launch
+    programs: list[HostProgram] = field(default_factory=list)
+    _made: Counter[Any] = field(default_factory=Counter)
+    kept: list[Any] = field(default_factory=list)
+
+    def install(self, library: bytes, path: Path) -> ctypes.CDLL:
+        """Load the runtime, and let its calls come here."""
+        path.write_bytes(library)
+        runtime = ctypes.CDLL(str(path), mode=ctypes.RTLD_GLOBAL)
+        hooks = _Hooks()
+        for name, signature in SIGNATURES.items():
+            callback = signature(functools.partial(self._guarded, getattr(self, name), _FAILED.get(name, 0)))
+            self.kept.append(callback)
+            setattr(hooks, name, ctypes.cast(callback, ctypes.c_void_p))
+        runtime.consan_set_hooks(ctypes.byref(hooks))
+        return runtime
+
+    def _guarded(self, hook: Callable[..., Any], otherwise: int, *given: Any) -> Any:
+        """Call a hook. An error must not be lost in the program's C++ code."""
+        try:
+            return hook(*given)
+        except Exception as error:
+            self.failed("", "crashed", f"consan failed: {type(error).__name__}: {error}")
+            return otherwise
+
+    # -- memory ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def machine(self) -> Any:
+        """The machine of the device."""
+        return self.device.backend.machine  # type: ignore[attr-defined]
+
+    def allocate(self, nbytes: int) -> int:
+        """The address of new memory; 0: there is none."""
+        with contextlib.suppress(ConsanError):
+            return int(self.machine.alloc(max(nbytes, 1)))
+        return 0
+
+    def release(self, address: int | None) -> None:
+        """Free memory."""
+        if address:
+            with contextlib.suppress(ConsanError):
+                self.machine.free(address)
+
+    def symbol(self, host: int, nbytes: Any) -> int:
+        """The address of a variable of the device, by the address of its namesake on the host."""
+        program = self._program(host)
+        found = program.function(host - program.base) if program else None
+        if program is None or found is None:
+            return 0
+        name = expression(found.name)
+        try:
+            result, _ = program.compiled(program.instances()[0])
+            prepared = self._prepared(program, result.ptx)[1]
+            variables = [each.name for found in prepared.instrumented.module.variables for each in found.names]
+            variable = next(each for each in variables if base_name(expression(each)) == base_name(name))
+            address, size = self.device.backend.symbol(prepared.loaded, variable)
+        except (ConsanError, StopIteration, IndexError) as error:
+            self.failed(name, "does not compile" if str(error) else "crashed", str(error) or f"no variable {name} on the device")
+            return 0
+        nbytes[0] = size
+        return address
+
+    # -- launches -------------------------------------------------------------------------------------------------------------
+
+    def launch(self, stub: int, shape: Any, shared: int, cooperative: int, count: int, values: Any, sizes: Any) -> int:
+        """Launch a kernel by its stub. Returns a cudaError_t."""
+        program = self._program(stub)
+        found = program.function(stub - program.base) if program else None
+        if program is None or found is None:
+            self.failed("?", "crashed", "a launch of what is no kernel of the file")
+            return _INVALID_VALUE
+        name = expression(found.name)
+        numbers = [int(shape[index]) for index in range(9)]
+        try:
+            return self._launch(program, name, numbers, shared, bool(cooperative), (count, values, sizes))
+        except ConsanError as error:
+            self.failed(name, "does not compile" if type(error).__name__ == "CompileError" else "crashed", str(error))
+            return _LAUNCH_FAILURE
+
+    def attributes(self, stub: int, attributes: int) -> int:
+        """What a program asks of a kernel is not answered."""
+        del stub, attributes
+        return 0
+
+    def _program(self, address: int) -> HostProgram | None:
+        return max((each for each in self.programs if each.base <= address), key=lambda each: each.base, default=None)
+
+    def _prepared(self, program: HostProgram, ptx: str) -> tuple[Session, Any]:
+        session = Session(SessionOptions(device="cpu", timeout=self.seconds), on=self.device)
+        session.recording.fixes.off = True  # a search for a fix takes longer than the launch
+        return session, session.prepare(ptx, name=program.source.name)
+
+    def _launch(self, program: HostProgram, name: str, numbers: Sequence[int], shared: int, cooperative: bool, given: Any) -> int:
+        started = time.monotonic()
+        grid, block, cluster = (tuple(numbers[at : at + 3]) for at in (0, 3, 6))
+        if min(*grid, *block) < 1 or math.prod(block) > 1024:
+            return _INVALID_VALUE + 8  # cudaErrorInvalidConfiguration
+        result, entry = program.compiled(name)
+        session, prepared = self._prepared(program, result.ptx)
+        values = _values(given, [each.nbytes for each in prepared.loaded.entry(entry).params])
+        key = (entry, grid, block, shared, *values)
+        self._made[key] += 1
+        if self._made[key] > _REPEATS:
+            return 0
+        with session.turn():
+            session.address_name = name_addresses(prepared, entry, self._buffers(values))
+            how: dict[str, Any] = {"shared": shared, "cluster": cluster, "cooperative": cooperative}
+            session.launch(prepared, entry, grid, block, values, **how)  # type: ignore[arg-type]
+            report = finish(session.report())
+        self.launched(Launched(name, grid, block, shared, report, time.monotonic() - started))  # type: ignore[arg-type]
+        return _ILLEGAL_ADDRESS if any(finding.kind == "fault" for finding in report.findings) else 0
+
+    def _buffers(self, values: Sequence[bytes]) -> list[Argument]:
+        found = [
+            (number, self.machine.arena.find(int.from_bytes(value, "little"))) for number, value in enumerate(values, 1) if len(value) == 8
+        ]
+        return [Argument(f"argument {number}", each.address, each.nbytes) for number, each in found if each is not None]
+
+
+def _values(given: tuple[int, Any, Any], sizes: Sequence[int]) -> list[bytes]:
+    """The bytes of each parameter."""
+    count, values, known = given
+    if count >= 0 and [int(known[index]) for index in range(count)] != list(sizes):
+        raise ConsanError(f"parameters of {list(sizes)} bytes on the device, {[int(known[index]) for index in range(count)]} on the host")
+    return [ctypes.string_at(values[index], size) for index, size in enumerate(sizes)]

@@ -1,0 +1,165 @@
+"""A Python module in its process: `ModelNew` or `Model` is made and called with the module's own inputs, in smaller sizes, on the machine.
+
+torch's device "cuda" is the CPU (consan/adapters/triton/torch_device.py), and tensors are in the machine's memory. The results are
+compared with those of `Model`, of the module itself or of a reference, with the same seed.
+
+Not handled: threads of the module that use the device, and backward passes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import importlib
+import re
+import sys
+import traceback
+import types
+from collections.abc import Iterator
+from typing import Any, Final
+
+from consan.adapters.base import Patches
+from consan.adapters.triton import torch_device
+from consan.adapters.triton.driver import VirtualDriver
+from consan.audit import rows
+from consan.audit.child.extensions import Extensions
+from consan.audit.child.launcher import SIGNATURES, LaunchHooks
+from consan.audit.host.sizes import LEAST, smaller
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+
+_SEED: Final = 42
+_TOLERANCE: Final = 1e-2  # absolute and relative
+_NUMBER: Final = re.compile(r"(?<![\w.])(\d{2,4})(?![\w.])")
+_CUDA: Final = re.compile(r"__global__")
+_MOST_CONSTANT: Final = 1024
+
+
+def audit_python(work: Any, path: str, text: str, reference: str | None) -> None:
+    """One module, to its end."""
+    try:
+        torch = importlib.import_module("torch")
+    except ImportError:
+        work.events.failed("", rows.CRASHED, "torch is not installed, and Python modules need it: pip install torch")
+        return
+    launcher = work.launcher()
+    extensions = Extensions(launcher, work.events, work.folder, path, text, torch)
+    _own_memory(extensions, launcher)
+    extension = importlib.import_module("torch.utils.cpp_extension")
+    extension.load_inline, extension.load = extensions.load_inline, extensions.load
+    with _on_the_machine(work, torch):
+        try:
+            _compare(work, torch, path, text, reference)
+        except BaseException as error:
+            traceback.print_exc()
+            work.events.failed("", rows.CRASHED, f"{type(error).__name__}: {' '.join(str(error).split())[:300]}")
+
+
+def _own_memory(extensions: Extensions, launcher: LaunchHooks) -> None:
+    callbacks = [SIGNATURES[name](getattr(launcher, name)) for name in ("allocate", "release")]
+    launcher.kept += callbacks
+    extensions.own_memory(*(ctypes.cast(each, ctypes.c_void_p) for each in callbacks))
+
+
+@contextlib.contextmanager
+def _on_the_machine(work: Any, torch: Any) -> Iterator[None]:
+    """Inside the block torch's device "cuda" is the CPU."""
+    session = Session(SessionOptions(device="cpu"), on=work.device)
+    patches = Patches()
+    undo = torch_device.redirect(session, VirtualDriver(session), patches, torch)
+    patches.set(torch.cuda, "is_available", lambda: True)
+    patches.set(torch.cuda, "device_count", lambda: 1)
+    patches.set(torch.Tensor, "is_cuda", property(lambda tensor: True))
+    try:
+        yield
+    finally:
+        undo()
+        patches.undo()
+
+
+# -- running ------------------------------------------------------------------------------------------------------------------
+
+
+def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None) -> None:
+    module = _module("consan_audited", path, text)
+    least = _least(text)
+    model = getattr(module, "ModelNew", None) or getattr(module, "Model", None)
+    if model is None or not hasattr(module, "get_inputs"):
+        shapes = _module("consan_reference", path, reference) if reference is not None and model is not None else None
+        if shapes is None:
+            work.events.send("note", text="it has no Model with get_inputs: what its import launches is all that ran")
+            return
+    else:
+        shapes = module
+    other = _module("consan_reference", path, reference) if reference is not None else shapes
+    _shrink(shapes, least)
+    if other is not shapes:
+        _shrink(other, least)
+    outputs = _outputs(torch, model, shapes)
+    expected = getattr(other, "Model", None)
+    if expected is not None and expected is not model:
+        _judge(work, torch, outputs, _outputs(torch, expected, other if hasattr(other, "get_inputs") else shapes))
+
+
+def _module(name: str, path: str, text: str) -> types.ModuleType:
+    module = types.ModuleType(name)
+    module.__file__ = path
+    sys.modules[name] = module
+    exec(compile(text, path, "exec"), module.__dict__)
+    return module
+
+
+def _least(text: str) -> int:
+    """The least inner size: the largest number of the CUDA code that may be a tile or a block."""
+    at = _CUDA.search(text)
+    found = [int(each) for each in _NUMBER.findall(text)] if at else []
+    return max((each for each in found if each <= _MOST_CONSTANT and each & (each - 1) == 0), default=LEAST)
+
+
+def _shrink(module: Any, least: int) -> None:
+    """Give the module's constants smaller values."""
+    for name, value in list(vars(module).items()):
+        if type(value) is int and value > 1:
+            setattr(module, name, smaller(name, value, least))
+
+
+def _outputs(torch: Any, model: Any, module: Any) -> list[Any]:
+    """The tensors that a model gives for the module's inputs."""
+    torch.manual_seed(_SEED)
+    arguments = module.get_init_inputs() if hasattr(module, "get_init_inputs") else []
+    named = arguments[1] if len(arguments) == 2 and isinstance(arguments[1], dict) and isinstance(arguments[0], list) else {}
+    torch.manual_seed(_SEED)
+    made = model(*(arguments[0] if named else arguments), **named)
+    made = made.cuda() if hasattr(made, "cuda") else made
+    torch.manual_seed(_SEED)
+    inputs = [each.clone() if isinstance(each, torch.Tensor) else each for each in module.get_inputs()]
+    with torch.no_grad():
+        return list(_tensors(torch, made(*inputs)))
+
+
+def _tensors(torch: Any, value: Any) -> Iterator[Any]:
+    if isinstance(value, torch.Tensor):
+        yield value
+    elif isinstance(value, dict):
+        for each in value.values():
+            yield from _tensors(torch, each)
+    elif isinstance(value, (list, tuple)):
+        for each in value:
+            yield from _tensors(torch, each)
+
+
+def _judge(work: Any, torch: Any, found: list[Any], expected: list[Any]) -> None:
+    """Tell the largest difference, and whether it is too large."""
+    if [each.shape for each in found] != [each.shape for each in expected]:
+        work.events.send(
+            "error", value=None, why=f"shapes {[tuple(each.shape) for each in found]}, expected {[tuple(each.shape) for each in expected]}"
+        )
+        return
+    worst, why = 0.0, ""
+    for ours, theirs in zip(found, expected, strict=True):
+        a, b = ours.detach().double(), theirs.detach().double()
+        if b.numel():
+            worst = max(worst, float((a - b).abs().nan_to_num(float("inf")).max() / b.abs().nan_to_num().max().clamp_min(1e-12)))
+        if not torch.allclose(a, b, atol=_TOLERANCE, rtol=_TOLERANCE, equal_nan=True):
+            why = f"the results differ from the reference by {worst:.3g} of its largest value"
+    work.events.send("error", value=worst, why=why)

@@ -1,0 +1,179 @@
+"""The process that audits files, one after the other: it imports once, and forks for each file.
+
+It reads requests from its standard input, a line of JSON each, and writes a line with the result of each file to its standard output. The
+forked process writes events to a pipe, each with a token. The server waits for it up to a time, then ends it with all that it started.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import json
+import os
+import secrets
+import select
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from consan.audit import rows
+from consan.audit.child import limits, worker
+from consan.audit.child.machine import TakenError, new_device
+from consan.audit.child.warming import warm
+from consan.audit.rows import FileEvents
+from consan.session.modules.device import Device
+from consan.toolchain.cache import default_folder
+
+_POLL: Final = 0.02
+_COUNTED: Final = 0.25
+_LAST_LINES: Final = 3
+
+
+def serve() -> int:
+    """Answer requests until the input ends."""
+    try:
+        device = new_device()
+    except TakenError:
+        return limits.TAKEN
+    warm(device)
+    assert len(os.listdir("/proc/self/task")) == 1, "a process with threads must not fork"
+    limits.adopt()
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)  # what others print must not be taken for an answer
+    for line in sys.stdin:
+        request = json.loads(line)
+        if request.get("torch"):
+            _import_torch()
+        answers.write(json.dumps(_audited(device, request)) + "\n")
+        answers.flush()
+    return 0
+
+
+def _import_torch() -> None:
+    with contextlib.suppress(ImportError):
+        importlib.import_module("torch").set_num_threads(1)
+
+
+def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
+    """The result of one file."""
+    started = time.monotonic()
+    folder = Path(tempfile.mkdtemp(prefix="consan-audit-"))
+    reader, writer = os.pipe()
+    token, child = secrets.token_hex(16), os.fork()
+    if child == 0:
+        os.close(reader)
+        _work(device, request, folder, writer, token)
+    os.close(writer)
+    collected = FileEvents(request["file"])
+    try:
+        ending = _watched(child, reader, collected, token, started + request["timeout"])
+        return {**collected.result(ending and (ending[0], ending[1] + _printed(folder)), time.monotonic() - started).as_dict()}
+    finally:
+        os.close(reader)
+        _end_all()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int, token: str) -> None:
+    """The forked process. Does not return."""
+    try:
+        os.setsid()
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
+        null, log = os.open(os.devnull, os.O_RDONLY), os.open(folder / "log", os.O_WRONLY | os.O_CREAT, 0o600)
+        for number, into in ((null, 0), (log, 1), (log, 2)):
+            os.dup2(number, into)
+        pipe = os.dup(writer)
+        os.closerange(3, pipe)
+        os.closerange(pipe + 1, 1 << 12)
+        os.chdir(folder)
+        os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
+        cache = default_folder()
+        cache.mkdir(mode=0o700, parents=True, exist_ok=True)
+        limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull)))
+        events = worker.Events(pipe, token)
+        work = worker.FileWork(device, events, folder, request["launch_timeout"])
+        worker.audit(work, request["file"], request["text"], request.get("reference"))
+        os._exit(0)
+    except BaseException:
+        traceback.print_exc()
+        sys.stderr.flush()
+        os._exit(70)
+
+
+def _watched(child: int, reader: int, collected: FileEvents, token: str, deadline: float) -> tuple[str, str] | None:
+    """Read events until the process ends. None if it ended by itself; else the verdict and the reason."""
+    os.set_blocking(reader, False)
+    rest, counted, status = b"", time.monotonic(), None
+    while True:
+        ready = select.select([reader], [], [], _POLL)[0]
+        data = _read(reader) if ready else b""
+        *lines, rest = (rest + data).split(b"\n")
+        for line in lines:
+            _take(collected, line, token)
+        if status is None and (found := os.waitpid(child, os.WNOHANG))[0]:
+            status = os.waitstatus_to_exitcode(found[1])
+        if status is not None and not data:
+            return _ended(status, collected)
+        now = time.monotonic()
+        if now > deadline:
+            return rows.TIMED_OUT, "it was stopped after its time"
+        if now - counted > _COUNTED:
+            counted = now
+            if len(limits.descendants(child)) > limits.MOST_PROCESSES:
+                return rows.CRASHED, f"it started more than {limits.MOST_PROCESSES} processes, and was stopped"
+
+
+def _read(reader: int) -> bytes:
+    with contextlib.suppress(BlockingIOError):
+        return os.read(reader, 1 << 16)
+    return b""
+
+
+def _take(collected: FileEvents, line: bytes, token: str) -> None:
+    """An event, if it is one of this file's."""
+    with contextlib.suppress(ValueError, KeyError, TypeError):
+        event = json.loads(line)
+        if event.pop("token") == token:
+            collected.take(event)
+
+
+def _ended(status: int, collected: FileEvents) -> tuple[str, str] | None:
+    if status < 0:
+        return rows.CRASHED, f"its process ended by signal {signal.Signals(-status).name}"
+    if status or not collected.done:
+        return rows.CRASHED, f"its process ended with status {status} before the audit was done"
+    return None
+
+
+def _printed(folder: Path) -> str:
+    """The last lines that it printed."""
+    with contextlib.suppress(OSError):
+        text = (folder / "log").read_bytes()[-2000:].decode(errors="replace")
+        lines = [line.strip() for line in text.splitlines() if line.strip()][-_LAST_LINES:]
+        return f"; it printed last: {' | '.join(lines)}" if lines else ""
+    return ""
+
+
+def _end_all() -> None:
+    """End all that is left of a file: its children, and orphans that came here."""
+    for _ in range(100):
+        left = limits.descendants(os.getpid())
+        if not left:
+            return
+        for each in left:
+            with contextlib.suppress(ProcessLookupError):
+                os.kill(each, signal.SIGKILL)
+        with contextlib.suppress(ChildProcessError):
+            while os.waitpid(-1, os.WNOHANG)[0]:
+                pass
+        time.sleep(_POLL)
+
+
+if __name__ == "__main__":
+    sys.exit(serve())

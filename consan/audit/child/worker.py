@@ -1,0 +1,163 @@
+"""The process of one file: builds its host code, runs it, and tells each launch. It trusts the file with nothing but itself (limits.py).
+
+Events go through `Events`, a pipe that the file's code is not given. What it prints is kept apart.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import os
+import re
+import sys
+import time
+import traceback
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from consan._errors import ConsanError
+from consan.audit import rows
+from consan.audit.child.launcher import Launched, LaunchHooks
+from consan.audit.child.python_module import audit_python
+from consan.audit.host import sources
+from consan.audit.host.building import HostBuildError, built, first_error, runtime
+from consan.audit.host.program import HostProgram
+from consan.audit.host.sizes import shrunk_text
+from consan.reports.model import Finding
+from consan.session.modules.device import Device
+
+_MOST_MODES: Final = 16  # values of the first argument of `main` that are tried
+_ARGUMENT: Final = re.compile(r"\bargv\s*\[\s*1\s*\]")
+
+
+@dataclass
+class Events:
+    """The pipe to the server. Each line has the token of this file, which the pipe's reader asks for."""
+
+    number: int
+    token: str
+    guessed: bool = False
+
+    def send(self, event: str, **what: Any) -> None:
+        """One event."""
+        line = json.dumps({"token": self.token, "event": event, **what}) + "\n"
+        data = line.encode()
+        while data:
+            data = data[os.write(self.number, data) :]
+
+    def launch(self, made: Launched) -> None:
+        """A launch that was made."""
+        shape = f"{_dims(made.grid)} x {_dims(made.block)}" + (f", {made.shared} B" if made.shared else "")
+        report = made.report
+        found = [_finding(each) for each in report.active if each.severity != "note"]
+        self.send(
+            "launch", kernel=made.kernel, launch=shape, verdict=report.verdict, findings=found, guessed=self.guessed,
+            incomplete=list(report.incomplete), seconds=round(made.seconds, 3),
+        )  # fmt: skip
+
+    def failed(self, kernel: str, verdict: str, why: str) -> None:
+        """A kernel that was not launched."""
+        self.send("failed", kernel=kernel, verdict=verdict, why=why[:2000])
+
+
+def _dims(dims: tuple[int, int, int]) -> str:
+    return ",".join(map(str, dims if dims[2] > 1 else dims[:2] if dims[1] > 1 else dims[:1]))
+
+
+def _finding(found: Finding) -> dict[str, Any]:
+    placed = [each for each in found.accesses if each.line]
+    lines = tuple(dict.fromkeys(each.line for each in placed))
+    last = placed[-1] if placed else None
+    file, line = (last.file, last.line) if last else ("", 0)
+    return {"kind": found.kind, "severity": found.severity, "file": file, "line": line, "message": found.message, "lines": lines}
+
+
+@dataclass
+class FileWork:
+    """One file in its process. `folder`: where it may write."""
+
+    device: Device
+    events: Events
+    folder: Path
+    seconds: float
+
+    def launcher(self) -> LaunchHooks:
+        """The hooks, in place."""
+        made = LaunchHooks(self.device, self.events.launch, self.events.failed, self.seconds)
+        made.install(runtime(), self.folder / "runtime.so")
+        return made
+
+
+def audit_cuda(work: FileWork, path: str, text: str) -> None:
+    """A `.cu` file with a `main`, which is run."""
+    source = sources.whole(path, shrunk_text(text))
+    work.events.send("kernels", names=source.kernels)
+    try:
+        library = built(source)
+    except HostBuildError as error:
+        work.events.failed("", rows.NOT_COMPILED, f"host: {first_error(str(error))}")
+        return
+    launcher = work.launcher()
+    program = HostProgram(source, library, work.folder / "program.so")
+    launcher.programs.append(program)
+    main = program.main()
+    if main is None:
+        work.events.send("note", text="it has no main, and no launch was made")
+        return
+    _run_modes(program, main, source.text, work)
+
+
+def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> None:
+    """Run `main`; where a number as its first argument chooses a kernel, with one after the other."""
+    chooses = _ARGUMENT.search(text) is not None
+    for number in range(1, _MOST_MODES + 1) if chooses else (None,):
+        arguments = [program.source.name, *([] if number is None else [str(number)])]
+        status = _in_child(lambda arguments=arguments: _call(main, arguments))
+        if chooses and status:
+            if number == 1:
+                work.events.send("note", text=f"main ended with status {status}")
+            break
+        if status:
+            _tell_status(work.events, status)
+
+
+def _tell_status(events: Events, status: int) -> None:
+    if status < 0:
+        events.failed("", rows.CRASHED, f"the host's code ended by signal {-status}")
+    else:
+        events.send("note", text=f"main ended with status {status}")
+
+
+def _in_child(run: Any) -> int:
+    """Run in a process of its own, since a program may end it. The status; below zero: a signal."""
+    sys.stdout.flush()
+    child = os.fork()
+    if child == 0:
+        status = 70
+        try:
+            status = run()
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            ctypes.CDLL(None).fflush(None)
+            os._exit(status & 255)
+    return os.waitstatus_to_exitcode(os.waitpid(child, 0)[1])
+
+
+def _call(main: int, arguments: list[str]) -> int:
+    words = (ctypes.c_char_p * (len(arguments) + 1))(*(each.encode() for each in arguments), None)
+    return int(ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_int, ctypes.c_void_p)(main)(len(arguments), ctypes.addressof(words))) & 255
+
+
+def audit(work: FileWork, path: str, text: str, reference: str | None) -> None:
+    """One file, to its end."""
+    started = time.monotonic()
+    try:
+        if path.endswith((".cu", ".cuh")):
+            audit_cuda(work, path, text)
+        else:
+            audit_python(work, path, text, reference)
+    except ConsanError as error:
+        work.events.failed("", rows.CRASHED, str(error))
+    work.events.send("done", seconds=time.monotonic() - started)

@@ -1,0 +1,164 @@
+"""Builds the host's part of a source with the system's compiler, and the runtime that it calls.
+
+A library is kept in the cache by its text, the compiler and the headers. What the compiler refuses outside of functions of the host is
+left out and the build tried again: kernels use types that the host need not know.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import functools
+import re
+import subprocess
+import sysconfig
+import tempfile
+from collections.abc import Sequence
+from importlib import util
+from pathlib import Path
+from typing import Final
+
+from consan._errors import ConsanError, EnvironmentFailure
+from consan.audit.host import sources, text as cuda
+from consan.audit.host.sources import AuditedSource
+from consan.toolchain import find
+from consan.toolchain.cache import CACHE, default_folder, key
+from consan.toolchain.host_library import CXX
+
+FOLDER: Final = Path(__file__).parent / "source"
+_ERROR: Final = re.compile(r"^(.+?):(\d+)(?::\d+)?: (?:fatal )?error: (.*)$", re.MULTILINE)
+_TRIES: Final = 5
+_TIMEOUT: Final = 300  # seconds
+_FIXED: Final = ("-std=c++17", "-O0", "-w", "-fPIC", "-fpermissive", "-x", "c++")
+_DROPPED: Final = {cuda.TYPE, cuda.DEVICE, cuda.BOTH, cuda.VARIABLE, cuda.CONSTANT, cuda.GLOBAL}
+
+
+class HostBuildError(ConsanError):
+    """The host's part does not compile. The text is the compiler's first error."""
+
+
+def built(source: AuditedSource, *, torch: bool = False) -> bytes:
+    """The shared library of a source's host part. Raises HostBuildError."""
+    without: list[tuple[int, int]] = []
+    for _ in range(_TRIES):
+        text = sources.for_host(source, without)
+        try:
+            return _library(text, _torch_options() if torch else ())
+        except HostBuildError as error:
+            more = [span for span in _spans(source, str(error)) if span not in without]
+            if not more:
+                raise
+            without += more
+    raise HostBuildError(f"{source.name}: the host's part does not compile")
+
+
+def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
+    """The declarations at the places of errors that the host can do without."""
+    wrong = {(found[1], int(found[2])) for found in _ERROR.finditer(log)}
+    spans = []
+    for item in source.items:
+        if item.kind in _DROPPED:
+            (name, first), (_, last) = sources.place(source.text, item.begin), sources.place(source.text, item.end)
+            if any(file == name and first <= line <= last for file, line in wrong):
+                spans.append((item.begin, item.end))
+    return spans
+
+
+def _library(text: str, options: Sequence[str]) -> bytes:
+    command = [*_compiler(), *_FIXED, *(options or _own_options())]
+    return CACHE.fetch(key("audit host", *command, *_headers(), text), lambda: _compiled(command, text))
+
+
+def runtime() -> bytes:
+    """The library with the CUDA runtime's functions."""
+    text = (FOLDER / "runtime.cpp").read_text()
+    command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *_folders()]
+    return CACHE.fetch(key("audit runtime", *command, *_headers(), text), lambda: _compiled(command, text))
+
+
+def converting() -> bytes:
+    """The library between Python and torch extensions."""
+    text = (FOLDER / "converting.cpp").read_text()
+    command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *_torch_folders()]
+    return CACHE.fetch(key("audit converting", *command, *_headers(), text), lambda: _compiled(command, text))
+
+
+def _compiled(command: Sequence[str], text: str) -> bytes:
+    with tempfile.TemporaryDirectory() as folder:
+        path, target = Path(folder, "host.cpp"), Path(folder, "host.so")
+        path.write_text(text)
+        try:
+            words = [*command, "-shared", "-o", str(target), str(path)]
+            done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+        except subprocess.TimeoutExpired:
+            raise HostBuildError(f"the host's part did not compile in {_TIMEOUT} s") from None
+        if done.returncode:
+            raise HostBuildError(done.stderr)
+        return target.read_bytes()
+
+
+def first_error(log: str) -> str:
+    """The first error of a compiler in one line."""
+    found = _ERROR.search(log)
+    return f"{found[1]}:{found[2]}: {found[3]}" if found else next(iter(log.strip().splitlines()), "no message")
+
+
+def _compiler() -> list[str]:
+    command = CXX.compiler()
+    if command is None:
+        raise EnvironmentFailure("consan audit builds host code, and needs a C++ compiler: install g++, or the Python package ziglang")
+    return command
+
+
+def _folders() -> list[str]:
+    return [f"-I{folder}" for folder in (FOLDER, *find.include_dirs())]
+
+
+def _own_options() -> list[str]:
+    return [*_folders(), "-include", "consan_host.h"]
+
+
+def _headers() -> list[str]:
+    return [path.read_text() for path in sorted(FOLDER.rglob("*.h"))]
+
+
+# -- torch ----------------------------------------------------------------------------------------------------------------------
+
+
+def _torch_folders() -> list[str]:
+    found = util.find_spec("torch")
+    origin = found.origin if found is not None else None
+    assert origin is not None, "the caller has imported torch"
+    include = Path(origin).parent / "include"
+    own = (FOLDER / "torch", FOLDER)
+    return [
+        f"-I{each}" for each in (*own, include, include / "torch/csrc/api/include", sysconfig.get_paths()["include"], *find.include_dirs())
+    ]
+
+
+def _torch_options() -> list[str]:
+    header = precompiled()
+    return [*_torch_folders(), "-include", str(header) if header else "consan_torch.h", "-DTORCH_EXTENSION_NAME=consan_extension"]
+
+
+@functools.lru_cache(maxsize=1)
+def precompiled() -> Path | None:
+    """The header of extensions whose compiled form is beside it. None where the cache has no folder for it."""
+    command = [*_compiler(), *_FIXED[:-2], *_torch_folders(), "-DTORCH_EXTENSION_NAME=consan_extension"]
+    name = key("audit precompiled", *command, *_headers())[:24]
+    folder = default_folder() / "precompiled" / name
+    header = folder / "consan_torch.h"
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        with (folder / "lock").open("w") as lock:
+            fcntl.flock(lock, fcntl.LOCK_EX)
+            if not (folder / "consan_torch.h.gch").is_file():
+                header.write_text((FOLDER / "torch" / "consan_torch.h").read_text())
+                target = folder / "made"
+                words = [*command, "-x", "c++-header", str(header), "-o", str(target)]
+                done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+                if done.returncode:
+                    raise EnvironmentFailure(f"consan audit: torch's headers do not compile: {first_error(done.stderr)}")
+                target.rename(folder / "consan_torch.h.gch")
+    except (OSError, subprocess.TimeoutExpired):
+        return None
+    return header

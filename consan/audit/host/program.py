@@ -1,0 +1,137 @@
+"""A source that is built: its library in this process, and its kernels as PTX.
+
+The stub of a kernel in the library has the kernel's C++ name, with the arguments of its template: NVRTC makes the instances that the
+host's code has. A source with more than `_TOGETHER` instances gets a module for each that is launched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from pathlib import Path
+from typing import Final
+
+from consan._errors import UsageError
+from consan.audit.host import sources, text as cuda
+from consan.audit.host.elf import ElfSymbol, ElfSymbols, demangled
+from consan.audit.host.sources import AuditedSource
+from consan.toolchain.cache import CACHE, key
+from consan.toolchain.nvrtc import CompileError, CompileResult, MisnamedKernelError, compile_ptx, version
+
+_TOGETHER: Final = 24
+_TRIES: Final = 6
+_ERROR: Final = re.compile(r"^(.+?):(\d+): (?:catastrophic )?error", re.MULTILINE)
+_DROPPED: Final = {cuda.TYPE, cuda.BOTH, cuda.CONSTANT, cuda.VARIABLE}
+_OF_FUNCTION: Final = re.compile(r"&?\(?([A-Za-z_][\w:]*)\([^()<>]*\)\)?")
+_DEVICE: Final = str(Path(__file__).parent / "source" / "device")
+
+
+class HostProgram:
+    """One source. `library`: its host part, loaded; None where it has none."""
+
+    def __init__(self, source: AuditedSource, library: bytes, path: Path, arch: str = "sm_90a") -> None:
+        self.source = source
+        self.path = str(path)
+        self.arch = arch
+        path.write_bytes(library)
+        self.handle = ctypes.CDLL(self.path, mode=1)  # RTLD_LAZY: what it never calls need not be there
+        self._symbols = ElfSymbols(library)
+        self._without: list[tuple[int, int]] = []
+        self._texts: dict[tuple[str, ...], CompileResult] = {}
+        self.base = _base(self.path)
+
+    def function(self, offset: int) -> ElfSymbol | None:
+        """The stub, or the variable, at an offset in the library."""
+        return self._symbols.at(offset)
+
+    def main(self) -> int | None:
+        """The address of the host's `main`."""
+        return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
+
+    def instances(self) -> list[str]:
+        """The kernels of which the host has a stub, as C++ names them."""
+        kernels = set(self.source.kernels)
+        found = [expression(each.name) for each in self._symbols if each.kind == "function"]
+        return sorted({each for each in found if base_name(each) in kernels})
+
+    def compiled(self, wanted: str) -> tuple[CompileResult, str]:
+        """The PTX that has a kernel, and the kernel's name in it. Raises CompileError."""
+        every = self.instances()
+        group = tuple(every) if len(every) <= _TOGETHER else (wanted,)
+        try:
+            result = self._compiled(group)
+        except (MisnamedKernelError, CompileError):  # another instance may be wrong
+            result = self._compiled((wanted,))
+        return result, result.symbols[wanted]
+
+    def _compiled(self, names: tuple[str, ...]) -> CompileResult:
+        if names not in self._texts:
+            self._texts[names] = self._without_errors(names)
+        return self._texts[names]
+
+    def _without_errors(self, names: tuple[str, ...]) -> CompileResult:
+        """Compile, and again without the declarations that are wrong on the device and that kernels can do without."""
+        for _ in range(_TRIES):
+            result = self._try(names)
+            if result is not None:
+                return result
+        raise CompileError(f"{self.source.name} does not compile for the device")
+
+    def _try(self, names: tuple[str, ...]) -> CompileResult | None:
+        """None: there is more to leave out now. Raises CompileError where there is nothing."""
+        try:
+            return _cached(sources.for_device(self.source, self._without), self.source.name, self.arch, names)
+        except CompileError as error:
+            more = [span for span in self._spans(str(error)) if span not in self._without]
+            self._without += more
+            if not more:
+                raise
+        return None
+
+    def _spans(self, log: str) -> list[tuple[int, int]]:
+        wrong = {(found[1], int(found[2])) for found in _ERROR.finditer(log)}
+        spans = []
+        for item in self.source.items:
+            (name, first), (_, last) = sources.place(self.source.text, item.begin), sources.place(self.source.text, item.end)
+            if item.kind in _DROPPED and any(file == name and first <= line <= last for file, line in wrong):
+                spans.append((item.begin, item.end))
+        return spans
+
+
+def _cached(text: str, name: str, arch: str, names: tuple[str, ...]) -> CompileResult:
+    """NVRTC's result; the names of instances follow the PTX in the cache."""
+    header = (Path(_DEVICE) / "consan_device.h").read_text()
+
+    def make() -> str:
+        result = compile_ptx(text, name=name, arch=arch, include_dirs=(_DEVICE,), instantiate=names)
+        return "\0".join((result.ptx, *(result.symbols[each] for each in names)))
+
+    ptx, *symbols = CACHE.fetch_text(key("audit device", repr(version()), header, text, name, arch, *names), make).split("\0")
+    return CompileResult(ptx, "", dict(zip(names, symbols, strict=True)))
+
+
+def expression(symbol: str) -> str:
+    """A kernel's name in C++, with the arguments of its template and without its parameters."""
+    name = demangled(symbol).replace("(anonymous namespace)::", "")
+    depth, end, begin = 0, len(name), 0
+    for at, character in enumerate(name):
+        depth += ((character in "<(" and not name.startswith("(", at)) or character == "<") - (character == ">")
+        if depth == 0 and character == "(":
+            end = at
+            break
+        if depth == 0 and character == " ":
+            begin = at + 1
+    return _OF_FUNCTION.sub(r"\1", name[begin:end]) if "<" in name[:end] else name[begin:end]
+
+
+def base_name(name: str) -> str:
+    """The last word of a name, without namespaces and arguments."""
+    return name.partition("<")[0].rpartition("::")[2]
+
+
+def _base(path: str) -> int:
+    """Where a library is in this process."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        if line.endswith(path):
+            return int(line.partition("-")[0], 16)
+    raise UsageError(f"{path} is not loaded")

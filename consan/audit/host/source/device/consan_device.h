@@ -1,0 +1,20 @@
+// Included before each source of the device: names that kernels take from headers of the host.
+#pragma once
+#ifndef M_PI
+#define M_PI 3.14159265358979323846
+#define M_E 2.7182818284590452354
+#define M_SQRT2 1.41421356237309504880
+#define M_SQRT1_2 0.70710678118654752440
+#define M_LOG2E 1.4426950408889634074
+#define M_2_SQRTPI 1.12837916709551257390
+#define M_1_PI 0.31830988618379067154
+#define M_2_PI 0.63661977236758134308
+#define M_PI_2 1.57079632679489661923
+#define M_LN2 0.69314718055994530942
+#endif
+#ifndef RAND_MAX
+#define RAND_MAX 2147483647
+#endif
+typedef unsigned int uint;
+typedef unsigned short ushort;
+typedef unsigned char uchar;

@@ -1,0 +1,3 @@
+// As torch/extension.h.
+#pragma once
+#include <torch/extension.h>

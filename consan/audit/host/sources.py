@@ -1,0 +1,222 @@
+"""One source of CUDA C++ as two: what the host's compiler builds, and what NVRTC compiles. Lines stay where they are in both.
+
+Local headers are read into the text, with `#line`. For the host, a kernel's body hands its arguments to the runtime
+(source/consan_host.h), and `kernel<<<grid, block>>>(arguments)` sets the shape before the call. For the device, functions and variables
+of the host are blanked, and so are headers that NVRTC has no use for.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consan.audit.host import text as cuda
+from consan.toolchain.headers import VIRTUAL_HEADERS
+
+_LOCAL: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*"([^"\n]+)"[^\n]*', re.MULTILINE)
+_ONCE: Final = re.compile(r"^[ \t]*#[ \t]*pragma[ \t]+once[^\n]*", re.MULTILINE)
+_INCLUDE: Final = re.compile(r'^[ \t]*#[ \t]*include[ \t]*[<"]([^>"\n]+)[>"]', re.MULTILINE)
+_NAMES_OF_TYPES: Final = ("int", "float", "double", "char", "bool", "long", "short", "unsigned")
+_LINE: Final = re.compile(r'#line (\d+)(?: "([^"]*)")?')
+_FOR_DEVICE: Final = re.compile(
+    r"cuda_(?:fp16|bf16|fp8|fp6|fp4|pipeline\w*|awbarrier\w*)\.hp?p?|mma\.h|cooperative_groups.*|math_constants\.h|cuda/.*|cub/(?!cub\.cuh|device/).*"
+    r"|cute/.*|cutlass/.*|cuComplex\.h|vector_types\.h|consan\.h"
+)
+_HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/.*|cutlass/.*|cuda_(?:pipeline|awbarrier)\w*\.h|thrust/.*")
+# The device's view of a header that is for the host: names that kernels take from it.
+_PRELUDE: Final = '#include <cstdint>\n#include <math.h>\n#include <cfloat>\n#include <climits>\n#include "consan_device.h"\n'
+_STANDARD: Final = (
+    ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
+    ("limits", r"\bnumeric_limits\b"),
+    ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay)"),
+)
+
+
+@dataclass(frozen=True)
+class AuditedSource:
+    """A source, whole: its name for messages and findings, and its text."""
+
+    name: str
+    text: str
+
+    @property
+    def items(self) -> list[cuda.Item]:
+        """Its declarations."""
+        return cuda.items(self.text)
+
+    @property
+    def kernels(self) -> list[str]:
+        """The names of its kernels, in order, that have a body."""
+        return list(dict.fromkeys(item.name for item in self.items if item.kind == cuda.KERNEL and item.body))
+
+
+def whole(name: str, text: str, folders: Iterable[Path] = ()) -> AuditedSource:
+    """A source with its local headers in it."""
+    return AuditedSource(name, f'#line 1 "{name}"\n' + _expanded(name, text, (Path(name).parent, *folders), set()))
+
+
+def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) -> str:
+    def replaced(found: re.Match[str]) -> str:
+        path = next((folder / found[1] for folder in folders if (folder / found[1]).is_file()), None)
+        if path is None:
+            return found[0]
+        line = text.count("\n", 0, found.start()) + 2
+        back = f'#line {line} "{name}"'
+        if path.resolve() in seen:
+            return ""
+        seen.add(path.resolve())
+        inner = path.read_text(errors="replace")
+        # The first line stands for the `#include`, whose place `back` gives to the lines behind it.
+        return f'#line 1 "{path}"\n' + _expanded(str(path), inner, (path.parent, *folders), seen) + f"\n{back}"
+
+    return _ONCE.sub(lambda found: cuda.blank(found[0]), _LOCAL.sub(replaced, text))
+
+
+# -- the device ---------------------------------------------------------------------------------------------------------------
+
+
+def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
+    """What NVRTC compiles. `without`: more places to leave out."""
+    text = source.text
+    gone = [(item.begin, item.end) for item in source.items if item.kind in (cuda.HOST, cuda.GLOBAL)]
+    for begin, end in (*gone, *without):
+        text = text[:begin] + _code_blanked(text[begin:end]) + text[end:]
+    text = _INCLUDE.sub(lambda found: found[0] if _on_device(found[1]) else cuda.blank(found[0]) + "//", text)
+    standard = "".join(f"#include <{header}>\n" for header, use in _STANDARD if re.search(use, text))
+    return _PRELUDE + standard + text
+
+
+def _code_blanked(text: str) -> str:
+    """Blank all but directives: the branches of `#if` stay whole."""
+    kept, at = [], 0
+    for begin, end in cuda.directives(text):
+        kept += [cuda.blank(text[at:begin]), text[begin:end]]
+        at = end
+    return "".join((*kept, cuda.blank(text[at:])))
+
+
+def _on_device(header: str) -> bool:
+    return header in VIRTUAL_HEADERS or _FOR_DEVICE.fullmatch(header) is not None
+
+
+# -- the host -----------------------------------------------------------------------------------------------------------------
+
+
+def for_host(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
+    """What the host's compiler builds. `without`: places to leave out."""
+    text = source.text
+    edits = [(begin, end, _code_blanked(text[begin:end])) for begin, end in without]
+    edits += [edit for item in source.items if item.body and item.kind in (cuda.KERNEL, cuda.DEVICE) for edit in _emptied(item, text)]
+    left_out = list(without)
+    free = [edit for edit in edits if edit[:2] in left_out or not any(begin <= edit[0] < end for begin, end in left_out)]
+    for begin, end, replacement in sorted(free, reverse=True):
+        text = text[:begin] + replacement + text[end:]
+    text = _INCLUDE.sub(lambda found: cuda.blank(found[0]) + "//" if _HOST_HAS.fullmatch(found[1]) else found[0], text)
+    return launches_rewritten(_for_torch(text))
+
+
+def _emptied(item: cuda.Item, text: str) -> list[tuple[int, int, str]]:
+    """The body of a function of the device for the host: a kernel's hands its arguments over."""
+    assert item.body is not None
+    lines = "\n" * text.count("\n", *item.body)
+    if item.kind == cuda.DEVICE:
+        bare = item.head.partition("(")[0]
+        return [] if re.search(r"\b(?:auto|constexpr)\b", bare) else [(*item.body, "{ __builtin_trap(); " + lines + "}")]
+    assert item.parameters is not None, item.head
+    names, edits, at = [], [], item.begin + item.parameters[0]
+    for number, (first, last) in enumerate(cuda.parted(item.head[slice(*item.parameters)])):
+        declared = item.head[slice(*item.parameters)][first:last]
+        name, added = _parameter(declared, number)
+        names += [name] if name else []
+        end_of_type = at + first + len(declared.partition("=")[0].rstrip())
+        edits += [(end_of_type, end_of_type, added)] if added else []
+    body = f"{{ ::consan::hand_over({', '.join(names)}); {lines}}}"
+    return [*edits, (*item.body, body)]
+
+
+def _parameter(declared: str, number: int) -> tuple[str, str]:
+    """The name of a parameter as an argument, and the name to add where it has none."""
+    plain = declared.partition("=")[0].rstrip()
+    if plain.strip() in ("", "void"):
+        return "", ""
+    pointed = re.search(r"\(\s*\*+\s*(\w+)\s*\)|(\w+)\s*(?:\[[^\]]*\]\s*)+$", plain)
+    name = next(filter(None, pointed.groups()), "") if pointed else (re.search(r"(\w+)$", plain) or [""])[0]
+    words = re.findall(r"\w+", plain)
+    if not name or (not pointed and (len(words) == 1 or name in _NAMES_OF_TYPES)):
+        return f"consan_{number}", f" consan_{number}"
+    return (f"{name}..." if "..." in plain else name), ""
+
+
+def _for_torch(text: str) -> str:
+    """A tensor of the device is one of the CPU."""
+    text = re.sub(r"([.>]\s*)is_cuda(\s*\(\s*\))", r"\1is_cpu\2", text)
+    return re.sub(r"\bkCUDA\b", "kCPU", re.sub(r"\bDeviceType::CUDA\b", "DeviceType::CPU", text))
+
+
+def launches_rewritten(text: str) -> str:
+    """`f<<<a, b>>>(c)` as `::consan::shape(a, b), f(c)`. Strings and comments stay."""
+    plain = cuda.uncommented(text)
+    at = len(plain)
+    while (at := plain.rfind("<<<", 0, at)) >= 0:
+        end = _configuration_end(plain, at + 3)
+        begin = _callee_begin(plain, at)
+        if end is None or begin is None:
+            continue
+        shape = text[at + 3 : end].strip().rstrip("\\").strip()
+        made = f"::consan::shape({shape}), {text[begin:at]}"
+        text = text[:begin] + made + text[end + 3 :]
+        plain = plain[:begin] + cuda.uncommented(made) + plain[end + 3 :]
+        at = begin
+    return text
+
+
+def _configuration_end(plain: str, at: int) -> int | None:
+    """Where `>>>` begins."""
+    while at < len(plain):
+        if plain.startswith(">>>", at):
+            return at
+        at = cuda.closing(plain, at) if plain[at] in "([{" else at + 1
+    return None
+
+
+def _callee_begin(plain: str, at: int) -> int | None:
+    """Where the expression before `<<<` begins."""
+    while at > 0 and plain[at - 1] in " \t\n\\":
+        at -= 1
+    if plain[at - 1 : at] == ">":
+        at = _opening(plain, at, "<", ">")
+    elif plain[at - 1 : at] in (")", "]"):
+        closed = plain[at - 1]
+        at = _opening(plain, at, {")": "(", "]": "["}[closed], closed)
+        if closed == ")":
+            return at
+    while at > 0 and plain[at - 1] in " \t":
+        at -= 1
+    found = re.search(r"(?:(?:[A-Za-z_]\w*(?:<[^<>]*>)?\s*)?(?:::|\.|->)\s*(?:template\s+)?)*[A-Za-z_]\w*$", plain[:at][-400:])
+    return None if found is None else at - len(found[0])
+
+
+def _opening(plain: str, at: int, opens: str, closes: str) -> int:
+    """Where the bracket opens that closes right before `at`."""
+    depth = 0
+    while at > 0:
+        at -= 1
+        if plain[at] in ")]}" and plain[at] != closes:
+            at = _opening(plain, at + 1, {")": "(", "]": "[", "}": "{"}[plain[at]], plain[at])
+            continue
+        depth += (plain[at] == closes) - (plain[at] == opens)
+        if depth == 0:
+            return at
+    return at
+
+
+def place(text: str, at: int) -> tuple[str, int]:
+    """The file and the line of a position, by `#line`."""
+    name, line = "", 1
+    for row in text[:at].split("\n")[:-1]:
+        found = _LINE.match(row)
+        name, line = (found[2] or name, int(found[1])) if found else (name, line + 1)
+    return name, line

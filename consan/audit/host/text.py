@@ -1,0 +1,209 @@
+"""CUDA C++ as text: what is code, and the declarations at namespace scope. The text is searched, not parsed.
+
+`masked` blanks comments, strings and directives, so that all positions stay. `items` finds the declarations: kernels, functions of the
+device and of the host, types, variables. Namespaces and `extern "C"` are entered.
+
+Not handled: declarations that a macro makes.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Final
+
+KERNEL: Final = "kernel"
+DEVICE: Final = "device"  # a function of the device alone
+BOTH: Final = "both"  # a function of host and device
+HOST: Final = "host"  # a function of the host
+TYPE: Final = "type"
+VARIABLE: Final = "variable"  # of the device
+CONSTANT: Final = "constant"  # known to both compilers
+GLOBAL: Final = "global"  # a variable of the host
+
+_NOISE: Final = re.compile(
+    r'R"(?P<mark>[^()\\\s]{0,16})\(.*?\)(?P=mark)"|"(?:\\.|[^"\\\n])*"|(?<![0-9a-fA-F])\'(?:\\.|[^\'\\\n])+\'|//(?:\\\n|[^\n])*|/\*.*?\*/',
+    re.DOTALL,
+)
+_DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
+_SCOPE: Final = re.compile(r"^\s*(?:(?:inline\s+)?namespace\b[^()=;]*|extern\s*)$")
+_ATTRIBUTE: Final = re.compile(r"\b(?:__\w+__|alignas|__declspec)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|\[\[.*?\]\]", re.DOTALL)
+_TYPE: Final = re.compile(r"^\s*(?:typedef\s+)?(?:struct|class|union|enum)\b")
+_NAMED: Final = re.compile(r"^\s*(?:using|typedef|static_assert|concept)\b")
+
+
+@dataclass(frozen=True)
+class Item:
+    """A declaration at namespace scope. `head`: without its body, and without comments. `body`: where its braces are; None: it has none."""
+
+    kind: str
+    begin: int
+    end: int
+    head: str
+    body: tuple[int, int] | None = None
+
+    @property
+    def name(self) -> str:
+        """The name of a function."""
+        found = re.search(r"([A-Za-z_]\w*)\s*$", self.head[: self.parameters[0] - 1]) if self.parameters else None
+        return found[1] if found else ""
+
+    @property
+    def parameters(self) -> tuple[int, int] | None:
+        """Where the list of parameters is in the head of a function, without its parentheses."""
+        groups = list(_groups(self.head))
+        return groups[-1] if groups else None
+
+
+def blank(text: str) -> str:
+    """Spaces in place of the text; lines stay."""
+    return re.sub(r"[^\n]", " ", text)
+
+
+def uncommented(text: str) -> str:
+    """The text with spaces in place of comments and of the contents of strings."""
+    return _NOISE.sub(lambda found: blank(found[0]), text)
+
+
+def masked(text: str) -> str:
+    """The text with spaces in place of comments, strings and directives."""
+    return _DIRECTIVE.sub(lambda found: blank(found[0]), uncommented(text))
+
+
+_BRANCH: Final = re.compile(r"^[ \t]*#[ \t]*(if|ifdef|ifndef|else|elif|endif)\b", re.MULTILINE)
+
+
+def _one_branch(text: str, plain: str) -> str:
+    """Blank the later branches of an `#if` whose first branch opens braces that it does not close."""
+    starts: list[list[int]] = []
+    for found in _BRANCH.finditer(uncommented(text)):
+        if found[1].startswith("if"):
+            starts.append([found.end()])
+        elif starts and found[1] != "endif":
+            starts[-1].append(found.start())
+        elif starts:
+            branches = starts.pop()
+            first = plain[branches[0] : branches[1]] if len(branches) > 1 else ""
+            if first.count("{") != first.count("}"):
+                begin, end = branches[1], found.start()
+                plain = plain[:begin] + blank(plain[begin:end]) + plain[end:]
+    return plain
+
+
+def directives(text: str) -> Iterator[tuple[int, int]]:
+    """Where directives are."""
+    return (found.span() for found in _DIRECTIVE.finditer(uncommented(text)))
+
+
+def closing(plain: str, at: int) -> int:
+    """The position behind the bracket that closes the one at `at`."""
+    depth = 0
+    for found in re.finditer(r"[(){}\[\]]", plain[at:]):
+        depth += 1 if found[0] in "({[" else -1
+        if depth == 0:
+            return at + found.end()
+    return len(plain)
+
+
+def parted(text: str) -> list[tuple[int, int]]:
+    """Where the parts between commas are; commas within any brackets do not count."""
+    parts, depth, start = [], 0, 0
+    for at, character in enumerate(text):
+        depth += (character in "(<[{") - (character in ")]}" or (character == ">" and text[at - 1 : at] != "-"))
+        if character == "," and depth == 0:
+            parts.append((start, at))
+            start = at + 1
+    return [*parts, (start, len(text))] if text.strip() else []
+
+
+def items(text: str) -> list[Item]:
+    """The declarations of a file."""
+    return list(_items(_one_branch(text, masked(text))))
+
+
+def _items(plain: str) -> Iterator[Item]:
+    at = 0
+    while (begin := _next(plain, at)) < len(plain):
+        stop = _head_end(plain, begin)
+        head = plain[begin:stop]
+        if plain[stop : stop + 1] == "{" and _SCOPE.match(head):
+            at = stop + 1
+        elif plain[stop : stop + 1] == "{":
+            body = (stop, closing(plain, stop))
+            kind = _kind(head, has_body=True)
+            at = body[1] if _is_function(head) else _semicolon(plain, body[1])
+            yield Item(kind, begin, at, head, body)
+        else:
+            at = stop + 1
+            yield Item(_kind(head, has_body=False), begin, min(at, len(plain)), head)
+
+
+def _next(plain: str, at: int) -> int:
+    found = re.compile(r"[^\s;}]").search(plain, at)
+    return found.start() if found else len(plain)
+
+
+def _head_end(plain: str, begin: int) -> int:
+    """Where the head of a declaration ends: at its body or its semicolon."""
+    at = begin
+    while at < len(plain) and plain[at] not in ";{":
+        at = closing(plain, at) if plain[at] in "([" else at + 1
+    return at
+
+
+def _semicolon(plain: str, at: int) -> int:
+    """Behind the semicolon that ends a declaration with braces."""
+    while at < len(plain) and plain[at] != ";":
+        at = closing(plain, at) if plain[at] in "([{" else at + 1
+    return min(at + 1, len(plain))
+
+
+def _bare(head: str) -> str:
+    """A head without its attributes and template parameters."""
+    bare = _ATTRIBUTE.sub(" ", head)
+    while (found := re.match(r"\s*template\s*<", bare)) is not None:
+        depth, at = 1, found.end()
+        while at < len(bare) and depth:
+            depth += (bare[at] == "<") - (bare[at] == ">" and bare[at - 1] != "-")
+            at += 1
+        bare = bare[at:]
+    return bare
+
+
+def _groups(head: str) -> Iterator[tuple[int, int]]:
+    """The parentheses outside of all others that may hold parameters."""
+    at = 0
+    while (at := head.find("(", at)) >= 0:
+        end = closing(head, at)
+        if not re.search(r"\b(?:__\w+__|alignas|decltype|noexcept|requires)\s*$", head[:at]):
+            yield at + 1, end - 1
+        at = end
+
+
+def _is_function(head: str) -> bool:
+    bare = _bare(head)
+    return "(" in bare and not _is_assigned(bare) and not (_TYPE.match(bare) and "(" not in bare)
+
+
+def _is_assigned(bare: str) -> bool:
+    """Whether an equals sign comes before the parameters: the head of a variable."""
+    first = bare.partition("(")[0]
+    return "operator" not in first and re.search(r"(?<![=!<>])=(?!=)", first) is not None
+
+
+def _kind(head: str, *, has_body: bool) -> str:
+    words, bare = set(re.findall(r"__\w+__", head)), _bare(head)
+    if "__global__" in words:
+        return KERNEL
+    is_type = _NAMED.match(bare) is not None or (_TYPE.match(bare) is not None and "(" not in bare)
+    if is_type:
+        return TYPE
+    is_function = _is_function(head)
+    if "__device__" in words and is_function:
+        return BOTH if "__host__" in words else DEVICE
+    if words & {"__device__", "__constant__", "__managed__", "__shared__"}:
+        return VARIABLE
+    if is_function and not (not has_body and re.match(r"\s*(?:static\s+)?(?:constexpr|const)\b", bare)):
+        return BOTH if re.search(r"\bconstexpr\b", bare) else HOST
+    return CONSTANT if re.search(r"\b(?:constexpr|const)\b", bare) else GLOBAL

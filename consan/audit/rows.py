@@ -1,0 +1,150 @@
+"""The results of an audit: a row for each kernel of a file, and for what kept a file from being judged.
+
+Verdicts of launches are those of reports. A kernel that no launch reached, a source that does not compile, a file whose process was
+stopped or ended before its time have verdicts of their own. None of these is `clean`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import asdict, dataclass, field
+from typing import Any, Final
+
+from consan.reports.model import CLEAN, INCOMPLETE, VIOLATIONS
+
+SCHEMA: Final = "consan.audit/1"
+WRONG: Final = "wrong result"
+NOT_REACHED: Final = "not reached"
+NOT_COMPILED: Final = "does not compile"
+TIMED_OUT: Final = "timed out"
+CRASHED: Final = "crashed"
+GRAVITY: Final = (VIOLATIONS, WRONG, CRASHED, TIMED_OUT, NOT_COMPILED, NOT_REACHED, INCOMPLETE, CLEAN)
+"""The verdicts, the one that speaks for a file first."""
+
+
+@dataclass(frozen=True)
+class RowFinding:
+    """A finding of a row: its kind, its severity, a line of the original file, and a sentence."""
+
+    kind: str
+    severity: str
+    file: str
+    line: int
+    message: str
+    lines: tuple[int, ...] = ()
+
+
+@dataclass(frozen=True)
+class KernelRow:
+    """One kernel of a file. `launch`: its first shape; `launches`: how many were checked. `note`: why it is not clean."""
+
+    file: str
+    kernel: str
+    verdict: str
+    launch: str = ""
+    launches: int = 0
+    findings: tuple[RowFinding, ...] = ()
+    note: str = ""
+    guessed: bool = False
+    seconds: float = 0.0
+
+
+@dataclass(frozen=True)
+class FileResult:
+    """The rows of a file. `error`: the largest difference from the reference, relative to it; None: there is no reference."""
+
+    file: str
+    rows: tuple[KernelRow, ...]
+    error: float | None = None
+    seconds: float = 0.0
+    notes: tuple[str, ...] = ()
+
+    @property
+    def verdict(self) -> str:
+        """The gravest verdict of its rows. A file without rows has reached nothing."""
+        return gravest(row.verdict for row in self.rows)
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON."""
+        return {**asdict(self), "verdict": self.verdict}
+
+    @classmethod
+    def of(cls, given: Mapping[str, Any]) -> FileResult:
+        """From JSON."""
+        rows = tuple(
+            KernelRow(**{**row, "findings": tuple(RowFinding(**{**each, "lines": tuple(each["lines"])}) for each in row["findings"])})
+            for row in given["rows"]
+        )
+        return cls(given["file"], rows, given["error"], given["seconds"], tuple(given["notes"]))
+
+
+def gravest(verdicts: Iterable[str]) -> str:
+    """The verdict that speaks for all."""
+    found = set(verdicts)
+    return next((each for each in GRAVITY if each in found), NOT_REACHED)
+
+
+@dataclass
+class FileEvents:
+    """What the process of a file has sent, in order."""
+
+    file: str
+    kernels: list[str] = field(default_factory=list)
+    launches: dict[str, list[dict[str, Any]]] = field(default_factory=dict)
+    failures: list[tuple[str, str, str]] = field(default_factory=list)  # kernel, verdict, why
+    notes: dict[str, None] = field(default_factory=dict)
+    error: float | None = None
+    wrong: str = ""
+    done: bool = False
+
+    def take(self, event: Mapping[str, Any]) -> None:
+        """One event of the process."""
+        match event["event"]:
+            case "kernels":
+                self.kernels += [name for name in event["names"] if name not in self.kernels]
+            case "launch":
+                self.launches.setdefault(event["kernel"], []).append(dict(event))
+            case "failed":
+                self.failures.append((event["kernel"], event["verdict"], event["why"]))
+            case "note":
+                self.notes[event["text"]] = None
+            case "error":
+                self.error, self.wrong = event["value"], event["why"]
+            case "done":
+                self.done = True
+
+    def result(self, ending: tuple[str, str] | None, seconds: float) -> FileResult:
+        """The rows. `ending`: the verdict and the reason where the process did not end by itself."""
+        rows = [_launched(self.file, name, events) for name, events in self.launches.items()]
+        rows += [KernelRow(self.file, kernel, verdict, note=why) for kernel, verdict, why in dict.fromkeys(self.failures)]
+        if ending is not None:
+            rows.append(KernelRow(self.file, "", ending[0], note=ending[1]))
+        named = {_base(row.kernel) for row in rows}
+        rows += [KernelRow(self.file, name, NOT_REACHED, note="no launch of it was made") for name in self.kernels if name not in named]
+        if self.wrong:
+            rows.append(KernelRow(self.file, "", WRONG, note=self.wrong))
+        if not rows:
+            rows.append(KernelRow(self.file, "", NOT_REACHED, note="it launched no kernel"))
+        return FileResult(self.file, tuple(rows), self.error, seconds, tuple(self.notes))
+
+
+def _base(kernel: str) -> str:
+    return kernel.partition("<")[0].rpartition("::")[2]
+
+
+def _launched(file: str, kernel: str, events: list[dict[str, Any]]) -> KernelRow:
+    """All launches of a kernel as one row."""
+    verdict = gravest(event["verdict"] for event in events)
+    found: dict[tuple[Any, ...], RowFinding] = {}
+    for event in events:
+        for each in event["findings"]:
+            place = RowFinding(each["kind"], each["severity"], each["file"], each["line"], each["message"], tuple(each["lines"]))
+            found.setdefault((place.kind, place.file, place.lines), place)
+    first = next(event for event in events if event["verdict"] == verdict)
+    notes = dict.fromkeys(reason for event in events for reason in event["incomplete"])
+    return KernelRow(
+        *(file, kernel, verdict, first["launch"], len(events), tuple(found.values())),
+        note="; ".join(notes) if verdict == INCOMPLETE else "",
+        guessed=any(event["guessed"] for event in events),
+        seconds=sum(event["seconds"] for event in events),
+    )

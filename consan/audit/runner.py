@@ -1,0 +1,157 @@
+"""Hands files to servers, as many at a time as there are cores, and keeps what they answer.
+
+A journal has a line for each file that is done, so that a run that was stopped goes on. A server that ends is replaced.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import os
+import queue
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+from consan._errors import EnvironmentFailure
+from consan.audit import rows
+from consan.audit.child.limits import TAKEN
+from consan.audit.rows import FileResult, KernelRow
+
+_STARTS: Final = 20
+_ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+SUFFIXES: Final = (".cu", ".py")
+
+
+@dataclass(frozen=True)
+class AuditRequest:
+    """One file. `text`: its contents. `reference`: the text of the module with the `Model` to compare with."""
+
+    file: str
+    text: str
+    reference: str | None = None
+    timeout: float = 120.0
+    launch_timeout: float = 20.0
+    memory: int = 8 << 30
+
+    def as_dict(self) -> dict[str, Any]:
+        """For the server."""
+        return {**vars(self), "torch": not self.file.endswith(".cu")}
+
+    @property
+    def digest(self) -> str:
+        """Tells whether a journal's line is about the same file."""
+        return hashlib.sha256(json.dumps(vars(self), sort_keys=True).encode()).hexdigest()[:24]
+
+
+class AuditServer:
+    """One process that audits."""
+
+    def __init__(self) -> None:
+        self._process: subprocess.Popen[str] | None = None
+
+    def result(self, request: AuditRequest) -> FileResult:
+        """The result of a file. A server that ends meanwhile leaves a row that says so."""
+        for _ in range(_STARTS):
+            process = self._running()
+            assert process.stdin is not None
+            assert process.stdout is not None
+            with contextlib.suppress(BrokenPipeError):
+                process.stdin.write(json.dumps(request.as_dict()) + "\n")
+                process.stdin.flush()
+            answer = process.stdout.readline()
+            if answer:
+                return FileResult.of(json.loads(answer))
+            status = process.wait()
+            self._process = None
+            if status != TAKEN:
+                row = KernelRow(request.file, "", rows.CRASHED, note=f"the server of the audit ended with status {status}")
+                return FileResult(request.file, (row,))
+        raise EnvironmentFailure("consan audit: the virtual machine finds no room for its memory")
+
+    def _running(self) -> subprocess.Popen[str]:
+        if self._process is None:
+            command = [sys.executable, "-P", "-m", "consan.audit.child.server"]
+            environment = {**os.environ, **_ONE_THREAD}  # a process with threads must not fork
+            self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, env=environment)
+        return self._process
+
+    def close(self) -> None:
+        """End it."""
+        if self._process is not None and self._process.stdin is not None:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+            self._process.wait()
+            self._process = None
+
+
+class Journal:
+    """Results by the digests of requests, in a file with a line each. Without a path nothing is kept."""
+
+    def __init__(self, path: Path | None) -> None:
+        self._path = path
+        self._lock = threading.Lock()
+        self._known: dict[str, FileResult] = {}
+        if path is not None and path.is_file():
+            for line in path.read_text().splitlines():
+                with contextlib.suppress(ValueError, KeyError, TypeError):  # a line that was cut off
+                    entry = json.loads(line)
+                    self._known[entry["digest"]] = FileResult.of(entry["result"])
+
+    def get(self, request: AuditRequest) -> FileResult | None:
+        """The result of an earlier run."""
+        return self._known.get(request.digest)
+
+    def put(self, request: AuditRequest, result: FileResult) -> None:
+        """Keep a result."""
+        if self._path is not None:
+            with self._lock, self._path.open("a") as file:
+                file.write(json.dumps({"digest": request.digest, "result": result.as_dict()}) + "\n")
+
+
+def run(
+    requests: Sequence[AuditRequest], jobs: int, journal: Journal, each: Callable[[FileResult], None] = lambda result: None
+) -> list[FileResult]:
+    """The results of all files, in their order."""
+    results: dict[int, FileResult] = {}
+    waiting: queue.SimpleQueue[int] = queue.SimpleQueue()
+    for number, request in enumerate(requests):
+        known = journal.get(request)
+        if known is None:
+            waiting.put(number)
+        else:
+            results[number] = known
+            each(known)
+    errors: list[BaseException] = []
+
+    def serve() -> None:
+        server = AuditServer()
+        try:
+            for number in _drained(waiting):
+                results[number] = server.result(requests[number])
+                journal.put(requests[number], results[number])
+                each(results[number])
+        except BaseException as error:
+            errors.append(error)
+        finally:
+            server.close()
+
+    threads = [threading.Thread(target=serve, daemon=True) for _ in range(min(jobs, waiting.qsize()))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    if errors:
+        raise errors[0]
+    return [results[number] for number in sorted(results)]
+
+
+def _drained(waiting: queue.SimpleQueue[int]) -> Iterator[int]:
+    with contextlib.suppress(queue.Empty):
+        while True:
+            yield waiting.get_nowait()

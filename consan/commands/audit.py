@@ -1,0 +1,79 @@
+"""`consan audit PATH...`: runs the kernels of files with their own host code on the virtual machine, and prints a table.
+
+Not handled: GPUs. Files are run, in processes with limits (consan/audit/limits.py says which).
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from pathlib import Path
+from typing import Final
+
+from consan import late, options
+from consan._errors import UsageError
+from consan.commands.parts.base import remark
+from consan.commands.parts.deliver import keep
+from consan.files import check_writable, read_file
+
+_FORMATS: Final = ("text", "json")
+_SUFFIXES: Final = (".cu", ".py")
+
+
+class AuditCommand:
+    """Audit files and folders."""
+
+    def prepare(self, parser: argparse.ArgumentParser) -> None:
+        """Declare the arguments."""
+        parser.add_argument("paths", nargs="+", metavar="PATH", help="CUDA C++ (.cu), Python modules with kernels (.py), folders of both")
+        group = parser.add_argument_group("audit")
+        group.add_argument("-j", "--jobs", metavar="N", help="files at a time [cores]")
+        group.add_argument("--reference", metavar="FILE", help="a module whose Model gives the right results")
+        group.add_argument("--file-timeout", default="120", metavar="SECONDS", help="for each file [120]")
+        group.add_argument("--launch-timeout", default="20", metavar="SECONDS", help="for each launch [20]")
+        group.add_argument("--memory", default="8G", metavar="SIZE", help="for each file [8G]")
+        group.add_argument("--journal", metavar="FILE", help="keep each result there, and take over those that it has")
+        options.add(parser, [each for each in options.STATUS if each.name in ("strict", "allow_incomplete")], "checking")
+        options.add(parser, [each for each in options.OUTPUT if each.name in ("format", "output")], "output")
+
+    def run(self, args: argparse.Namespace) -> int:
+        """Audit all files, then print."""
+        chosen = args.format or ("json" if (args.output or "").endswith(".json") else "text")
+        if chosen not in _FORMATS:
+            raise UsageError(f"--format: consan audit has {' and '.join(_FORMATS)}, not {chosen}")
+        check_writable(args.output)
+        read = options.read_as
+        limits = {
+            "timeout": read("--file-timeout", args.file_timeout, options.read_seconds),
+            "launch_timeout": read("--launch-timeout", args.launch_timeout, options.read_seconds),
+            "memory": read("--memory", args.memory, options.read_bytes),
+        }
+        jobs = os.cpu_count() or 1 if args.jobs is None else read("--jobs", args.jobs, options.read_positive)
+        reference = None if args.reference is None else read_file(args.reference)
+        requests = [late.audit_runner.AuditRequest(str(path), read_file(str(path)), reference, **limits) for path in _files(args.paths)]
+        journal = late.audit_runner.Journal(None if args.journal is None else Path(args.journal))
+        results = late.audit_runner.run(requests, jobs, journal, lambda done: remark(lambda: f"{done.file}: {done.verdict}"))
+        status = late.audit_table.status(results, strict=args.strict, allow_incomplete=args.allow_incomplete)
+        text = late.audit_table.as_json(results, status) if chosen == "json" else late.audit_table.as_text(results)
+        if args.output is None:
+            sys.stdout.write(text)
+        elif keep(args.output, text):
+            print(f"verdict: {late.audit_table.verdict(results)}; {chosen} report in {args.output}")
+        return status
+
+
+def _files(paths: list[str]) -> list[Path]:
+    """The files, and those in folders. Raises UsageError where there is none."""
+    found: dict[Path, None] = {}
+    for name in paths:
+        path = Path(name)
+        if path.is_dir():
+            found |= dict.fromkeys(sorted(each.resolve() for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file()))
+        elif path.suffix not in _SUFFIXES:
+            raise UsageError(f"{name}: expected a .cu or .py file, or a folder")
+        else:
+            found[path.resolve()] = None
+    if not found:
+        raise UsageError(f"no .cu and no .py file in {', '.join(paths)}")
+    return list(found)

@@ -1,0 +1,101 @@
+"""Declarations of CUDA C++, and the two texts that are made of a source."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from consan.audit.host import sources, text
+from consan.audit.host.program import expression
+from consan.audit.host.sources import AuditedSource
+
+SOURCE = """\
+#include <vector>
+// __global__ void no() {}
+namespace n {
+template <typename T, int N = 4> __global__ void __launch_bounds__(256, 2) k(const T *__restrict__ a, float4 v, int = N) { a[0]; }
+}
+extern "C" {
+__device__ float half(float x) { return x / 2; }
+}
+__constant__ float table[2] = {1, 2};
+static const int kSize = 4;
+struct Shape { int rows; __device__ int area() const { return rows; } };
+template <class T> __host__ __device__ T twice(T x) { return 2 * x; }
+std::vector<int> cache = {1, 2};
+int main(int argc, char **argv) {
+  if (argc > 1)
+    n::k<float, 4><<<dim3(1, 2), 32, 0>>>(nullptr, {}, 3);
+  return 0;
+}
+"""
+
+
+def test_declarations_are_told_apart() -> None:
+    found = [(item.kind, item.name) for item in text.items(SOURCE)]
+    expected = ["kernel", "device", "variable", "constant", "type", "both", "global", "host"]
+    assert [kind for kind, _ in found] == expected
+    assert (found[0][1], found[1][1], found[-1][1]) == ("k", "half", "main")
+
+
+def test_both_texts_keep_their_lines() -> None:
+    source = AuditedSource("k.cu", SOURCE)
+    device, host = sources.for_device(source), sources.for_host(source)
+    assert host.count("\n") == SOURCE.count("\n")
+    assert device.splitlines()[-SOURCE.count("\n") :][3].startswith("template <typename T")
+    assert "main" not in device
+    assert "cache" not in device
+    assert "<vector>" not in device
+    assert "twice" in device
+    assert "table" in device
+
+
+def test_the_host_hands_over_arguments_and_launches_with_a_shape() -> None:
+    host = sources.for_host(AuditedSource("k.cu", SOURCE))
+    assert "int consan_2 = N) { ::consan::hand_over(a, v, consan_2); }" in host
+    assert "::consan::shape(dim3(1, 2), 32, 0), n::k<float, 4>(nullptr, {}, 3);" in host
+    assert "if (argc > 1)\n    ::consan::shape" in host
+
+
+@pytest.mark.parametrize(
+    ("launch", "made"),
+    [
+        ("k<<<1, 2>>>(a)", "::consan::shape(1, 2), k(a)"),
+        ("this->kernel<<<g, b, s>>>()", "::consan::shape(g, b, s), this->kernel()"),
+        ("table[i]<<<g, b>>>(x)", "::consan::shape(g, b), table[i](x)"),
+        ("(*f)<<<g, b>>>(x)", "::consan::shape(g, b), (*f)(x)"),
+        ("a::b<int, (3 > 2)> <<<f(1, 2), {3}>>> (x)", "::consan::shape(f(1, 2), {3}), a::b<int, (3 > 2)>  (x)"),
+        ('puts("a<<<b>>>(c)");', 'puts("a<<<b>>>(c)");'),
+    ],
+)
+def test_launches_are_rewritten(launch: str, made: str) -> None:
+    assert sources.launches_rewritten(launch) == made
+
+
+def test_branches_that_open_a_brace_each_count_once() -> None:
+    found = text.items("void f(int a) {\n#ifdef X\n  if (a) {\n#else\n  if (!a) {\n#endif\n  }\n}\nint main() {}\n")
+    assert [item.name for item in found] == ["f", "main"]
+
+
+def test_local_headers_are_read_with_their_lines(tmp_path: Path) -> None:
+    (tmp_path / "a.h").write_text("#pragma once\nint of_a;\n")
+    path = tmp_path / "k.cu"
+    whole = sources.whole(str(path), '#include "a.h"\n#include "a.h"\nint of_k;\n').text
+    assert whole.count("of_a") == 1
+    assert sources.place(whole, whole.index("of_a")) == (str(tmp_path / "a.h"), 2)
+    assert sources.place(whole, whole.index("of_k")) == (str(path), 3)
+
+
+@pytest.mark.parametrize(
+    ("symbol", "name"),
+    [
+        ("_Z1kPf", "k"),
+        ("_Z1kIfLi4EEvPT_i", "k<float, 4>"),
+        ("_ZN12_GLOBAL__N_13addEPfm", "add"),
+        ("_ZN1n1kILb1EEEvv", "n::k<true>"),
+        ("plain", "plain"),
+    ],
+)
+def test_kernels_are_named_as_in_c(symbol: str, name: str) -> None:
+    assert expression(symbol) == name
