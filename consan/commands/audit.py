@@ -9,7 +9,7 @@ import argparse
 import os
 import sys
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from consan import late, options
 from consan._errors import UsageError
@@ -44,7 +44,7 @@ class AuditCommand:
             raise UsageError(f"--format: consan audit has {' and '.join(_FORMATS)}, not {chosen}")
         check_writable(args.output)
         read = options.read_as
-        limits = {
+        limits: dict[str, Any] = {
             "timeout": read("--file-timeout", args.file_timeout, options.read_seconds),
             "launch_timeout": read("--launch-timeout", args.launch_timeout, options.read_seconds),
             "memory": read("--memory", args.memory, options.read_bytes),

@@ -22,7 +22,7 @@ from consan._errors import ConsanError
 from consan.audit.host.program import HostProgram, base_name, expression
 from consan.backends.base import Dim3
 from consan.reports.model import Report
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import name_addresses
 from consan.session.planning.options import SessionOptions

@@ -45,7 +45,7 @@ def audit_python(work: Any, path: str, text: str, reference: str | None) -> None
     launcher = work.launcher()
     extensions = Extensions(launcher, work.events, work.folder, path, text, torch)
     _own_memory(extensions, launcher)
-    extension = importlib.import_module("torch.utils.cpp_extension")
+    extension: Any = importlib.import_module("torch.utils.cpp_extension")
     extension.load_inline, extension.load = extensions.load_inline, extensions.load
     with _on_the_machine(work, torch):
         try:

@@ -19,40 +19,36 @@ inline void shape(dim3 grid, dim3 block, size_t shared = 0, cudaStream_t stream 
 
 // The body of a kernel on the host. The place in the kernel from where it is called names the kernel.
 template <class... T> __attribute__((noinline)) void hand_over(const T &...arguments) {
-  const void *values[] = {static_cast<const void *>(&arguments)..., nullptr};
-  const size_t sizes[] = {sizeof(T)..., 0};
-  consan_hand_over(__builtin_return_address(0), int(sizeof...(T)), values, sizes);
+    const void *values[] = {static_cast<const void *>(&arguments)..., nullptr};
+    const size_t sizes[] = {sizeof(T)..., 0};
+    consan_hand_over(__builtin_return_address(0), int(sizeof...(T)), values, sizes);
 }
 } // namespace consan
 
-using std::max;
-using std::min;
 using std::isinf;
 using std::isnan;
+using std::max;
+using std::min;
 using std::signbit;
 
 template <class T> cudaError_t cudaFuncSetAttribute(T *kernel, cudaFuncAttribute attribute, int value) {
-  return ::cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
+    return ::cudaFuncSetAttribute(reinterpret_cast<const void *>(kernel), attribute, value);
 }
 template <class T> cudaError_t cudaFuncSetCacheConfig(T *kernel, cudaFuncCache config) {
-  return ::cudaFuncSetCacheConfig(reinterpret_cast<const void *>(kernel), config);
+    return ::cudaFuncSetCacheConfig(reinterpret_cast<const void *>(kernel), config);
 }
 template <class T> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, T *kernel) {
-  return ::cudaFuncGetAttributes(attributes, reinterpret_cast<const void *>(kernel));
+    return ::cudaFuncGetAttributes(attributes, reinterpret_cast<const void *>(kernel));
 }
 
 template <class T>
-cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t bytes, size_t offset = 0,
-                               cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
-  return ::cudaMemcpyToSymbol(static_cast<const void *>(&symbol), from, bytes, offset, kind);
+cudaError_t cudaMemcpyToSymbol(const T &symbol, const void *from, size_t bytes, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyHostToDevice) {
+    return ::cudaMemcpyToSymbol(static_cast<const void *>(&symbol), from, bytes, offset, kind);
 }
-template <class T>
-cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
-  return ::cudaMemcpyFromSymbol(to, static_cast<const void *>(&symbol), bytes, offset, kind);
+template <class T> cudaError_t cudaMemcpyFromSymbol(void *to, const T &symbol, size_t bytes, size_t offset = 0, cudaMemcpyKind kind = cudaMemcpyDeviceToHost) {
+    return ::cudaMemcpyFromSymbol(to, static_cast<const void *>(&symbol), bytes, offset, kind);
 }
 template <class T> cudaError_t cudaGetSymbolAddress(void **address, const T &symbol) {
-  return ::cudaGetSymbolAddress(address, static_cast<const void *>(&symbol));
+    return ::cudaGetSymbolAddress(address, static_cast<const void *>(&symbol));
 }
-template <class T> cudaError_t cudaGetSymbolSize(size_t *bytes, const T &symbol) {
-  return ::cudaGetSymbolSize(bytes, static_cast<const void *>(&symbol));
-}
+template <class T> cudaError_t cudaGetSymbolSize(size_t *bytes, const T &symbol) { return ::cudaGetSymbolSize(bytes, static_cast<const void *>(&symbol)); }

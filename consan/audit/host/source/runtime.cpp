@@ -9,74 +9,65 @@
 
 namespace {
 struct Hooks {
-  void *(*allocate)(size_t bytes);
-  void (*release)(void *address);
-  // The address of a variable of the device, and its size; null: there is none.
-  void *(*symbol)(const void *host, size_t *bytes);
-  // Returns a cudaError_t.
-  int (*launch)(const void *stub, const unsigned *shape, size_t shared, int cooperative, int count, const void *const *values,
-                const size_t *sizes);
-  int (*attributes)(const void *stub, cudaFuncAttributes *attributes);
+    void *(*allocate)(size_t bytes);
+    void (*release)(void *address);
+    // The address of a variable of the device, and its size; null: there is none.
+    void *(*symbol)(const void *host, size_t *bytes);
+    // Returns a cudaError_t.
+    int (*launch)(const void *stub, const unsigned *shape, size_t shared, int cooperative, int count, const void *const *values, const size_t *sizes);
+    int (*attributes)(const void *stub, cudaFuncAttributes *attributes);
 } hooks;
 
 struct Shape {
-  dim3 grid, block;
-  size_t shared;
+    dim3 grid, block;
+    size_t shared;
 } next;
 
 cudaError_t last = cudaSuccess;
 unsigned made = 0; // streams and events
 
 cudaError_t noted(cudaError_t error) {
-  if (error != cudaSuccess)
-    last = error;
-  return error;
+    if (error != cudaSuccess) last = error;
+    return error;
 }
 
-cudaError_t launch(const void *stub, const Shape &shape, int cooperative, dim3 cluster, int count, const void *const *values,
-                   const size_t *sizes) {
-  const unsigned numbers[] = {shape.grid.x,  shape.grid.y,  shape.grid.z, shape.block.x, shape.block.y,
-                              shape.block.z, cluster.x, cluster.y,    cluster.z};
-  return noted(cudaError_t(hooks.launch(stub, numbers, shape.shared, cooperative, count, values, sizes)));
+cudaError_t launch(const void *stub, const Shape &shape, int cooperative, dim3 cluster, int count, const void *const *values, const size_t *sizes) {
+    const unsigned numbers[] = {shape.grid.x, shape.grid.y, shape.grid.z, shape.block.x, shape.block.y, shape.block.z, cluster.x, cluster.y, cluster.z};
+    return noted(cudaError_t(hooks.launch(stub, numbers, shape.shared, cooperative, count, values, sizes)));
 }
 
 cudaError_t allocated(void **address, size_t bytes) {
-  if (address == nullptr)
-    return noted(cudaErrorInvalidValue);
-  *address = bytes == 0 ? nullptr : hooks.allocate(bytes);
-  return *address != nullptr || bytes == 0 ? cudaSuccess : noted(cudaErrorMemoryAllocation);
+    if (address == nullptr) return noted(cudaErrorInvalidValue);
+    *address = bytes == 0 ? nullptr : hooks.allocate(bytes);
+    return *address != nullptr || bytes == 0 ? cudaSuccess : noted(cudaErrorMemoryAllocation);
 }
 
 cudaError_t released(void *address) {
-  if (address != nullptr)
-    hooks.release(address);
-  return cudaSuccess;
+    if (address != nullptr) hooks.release(address);
+    return cudaSuccess;
 }
 
 cudaError_t copied(void *to, const void *from, size_t bytes) {
-  if (bytes == 0)
+    if (bytes == 0) return cudaSuccess;
+    if (to == nullptr || from == nullptr) return noted(cudaErrorInvalidValue);
+    std::memmove(to, from, bytes);
     return cudaSuccess;
-  if (to == nullptr || from == nullptr)
-    return noted(cudaErrorInvalidValue);
-  std::memmove(to, from, bytes);
-  return cudaSuccess;
 }
 
 cudaError_t copied_rows(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height) {
-  for (size_t row = 0; row < height; ++row)
-    std::memmove(static_cast<char *>(to) + row * to_pitch, static_cast<const char *>(from) + row * from_pitch, width);
-  return cudaSuccess;
+    for (size_t row = 0; row < height; ++row) std::memmove(static_cast<char *>(to) + row * to_pitch, static_cast<const char *>(from) + row * from_pitch, width);
+    return cudaSuccess;
 }
 
 void *placed(const void *symbol, size_t offset, size_t bytes) {
-  size_t whole = 0;
-  char *address = static_cast<char *>(hooks.symbol(symbol, &whole));
-  return address == nullptr || offset + bytes > whole ? nullptr : address + offset;
+    size_t whole = 0;
+    char *address = static_cast<char *>(hooks.symbol(symbol, &whole));
+    return address == nullptr || offset + bytes > whole ? nullptr : address + offset;
 }
 
 template <class T> cudaError_t handle(T *made_handle) {
-  *made_handle = reinterpret_cast<T>(size_t(0x1000 + 16 * ++made));
-  return cudaSuccess;
+    *made_handle = reinterpret_cast<T>(size_t(0x1000 + 16 * ++made));
+    return cudaSuccess;
 }
 } // namespace
 
@@ -86,27 +77,26 @@ void *consan_allocate(size_t bytes) { return hooks.allocate(bytes); }
 void consan_release(void *address) { hooks.release(address); }
 void consan_shape(dim3 grid, dim3 block, size_t shared, cudaStream_t) { next = {grid, block, shared}; }
 void consan_hand_over(const void *stub, int count, const void *const *values, const size_t *sizes) {
-  launch(stub, next, 0, dim3(1, 1, 1), count, values, sizes);
+    launch(stub, next, 0, dim3(1, 1, 1), count, values, sizes);
 }
 
 cudaError_t cudaLaunchKernel(const void *stub, dim3 grid, dim3 block, void **values, size_t shared, cudaStream_t) {
-  return launch(stub, {grid, block, shared}, 0, dim3(1, 1, 1), -1, values, nullptr);
+    return launch(stub, {grid, block, shared}, 0, dim3(1, 1, 1), -1, values, nullptr);
 }
 cudaError_t cudaLaunchCooperativeKernel(const void *stub, dim3 grid, dim3 block, void **values, size_t shared, cudaStream_t) {
-  return launch(stub, {grid, block, shared}, 1, dim3(1, 1, 1), -1, values, nullptr);
+    return launch(stub, {grid, block, shared}, 1, dim3(1, 1, 1), -1, values, nullptr);
 }
 cudaError_t cudaLaunchKernelExC(const cudaLaunchConfig_t *config, const void *stub, void **values) {
-  dim3 cluster(1, 1, 1);
-  int cooperative = 0;
-  for (unsigned i = 0; i < config->numAttrs; ++i) {
-    if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
-      const auto &given = config->attrs[i].val.clusterDim;
-      cluster = dim3(given.x, given.y, given.z);
+    dim3 cluster(1, 1, 1);
+    int cooperative = 0;
+    for (unsigned i = 0; i < config->numAttrs; ++i) {
+        if (config->attrs[i].id == cudaLaunchAttributeClusterDimension) {
+            const auto &given = config->attrs[i].val.clusterDim;
+            cluster = dim3(given.x, given.y, given.z);
+        }
+        if (config->attrs[i].id == cudaLaunchAttributeCooperative) cooperative = config->attrs[i].val.cooperative;
     }
-    if (config->attrs[i].id == cudaLaunchAttributeCooperative)
-      cooperative = config->attrs[i].val.cooperative;
-  }
-  return launch(stub, {config->gridDim, config->blockDim, config->dynamicSmemBytes}, cooperative, cluster, -1, values, nullptr);
+    return launch(stub, {config->gridDim, config->blockDim, config->dynamicSmemBytes}, cooperative, cluster, -1, values, nullptr);
 }
 
 cudaError_t cudaMalloc(void **address, size_t bytes) { return allocated(address, bytes); }
@@ -116,8 +106,8 @@ cudaError_t cudaMallocHost(void **address, size_t bytes) { return allocated(addr
 cudaError_t cudaHostAlloc(void **address, size_t bytes, unsigned) { return allocated(address, bytes); }
 cudaError_t cudaHostGetDevicePointer(void **device, void *host, unsigned) { return *device = host, cudaSuccess; }
 cudaError_t cudaMallocPitch(void **address, size_t *pitch, size_t width, size_t height) {
-  *pitch = (width + 511) / 512 * 512;
-  return allocated(address, *pitch * height);
+    *pitch = (width + 511) / 512 * 512;
+    return allocated(address, *pitch * height);
 }
 cudaError_t cudaFree(void *address) { return released(address); }
 cudaError_t cudaFreeAsync(void *address, cudaStream_t) { return released(address); }
@@ -126,42 +116,36 @@ cudaError_t cudaFreeHost(void *address) { return released(address); }
 cudaError_t cudaMemcpy(void *to, const void *from, size_t bytes, cudaMemcpyKind) { return copied(to, from, bytes); }
 cudaError_t cudaMemcpyAsync(void *to, const void *from, size_t bytes, cudaMemcpyKind, cudaStream_t) { return copied(to, from, bytes); }
 cudaError_t cudaMemcpy2D(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind) {
-  return copied_rows(to, to_pitch, from, from_pitch, width, height);
+    return copied_rows(to, to_pitch, from, from_pitch, width, height);
 }
-cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind,
-                              cudaStream_t) {
-  return copied_rows(to, to_pitch, from, from_pitch, width, height);
+cudaError_t cudaMemcpy2DAsync(void *to, size_t to_pitch, const void *from, size_t from_pitch, size_t width, size_t height, cudaMemcpyKind, cudaStream_t) {
+    return copied_rows(to, to_pitch, from, from_pitch, width, height);
 }
 cudaError_t cudaMemset(void *to, int value, size_t bytes) { return bytes ? (std::memset(to, value, bytes), cudaSuccess) : cudaSuccess; }
 cudaError_t cudaMemsetAsync(void *to, int value, size_t bytes, cudaStream_t) { return cudaMemset(to, value, bytes); }
 cudaError_t cudaMemset2D(void *to, size_t pitch, int value, size_t width, size_t height) {
-  for (size_t row = 0; row < height; ++row)
-    std::memset(static_cast<char *>(to) + row * pitch, value, width);
-  return cudaSuccess;
+    for (size_t row = 0; row < height; ++row) std::memset(static_cast<char *>(to) + row * pitch, value, width);
+    return cudaSuccess;
 }
 cudaError_t cudaMemcpyToSymbol(const void *symbol, const void *from, size_t bytes, size_t offset, cudaMemcpyKind) {
-  void *to = placed(symbol, offset, bytes);
-  return to ? copied(to, from, bytes) : noted(cudaErrorInvalidSymbol);
+    void *to = placed(symbol, offset, bytes);
+    return to ? copied(to, from, bytes) : noted(cudaErrorInvalidSymbol);
 }
 cudaError_t cudaMemcpyToSymbolAsync(const void *symbol, const void *from, size_t bytes, size_t offset, cudaMemcpyKind kind, cudaStream_t) {
-  return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
+    return cudaMemcpyToSymbol(symbol, from, bytes, offset, kind);
 }
 cudaError_t cudaMemcpyFromSymbol(void *to, const void *symbol, size_t bytes, size_t offset, cudaMemcpyKind) {
-  const void *from = placed(symbol, offset, bytes);
-  return from ? copied(to, from, bytes) : noted(cudaErrorInvalidSymbol);
+    const void *from = placed(symbol, offset, bytes);
+    return from ? copied(to, from, bytes) : noted(cudaErrorInvalidSymbol);
 }
-cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) {
-  return (*address = placed(symbol, 0, 0)) ? cudaSuccess : noted(cudaErrorInvalidSymbol);
-}
-cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol) {
-  return hooks.symbol(symbol, bytes) ? cudaSuccess : noted(cudaErrorInvalidSymbol);
-}
+cudaError_t cudaGetSymbolAddress(void **address, const void *symbol) { return (*address = placed(symbol, 0, 0)) ? cudaSuccess : noted(cudaErrorInvalidSymbol); }
+cudaError_t cudaGetSymbolSize(size_t *bytes, const void *symbol) { return hooks.symbol(symbol, bytes) ? cudaSuccess : noted(cudaErrorInvalidSymbol); }
 cudaError_t cudaMemGetInfo(size_t *available, size_t *total) { return *available = *total = size_t(1) << 34, cudaSuccess; }
 cudaError_t cudaPointerGetAttributes(cudaPointerAttributes *attributes, const void *pointer) {
-  std::memset(attributes, 0, sizeof *attributes);
-  attributes->type = cudaMemoryTypeDevice;
-  attributes->devicePointer = attributes->hostPointer = const_cast<void *>(pointer);
-  return cudaSuccess;
+    std::memset(attributes, 0, sizeof *attributes);
+    attributes->type = cudaMemoryTypeDevice;
+    attributes->devicePointer = attributes->hostPointer = const_cast<void *>(pointer);
+    return cudaSuccess;
 }
 cudaError_t cudaMemPrefetchAsync(const void *, size_t, cudaMemLocation, unsigned, cudaStream_t) { return cudaSuccess; }
 cudaError_t cudaMemAdvise(const void *, size_t, cudaMemoryAdvise, cudaMemLocation) { return cudaSuccess; }
@@ -172,15 +156,15 @@ cudaError_t cudaFuncSetAttribute(const void *, cudaFuncAttribute, int) { return 
 cudaError_t cudaFuncSetCacheConfig(const void *, cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaDeviceSetCacheConfig(cudaFuncCache) { return cudaSuccess; }
 cudaError_t cudaFuncGetAttributes(cudaFuncAttributes *attributes, const void *stub) {
-  std::memset(attributes, 0, sizeof *attributes);
-  return noted(cudaError_t(hooks.attributes(stub, attributes)));
+    std::memset(attributes, 0, sizeof *attributes);
+    return noted(cudaError_t(hooks.attributes(stub, attributes)));
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int *blocks, const void *, int threads, size_t, unsigned) {
-  *blocks = threads > 0 ? 2048 / threads : 0;
-  return cudaSuccess;
+    *blocks = threads > 0 ? 2048 / threads : 0;
+    return cudaSuccess;
 }
 cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks, const void *stub, int threads, size_t shared) {
-  return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, stub, threads, shared, 0);
+    return cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(blocks, stub, threads, shared, 0);
 }
 
 cudaError_t cudaGetDeviceCount(int *count) { return *count = 1, cudaSuccess; }
@@ -193,41 +177,41 @@ cudaError_t cudaDeviceSetLimit(cudaLimit, size_t) { return cudaSuccess; }
 cudaError_t cudaDriverGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaRuntimeGetVersion(int *version) { return *version = CUDART_VERSION, cudaSuccess; }
 cudaError_t cudaGetDeviceProperties(cudaDeviceProp *properties, int) {
-  std::memset(properties, 0, sizeof *properties);
-  std::strcpy(properties->name, "consan's virtual machine");
-  properties->totalGlobalMem = size_t(1) << 34;
-  properties->sharedMemPerBlock = 48 << 10;
-  properties->sharedMemPerBlockOptin = 227 << 10;
-  properties->sharedMemPerMultiprocessor = 228 << 10;
-  properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
-  properties->warpSize = 32;
-  properties->maxThreadsPerBlock = 1024;
-  properties->maxThreadsPerMultiProcessor = 2048;
-  properties->maxBlocksPerMultiProcessor = 32;
-  properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
-  properties->maxThreadsDim[2] = 64;
-  properties->maxGridSize[0] = 2147483647;
-  properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
-  properties->totalConstMem = 65536;
-  properties->major = 9;
-  properties->multiProcessorCount = 4;
-  properties->l2CacheSize = 50 << 20;
-  properties->cooperativeLaunch = properties->managedMemory = properties->concurrentKernels = properties->unifiedAddressing = 1;
-  return cudaSuccess;
+    std::memset(properties, 0, sizeof *properties);
+    std::strcpy(properties->name, "consan's virtual machine");
+    properties->totalGlobalMem = size_t(1) << 34;
+    properties->sharedMemPerBlock = 48 << 10;
+    properties->sharedMemPerBlockOptin = 227 << 10;
+    properties->sharedMemPerMultiprocessor = 228 << 10;
+    properties->regsPerBlock = properties->regsPerMultiprocessor = 65536;
+    properties->warpSize = 32;
+    properties->maxThreadsPerBlock = 1024;
+    properties->maxThreadsPerMultiProcessor = 2048;
+    properties->maxBlocksPerMultiProcessor = 32;
+    properties->maxThreadsDim[0] = properties->maxThreadsDim[1] = 1024;
+    properties->maxThreadsDim[2] = 64;
+    properties->maxGridSize[0] = 2147483647;
+    properties->maxGridSize[1] = properties->maxGridSize[2] = 65535;
+    properties->totalConstMem = 65536;
+    properties->major = 9;
+    properties->multiProcessorCount = 4;
+    properties->l2CacheSize = 50 << 20;
+    properties->cooperativeLaunch = properties->managedMemory = properties->concurrentKernels = properties->unifiedAddressing = 1;
+    return cudaSuccess;
 }
 cudaError_t cudaDeviceGetAttribute(int *value, cudaDeviceAttr attribute, int) {
-  switch (attribute) {
-  case cudaDevAttrMaxThreadsPerBlock: return *value = 1024, cudaSuccess;
-  case cudaDevAttrMaxSharedMemoryPerBlock: return *value = 48 << 10, cudaSuccess;
-  case cudaDevAttrMaxSharedMemoryPerBlockOptin: return *value = 227 << 10, cudaSuccess;
-  case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return *value = 228 << 10, cudaSuccess;
-  case cudaDevAttrMultiProcessorCount: return *value = 4, cudaSuccess;
-  case cudaDevAttrMaxThreadsPerMultiProcessor: return *value = 2048, cudaSuccess;
-  case cudaDevAttrComputeCapabilityMajor: return *value = 9, cudaSuccess;
-  case cudaDevAttrWarpSize: return *value = 32, cudaSuccess;
-  case cudaDevAttrCooperativeLaunch: return *value = 1, cudaSuccess;
-  default: return *value = 0, cudaSuccess;
-  }
+    switch (attribute) {
+    case cudaDevAttrMaxThreadsPerBlock: return *value = 1024, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlock: return *value = 48 << 10, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerBlockOptin: return *value = 227 << 10, cudaSuccess;
+    case cudaDevAttrMaxSharedMemoryPerMultiprocessor: return *value = 228 << 10, cudaSuccess;
+    case cudaDevAttrMultiProcessorCount: return *value = 4, cudaSuccess;
+    case cudaDevAttrMaxThreadsPerMultiProcessor: return *value = 2048, cudaSuccess;
+    case cudaDevAttrComputeCapabilityMajor: return *value = 9, cudaSuccess;
+    case cudaDevAttrWarpSize: return *value = 32, cudaSuccess;
+    case cudaDevAttrCooperativeLaunch: return *value = 1, cudaSuccess;
+    default: return *value = 0, cudaSuccess;
+    }
 }
 
 cudaError_t cudaStreamCreate(cudaStream_t *stream) { return handle(stream); }
@@ -248,10 +232,9 @@ cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 
 cudaError_t cudaGetLastError() {
-  const cudaError_t error = last;
-  if (error != cudaErrorLaunchFailure && error != cudaErrorIllegalAddress)
-    last = cudaSuccess;
-  return error;
+    const cudaError_t error = last;
+    if (error != cudaErrorLaunchFailure && error != cudaErrorIllegalAddress) last = cudaSuccess;
+    return error;
 }
 cudaError_t cudaPeekAtLastError() { return last; }
 const char *cudaGetErrorString(cudaError_t error) { return error == cudaSuccess ? "no error" : "an error of CUDA, as consan's runtime says"; }
