@@ -17,7 +17,7 @@ from consan import late, options
 from consan._errors import UsageError
 from consan.commands.parts.deliver import choose_format, deliver
 from consan.files import check_writable, is_archive, read_data, write_file
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.model import EXIT_VIOLATIONS
 from consan.reports.source.sources import of_texts
 from consan.reports.verdict.conclusion import exit_status

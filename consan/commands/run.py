@@ -31,7 +31,7 @@ from consan.process.program import PythonProgram, add_words, drop_idle_words, fi
 from consan.process.standard_output import send_output_to_errors
 from consan.process.supervisor import Ended, can_supervise, speaking, supervise
 from consan.progress import for_terminal
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.formats.json_format import dumps
 from consan.reports.model import INCOMPLETE, Report
 from consan.reports.verdict.conclusion import exit_status

@@ -15,7 +15,7 @@ from consan.reports.model import FORMATS, Report
 
 def _renderer(module: str, function: str = "render") -> Callable[..., str]:
     def render_lazily(report: Report, **how: Any) -> str:
-        text: str = getattr(import_module(f"consan.reports.{module}"), function)(report, **how)
+        text: str = getattr(import_module(f"consan.reports.formats.{module}"), function)(report, **how)
         return text
 
     return render_lazily

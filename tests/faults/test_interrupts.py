@@ -17,7 +17,7 @@ from faults_support import ARGS, LAUNCH, MODULE, Outcome, finish, start
 
 import consan
 from consan._errors import UsageError
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.formats.json_format import loads
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session

@@ -14,7 +14,7 @@ import pytest
 from faults_support import MODULE
 
 import consan
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.formats.json_format import dumps, loads
 from consan.reports.model import Access, Finding
 from consan.reports.verdict.conclusion import assemble

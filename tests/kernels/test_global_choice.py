@@ -13,7 +13,7 @@ from consan._errors import EnvironmentFailure
 from consan.checker.judging import recorder
 from consan.checker.logs.launch import Launch
 from consan.checker.logs.memory import SMALLER, LogMemory
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.verdict import coverage
 from consan.session.planning import launch_sizes
 

@@ -18,7 +18,7 @@ from culprit_rows import CULPRITS, DEADLOCKS, EARLY, WITHOUT
 from twin_file import Expectation, KernelFile
 
 import consan
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.model import CULPRIT, Finding
 
 HERE = Path(__file__).parent

@@ -216,11 +216,11 @@ def _made(*, begin: Any = BarrierReach.__init__, **instead: bool) -> Any:
 
 
 PLANTED: dict[str, tuple[str, Any, str, tuple[str, ...], int]] = {
-    "global accesses": ("record.reach.BarrierReach.__init__", _made(global_races=True), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
-    "barriers end a reach": ("record.reach.is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
-    "convergence": ("record.reach.BarrierReach.together", lambda *_: False, CONVERGENCE, WARP, 4),
-    "flags": ("record.reach.BarrierReach.__init__", _made(flags=False), SEMAPHORE, TWO, 7),
-    "flags in shared memory": ("record.reach.BarrierReach._is_flag", lambda *_: False, FLAG, SHARED, 6),
+    "global accesses": ("record.analyses.reach.BarrierReach.__init__", _made(global_races=True), SUPERFLUOUS, (*ONE, "--global", "off"), 6),
+    "barriers end a reach": ("record.analyses.reach.is_full", lambda _: False, SUPERFLUOUS, (*ONE, "--global", "off"), 9),
+    "convergence": ("record.analyses.reach.BarrierReach.together", lambda *_: False, CONVERGENCE, WARP, 4),
+    "flags": ("record.analyses.reach.BarrierReach.__init__", _made(flags=False), SEMAPHORE, TWO, 7),
+    "flags in shared memory": ("record.analyses.reach.BarrierReach._is_flag", lambda *_: False, FLAG, SHARED, 6),
 }
 
 

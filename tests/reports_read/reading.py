@@ -18,7 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import consan
-from consan.reports.formats import render
+from consan.reports import render
 
 HERE = Path(__file__).parent
 TWINS = HERE.parent / "kernels" / "twins"

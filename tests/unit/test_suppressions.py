@@ -10,8 +10,9 @@ import report_samples as samples
 
 from consan import suppressions
 from consan._errors import UsageError
+from consan.reports import render
 from consan.reports.catalogue.catalogue import KINDS
-from consan.reports.formats import json_format, render
+from consan.reports.formats import json_format
 from consan.reports.model import Frame, Report, Suppressed
 from consan.reports.source.sources import of_texts
 from consan.reports.verdict.combination import combine

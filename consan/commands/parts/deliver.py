@@ -12,8 +12,7 @@ from consan import late
 from consan._errors import ExitCode, NotSupported, UsageError, did_you_mean
 from consan.files import write_file
 from consan.process.children import merged
-from consan.reports import FORMATS, FormatError
-from consan.reports.formats import render
+from consan.reports import FORMATS, FormatError, render
 from consan.reports.model import Report, plural
 from consan.session.spent import spent
 from consan.suppressions import comments_at, finish, unused

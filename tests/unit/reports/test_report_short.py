@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import report_samples as samples
 
-from consan.reports.formats import render
+from consan.reports import render
 from consan.reports.model import CLEAN
 
 LINE = re.compile(r"\S+:\d+(:\d+)?: (error|warning|note): .*\[[a-z0-9-]+\]")

@@ -13,8 +13,8 @@ import golden
 import pytest
 import report_samples as samples
 
-from consan.reports import FORMATS, FormatError
-from consan.reports.formats import look, render, text
+from consan.reports import FORMATS, FormatError, render
+from consan.reports.formats import look, text
 from consan.reports.model import Finding, Frame, Report, seen
 from consan.reports.verdict.speaking.causes import causes
 

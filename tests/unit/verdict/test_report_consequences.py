@@ -9,7 +9,8 @@ from typing import Any
 import jsonschema
 import pytest
 
-from consan.reports.formats import json_format, render
+from consan.reports import render
+from consan.reports.formats import json_format
 from consan.reports.model import CULPRIT, Access, AsyncInfo, Buffer, Finding, FixStep, KernelSummary, Report, Suppressed, VerifiedFix
 from consan.reports.verdict.conclusion import assemble, exit_status
 from consan.reports.verdict.speaking.precedence import roots

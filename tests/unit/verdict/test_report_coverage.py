@@ -11,7 +11,8 @@ import report_samples as samples
 
 from consan.instrument.functions.analyse import plan_functions
 from consan.instrument.ptx import parse
-from consan.reports.formats import json_format, render
+from consan.reports import render
+from consan.reports.formats import json_format
 from consan.reports.model import KernelSummary, Report, Uninstrumented, Unmodelled
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble
