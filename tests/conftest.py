@@ -21,7 +21,6 @@ from twin_file import COMPILED
 from consan.backends import driver
 from consan.backends.virtual import VirtualBackend
 from consan.options import RECORD
-from consan.session.executing import recording
 from consan.session.modules import device as devices
 from consan.session.planning.options import SessionOptions
 
@@ -42,7 +41,6 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_collection_finish() -> None:
     """Tests and imported modules stay to the end."""
     VirtualBackend.modules_kept = MODULES_KEPT
-    recording.REMEMBERS = False
     _collect()
     gc.set_threshold(*GENERATIONS)
 
@@ -77,6 +75,7 @@ def _own_machine(request: pytest.FixtureRequest) -> Iterator[None]:
     """A GPU's shadow memory stays: it is one allocation, and is used again."""
     folder = request.path.relative_to(TESTS).parts[0]
     with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(SessionOptions, "remembers", False)  # tests look at each pass and replay
         if folder in HOOKS:
             patch.setattr(SessionOptions, "records", property(lambda self: self.chosen_engine == RECORD))
         yield

@@ -116,7 +116,7 @@ class Frameworks:
             return
         contexts = self.device.backend.contexts
         if contexts is not None and contexts.refusal:
-            self.judge.recording.lacks_record(prepared, launch.entry, contexts.refusal)
+            self.judge.recording.kernels.lacks_record(prepared, launch.entry, contexts.refusal)
             yield self._unrecorded(prepared, launch)
             return
         unlooked = self.peers.why(prepared, launch.entry, launch.args)
@@ -129,8 +129,8 @@ class Frameworks:
             with self.judge.recording.keeping(compares and not captured and _records_global(form, launch)), self.streams.making():
                 chosen = yield from self._launched(prepared, launch, look)
             if unlooked:
-                self.judge.recording.lacks_comparison(chosen, launch.entry, unlooked)
-            self.judge.recording.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
+                self.judge.recording.kernels.lacks_comparison(chosen, launch.entry, unlooked)
+            self.judge.recording.kernels.shapes.ran(prepared.plain, launch.entry, launch.grid, launch.block, looked=look.proven > 0)
             if chosen is prepared:
                 self._looks.made(prepared, launch, look)
             elif chosen is look.whole:
@@ -160,7 +160,7 @@ class Frameworks:
             return False
         if judge.keeper is not None or self.device.backend.capturing(launch.stream):
             return False
-        return judge.recording.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
+        return judge.recording.kernels.counts_again(prepared, launch.entry, launch.grid, launch.block, launch.cluster)
 
     def _launched(self, prepared: Prepared, launch: FrameworkLaunch, look: GlobalLook) -> Generator[Handle | None, None, Prepared]:
         """Launch. Returns the form that was launched."""

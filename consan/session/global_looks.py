@@ -19,9 +19,9 @@ from consan._errors import ConsanError
 from consan.backends.base import Dim3, Handle
 from consan.instrument.record import waiting_together
 from consan.ranges import LaunchExtents
+from consan.session.executing.checked_kernels import FIRST_ONLY
 from consan.session.executing.judging import Judge
 from consan.session.executing.loading import Modules
-from consan.session.executing.recording import FIRST_ONLY
 from consan.session.modules.parameters import Parameters
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.launch_sizes import too_many_together, too_many_warps
@@ -84,7 +84,7 @@ class GlobalLooks:
         """Count a launch of the framework's form."""
         recording, entry = self.judge.recording, launch.entry
         if look.proven:
-            recording.counts_proven(prepared, entry, look.proven, launch.grid)
+            recording.kernels.counts_proven(prepared, entry, look.proven, launch.grid)
         elif look.args is not None:
             pending_proofs = prepared.number, entry, launch.grid, launch.block, look.args
             times = self._pending_proofs.get(pending_proofs, 0)
@@ -101,8 +101,8 @@ class GlobalLooks:
                 break
             prepared = self._prepared[number]
             if proven := self.judge.proofs.accesses(prepared, entry, args, LaunchExtents(grid, block)):
-                self.judge.recording.counts_proven(prepared, entry, proven, grid, times)
-                self.judge.recording.shapes.ran(prepared.plain, entry, grid, block, looked=True)
+                self.judge.recording.kernels.counts_proven(prepared, entry, proven, grid, times)
+                self.judge.recording.kernels.shapes.ran(prepared.plain, entry, grid, block, looked=True)
         self._pending_proofs.clear()
         self._prepared.clear()
 
@@ -128,7 +128,7 @@ class GlobalLooks:
                 why = f"the form that records it cannot be made: {str(error).partition(chr(10))[0]}"
         if why or whole is None:
             if not compared:
-                self.judge.recording.lacks_global_races(prepared, launch.entry, why)
+                self.judge.recording.kernels.lacks_global_races(prepared, launch.entry, why)
             return None
         whole.address_name, whole.unrepeatable = prepared.address_name, True
         self._looks[kernel] = looks + 1

@@ -11,7 +11,7 @@ import pytest
 import consan
 from consan.checker.judging import recorder
 from consan.reports.formats.phrases import summary
-from consan.session.executing import recording
+from consan.session.planning.options import SessionOptions
 
 SOURCE = """extern "C" __global__ void reverse(int* out) {
     __shared__ int tile[128];
@@ -23,7 +23,7 @@ SOURCE = """extern "C" __global__ void reverse(int* out) {
 
 @pytest.fixture(autouse=True)
 def _remembers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recording, "REMEMBERS", True)
+    monkeypatch.setattr(SessionOptions, "remembers", True)
     monkeypatch.setenv("CONSAN_CACHE_DIR", str(tmp_path))
 
 

@@ -50,7 +50,7 @@ class Summary:
     def _launches(self, prepared: Prepared, index: int) -> int:
         if prepared.recorded is not None:
             name = prepared.entries[index]
-            return self.recording.tally(prepared, name).launches + sum(self.recording.unrecorded(prepared, name).values())
+            return self.recording.kernels.tally(prepared, name).launches + sum(self.recording.kernels.unrecorded(prepared, name).values())
         return int(self.drained.launches[prepared.counter + index]) if self.drained else 0
 
     def why_nothing(self, ever_launched: bool) -> str:
@@ -77,7 +77,7 @@ class Summary:
 
     def has_checked_globals(self) -> bool:
         """Whether races in global memory were looked for in all kernels that were checked, in full."""
-        return self.global_races and any(map(self.launched, self.used)) and not self._gaps(self.recording.global_race_gaps)
+        return self.global_races and any(map(self.launched, self.used)) and not self._gaps(self.recording.kernels.global_race_gaps)
 
     def _gaps(self, of: Callable[[Prepared, str], tuple[str, ...]]) -> list[tuple[str, str]]:
         """Of each kernel, why."""
@@ -90,7 +90,7 @@ class Summary:
             f"{model.plural(launches, 'launch', 'launches')} of {name} could not be recorded: {why}; {WITH_HOOKS}"
             for prepared in self.used
             for name in prepared.entries
-            for why, launches in self.recording.unrecorded(prepared, name).items()
+            for why, launches in self.recording.kernels.unrecorded(prepared, name).items()
         ]
         return of_reasons([*(_dropped(self.drained.counters) if self.drained else []), *unrecorded])
 
@@ -124,7 +124,7 @@ class Summary:
     def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:
         reached = prepared.instrumented.reachable(name)
         counts = Counter((each.opcode, each.ptx_line) for function in reached for each in function.unmodelled)
-        tally = self.recording.tally(prepared, name)
+        tally = self.recording.kernels.tally(prepared, name)
         called = set[str]().union(*(function.calls for function in reached))
         external = [model.Unmodelled(f"call {name}", 0) for name in prepared.instrumented.external if name in called]
         return model.KernelSummary(
@@ -132,14 +132,14 @@ class Summary:
             launches=self._launches(prepared, index) + self.selection.left_out[prepared.number, name],
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
-            unchecked=sum(self.recording.unrecorded(prepared, name).values()),
+            unchecked=sum(self.recording.kernels.unrecorded(prepared, name).values()),
             global_stores=sum(f.global_stores for f in reached),
             global_atomics=sum(f.global_atomics for f in reached),
             generic_writes=sum(f.generic_writes for f in reached),
             open_points=sum(f.open_points for f in reached),
             grid_controls=sum(f.grid_controls for f in reached),
             annotations=tuple(dict.fromkeys(each for f in reached for each in f.annotations)),
-            compared_launches=self.recording.compares(prepared, name),
+            compared_launches=self.recording.keeps and self.recording.kernels.of(prepared, name).compared,
             engine=INLINE if prepared.recorded is None else RECORD,
             ctas=tally.ctas,
             histories=tally.histories,
@@ -148,9 +148,9 @@ class Summary:
             global_compared=tally.compared,
             global_proven=tally.proven,
             global_ctas=tally.compared_ctas,
-            global_checked=self.recording.global_race_launches(prepared, name),
-            **self.recording.shapes.of(prepared.plain, name),
-            global_gaps=self.recording.global_race_gaps(prepared, name) if self.global_races else (),
+            global_checked=self.recording.kernels.global_race_launches(prepared, name),
+            **self.recording.kernels.shapes.of(prepared.plain, name),
+            global_gaps=self.recording.kernels.global_race_gaps(prepared, name) if self.global_races else (),
             excluded=(GLOBAL_MEMORY,) if self.recording.options.global_excluded else (),
             unmodelled=tuple(model.Unmodelled(opcode, line, count) for (opcode, line), count in counts.items()) + tuple(external),
         )

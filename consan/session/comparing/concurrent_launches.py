@@ -307,7 +307,7 @@ class ConcurrentLaunches:
             return
         for done in map(self._done.__getitem__, oldest):
             if isinstance(done, _Launched):
-                session.recording.lacks_global_races(done.prepared, done.shape.entry, _LEFT_OUT)
+                session.recording.kernels.lacks_global_races(done.prepared, done.shape.entry, _LEFT_OUT)
 
     def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
@@ -332,7 +332,7 @@ class ConcurrentLaunches:
                     f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
                 )
                 why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
-                session.recording.lacks_global_races(each.prepared, each.shape.entry, why)
+                session.recording.kernels.lacks_global_races(each.prepared, each.shape.entry, why)
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: few names are told of a kernel."""

@@ -76,7 +76,7 @@ class FollowedStreams(ProgramStreams):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.concurrent.of_program = True
-        self.seen, self.captures = StreamsSeen(self.session.recording), Captures(self)
+        self.seen, self.captures = StreamsSeen(self.session.recording.kernels), Captures(self)
 
     def compares_in(self, handle: int) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""

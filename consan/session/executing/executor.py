@@ -93,7 +93,7 @@ class Executor:
             if recording is not None:
                 recording.ended(result, alone=asked.alone)
             elif taken:
-                self.recording.shapes.ran(prepared.plain, entry, grid, block)
+                self.recording.kernels.shapes.ran(prepared.plain, entry, grid, block)
             self.watch.after(text, entry, result, threads, alone=asked.alone)
         self.judge.news.tell(hooked=recording is None)
         return recording is not None and recording.repeats

@@ -114,8 +114,8 @@ class Keeper:
         entries = module.about["offsets"]
         return {
             entry: {
-                "proofs": recording.proofs.get((prepared.number, entry), ProvenLaunches()),
-                "shapes": recording.shapes.known(prepared.plain, entry),
+                "proofs": recording.kernels.of(prepared, entry).proofs,
+                "shapes": recording.kernels.shapes.known(prepared.plain, entry),
             }
             for entry in entries
         }
@@ -184,9 +184,9 @@ def replay(session: Session, name: str, data: bytes) -> tuple[Report, dict[str, 
 def _tell_kernels(recording: Recording, prepared: Prepared, kernels: dict[str, Any]) -> None:
     """What the run has found out about global memory without a log."""
     for entry, known in kernels.items():
-        recording.adds_proofs(prepared, entry, ProvenLaunches(*known["proofs"]))
+        recording.kernels.adds_proofs(prepared, entry, ProvenLaunches(*known["proofs"]))
         for grid, block, looked in known["shapes"]:
-            recording.shapes.ran(prepared.plain, entry, _dim3(grid), _dim3(block), looked=bool(looked))
+            recording.kernels.shapes.ran(prepared.plain, entry, _dim3(grid), _dim3(block), looked=bool(looked))
 
 
 def _left_out(launches: int) -> list[str]:

@@ -69,19 +69,19 @@ class Judge:
         self.news = News(self.device, self.recording, self.watch)
         recording = self.recording
         self._tells: dict[Gap, Callable[[Prepared, str, Any], None]] = {
-            Gap.GLOBAL: recording.lacks_global_races,
+            Gap.GLOBAL: recording.kernels.lacks_global_races,
             Gap.ROOM: recording.lacks_room,
-            Gap.RECORD: recording.lacks_record,
+            Gap.RECORD: recording.kernels.lacks_record,
         }
 
     def _unlist(self, prepared: Prepared) -> None:
         """Leave a form without judged launches out of the report, which lists the form that is judged."""
-        if not any(self.recording.tally(prepared, name).launches for name in prepared.entries):
+        if not any(self.recording.kernels.tally(prepared, name).launches for name in prepared.entries):
             self.modules.used.pop(prepared.number, None)
 
     def looked(self, prepared: Prepared, entry: str) -> None:
         """A launch of a framework took the form with global memory instead of the framework's own."""
-        self.recording.counts_looked(prepared, entry)
+        self.recording.kernels.of(prepared, entry).looked += 1
         self._unlist(prepared)
 
     def start(

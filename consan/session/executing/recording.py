@@ -8,13 +8,11 @@ Not handled: the record of a launch on a GPU that ends with a fault.
 from __future__ import annotations
 
 import contextlib
-import math
-from collections import Counter
 from collections.abc import Callable, Hashable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Final
 
-from consan.backends.base import Backend, Dim3
+from consan.backends.base import Backend
 from consan.backends.virtual import VirtualBackend
 from consan.checker.compiled.build import CHECKER, library
 from consan.checker.compiled.concurrent_launches import Retained
@@ -22,7 +20,6 @@ from consan.checker.compiled.patience import Patience
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import Checked, Histories
 from consan.checker.judging.starting import start
-from consan.checker.judging.tally import ProvenLaunches, Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.expand import begin
 from consan.checker.logs.launch import NoRoom
@@ -35,12 +32,12 @@ from consan.reports import model
 from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
+from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.repairs import Fixes
 from consan.session.modules.rewritten import Rewriting
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import LogPlan, Unasked
-from consan.session.planning.shapes import LaunchShapes
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Module
@@ -53,8 +50,6 @@ WITH_HOOKS: Final = "--engine inline checks it with called hooks"
 _GLOBAL_RACE: Final = "global-race"
 _MOST_DECODED: Final = 256  # launches
 SLOW: Final = 10.0  # seconds: of later launches of a kernel whose replays have taken longer, a few CTAs are replayed
-REMEMBERS = True  # what earlier processes have recorded and replayed; tests look at each pass and replay
-FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
 
 
 Asker = Callable[["Prepared", "LaunchCheck", Checked], None]
@@ -74,19 +69,9 @@ class Recording:
     notes: dict[str, None] = field(default_factory=dict)
     keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
     retained: Retained | None = None  # those of the last one, if all are known
-    of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
-    shapes: LaunchShapes = field(default_factory=LaunchShapes)
-    _global_race_gaps: dict[tuple[int, str], dict[str, None]] = field(default_factory=dict)  # why it was not checked in full, by kernel
-    _beyond: dict[tuple[int, str], str] = field(default_factory=dict)  # kernels of launches that had no room where that counts
-    _uncompared: set[tuple[int, str]] = field(default_factory=set)  # kernels of launches whose accesses were not kept
-    _tallies: dict[tuple[int, str], Tally] = field(default_factory=dict)
-    proofs: dict[tuple[int, str], ProvenLaunches] = field(default_factory=dict)  # by kernel
-    _partial: dict[tuple[int, str], int] = field(default_factory=dict)  # launches whose global memory was not compared in full
-    _looked: dict[tuple[int, str], int] = field(default_factory=dict)  # launches of other forms, with global memory
+    kernels: CheckedKernels = field(default_factory=CheckedKernels)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
-    _unrecorded: dict[tuple[int, str], Counter[str]] = field(default_factory=dict)  # launches that ran as they are, by why
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
-    _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
 
     @property
     def asked(self) -> bool:
@@ -101,7 +86,7 @@ class Recording:
 
         Raises `PtxSyntaxError`, and `EnvironmentFailure` where there is no checker.
         """
-        rewriting = Rewriting(ptx, read, global_races, self.options.isa, leaves, REMEMBERS, refusal, delays)
+        rewriting = Rewriting(ptx, read, global_races, self.options.isa, leaves, self.options.remembers, refusal, delays)
         done, waits = rewriting.done()
         library()
         if rewriting.made:  # else its histories are mostly known
@@ -141,7 +126,7 @@ class Recording:
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
-        if not REMEMBERS or prepared.recorded is None:
+        if not self.options.remembers or prepared.recorded is None:
             return None
         if prepared.number not in self._earlier:
             self._earlier[prepared.number] = Earlier(prepared.recorded)
@@ -161,26 +146,12 @@ class Recording:
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
         self.retained = checked.retained
-        if not self.keeps:
-            self._uncompared.add((prepared.number, entry))
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
             found = self._decode(checked, prepared, sites)
             self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
-        for why in filter(None, (*checked.global_races, checked.share)):
-            self.lacks_global_races(prepared, entry, why)
-        self._partial[prepared.number, entry] = self._partial.get((prepared.number, entry), 0) + bool(checked.global_races)
-        compared = started.recorded.has_global(entry) and not checked.global_races
-        grid, block = started.launched.grid, started.launched.block
-        self.shapes.ran(prepared.plain, entry, grid, block, looked=compared or started.proven > 0)
-        tally = self._tallies.setdefault((prepared.number, entry), Tally())
-        tally.add(checked.tally)
-        if started.proven:
-            self.counts_proven(prepared, entry, started.proven, grid)
-        if started.silent and not (started.proven or checked.found or checked.gaps or checked.global_races or self.asked):
-            launched = started.launched
-            self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+        self.kernels.note(prepared, entry, started, checked, keeps=self.keeps, asked=self.asked)
 
     @contextlib.contextmanager
     def keeping(self, keeps: bool) -> Iterator[None]:
@@ -190,13 +161,6 @@ class Recording:
             yield
         finally:
             self.keeps = before
-
-    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
-        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
-        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
-        if tally is not None:
-            self._tallies.setdefault((prepared.number, entry), Tally()).add(tally)
-        return tally is not None
 
     def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
         """The findings of a launch. Most launches repeat those of an earlier one."""
@@ -208,80 +172,17 @@ class Recording:
         found = decode(checked.records(), {prepared.number: sites})
         return found if sites.fixes else self._decoded.setdefault(key, found)
 
-    def lacks_global_races(self, prepared: Prepared, entry: str, why: str) -> None:
-        """Keep why a kernel's global memory was not checked in full."""
-        self._global_race_gaps.setdefault((prepared.number, entry), {})[why] = None
-
-    def lacks_record(self, prepared: Prepared, entry: str, why: str) -> None:
-        """Count a launch that is not recorded, and keep why."""
-        self._unrecorded.setdefault((prepared.number, entry), Counter())[why] += 1
-        self.lacks_global_races(prepared, entry, why)
-
-    def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
-        """The launches of a kernel that were not recorded, by why."""
-        return self._unrecorded.get((prepared.number, entry), {})
-
     def lacks_room(self, prepared: Prepared, entry: str, error: NoRoom) -> None:
         """Keep that a launch had no room for its logs. A limit of the user, or a device without memory, makes the report incomplete."""
-        self.lacks_global_races(prepared, entry, str(error))
-        if not isinstance(error, Unasked) and (self.options.trace_memory is not None or error.__cause__):
-            self._beyond[prepared.number, entry] = str(error)
-
-    def lacks_comparison(self, prepared: Prepared, entry: str, why: str) -> None:
-        """Keep why a launch may race with what nobody looks at: the report is incomplete."""
-        self.lacks_global_races(prepared, entry, why)
-        self._beyond[prepared.number, entry] = why
-
-    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
-        """Count launches whose accesses to global memory, of which there are so many in each, are proven apart."""
-        self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
-
-    def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
-        """Count proofs."""
-        tally = self._tallies.setdefault((prepared.number, entry), Tally())
-        tally.add(Tally(accesses=proofs.accesses, proven_launches=proofs.launches, proven=proofs.accesses, compared_ctas=proofs.ctas))
-        self.proofs[prepared.number, entry] = self.proofs.get((prepared.number, entry), ProvenLaunches()).plus(proofs)
-
-    def counts_looked(self, prepared: Prepared, entry: str) -> None:
-        """Count a launch that took the form with global memory instead of this one."""
-        kernel = prepared.number, entry
-        self._looked[kernel] = self._looked.get(kernel, 0) + 1
-
-    def global_race_launches(self, prepared: Prepared, entry: str) -> int:
-        """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
-        tally = self.tally(prepared, entry)
-        whole = prepared.recorded is not None and prepared.recorded.has_global(entry)
-        return (tally.launches if whole else tally.proven_launches) - self._partial.get((prepared.number, entry), 0)
-
-    def global_race_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
-        """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
-        return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
+        counts = not isinstance(error, Unasked) and (self.options.trace_memory is not None or error.__cause__)
+        (self.kernels.lacks_comparison if counts else self.kernels.lacks_global_races)(prepared, entry, str(error))
 
     def gaps_that_count(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
-        """Those that make a report incomplete: all if all was `required`, else what had no room."""
+        """Why global memory was not checked, where that makes a report incomplete: all if all was `required`, else what had no room."""
         if self.options.global_required:
-            return self.global_race_gaps(prepared, entry)
-        why = self._beyond.get((prepared.number, entry))
+            return self.kernels.global_race_gaps(prepared, entry)
+        why = self.kernels.of(prepared, entry).beyond
         return (why,) if why and self.options.global_wanted else ()
-
-    def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
-        of_launches = tuple(self._global_race_gaps.get((prepared.number, entry), ()))
-        if prepared.recorded is None:
-            return ("called hooks do not look for them", *of_launches)
-        tally = self.tally(prepared, entry)
-        missed = tally.launches - tally.proven_launches
-        if not prepared.recorded.has_global(entry) and missed:
-            whole = tally.launches + self._looked.get((prepared.number, entry), 0)
-            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
-        return of_launches
-
-    def tally(self, prepared: Prepared, entry: str) -> Tally:
-        """How much of a kernel was checked."""
-        return self._tallies.get((prepared.number, entry), Tally())
-
-    def compares(self, prepared: Prepared, entry: str) -> bool:
-        """Whether all launches of a kernel were compared with those that may run beside them."""
-        return self.keeps and (prepared.number, entry) not in self._uncompared
 
     def takes_hooks(self, name: str, why: str) -> None:
         """Note that a module is checked with called hooks, where it was asked to be recorded: no launch of it can be followed."""
@@ -290,17 +191,7 @@ class Recording:
 
     def forget(self) -> None:
         """Start anew, for the next report."""
-        self._tallies.clear()
-        self.proofs.clear()
-        self.shapes.clear()
-        self._looked.clear()
-        self._partial.clear()
-        self._uncompared.clear()
-        self._unrecorded.clear()
-        self.of_streams = ()
-        self._alike.clear()
-        self._global_race_gaps.clear()
-        self._beyond.clear()
+        self.kernels.forget()
         self.histories.clear()
         self.notes.clear()
         self.findings.clear()

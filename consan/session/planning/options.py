@@ -118,6 +118,11 @@ class SessionOptions:
         return self.engine != INLINE
 
     @property
+    def remembers(self) -> bool:
+        """Whether what earlier processes have recorded and replayed is used again."""
+        return True
+
+    @property
     def looks_at_global(self) -> bool:
         """Whether races in global memory are looked for."""
         return self.global_wanted and self.records

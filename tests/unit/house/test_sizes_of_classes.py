@@ -26,7 +26,6 @@ FIELDS = {
     "MatrixProduct": 16,
     "Prepared": 21,
     "Recorded": 26,
-    "Recording": 21,
     "Row": 16,
     "LaunchCheck": 21,
     "Wave": 25,

@@ -1,0 +1,133 @@
+"""What was checked of each kernel since the last report, and what was not, and why."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Final
+
+from consan.backends.base import Dim3
+from consan.checker.judging.recorder import Checked
+from consan.checker.judging.tally import ProvenLaunches, Tally
+from consan.reports import model
+from consan.session.executing.launch_check import LaunchCheck
+from consan.session.planning.shapes import LaunchShapes
+
+if TYPE_CHECKING:
+    from consan.session.modules.prepared import Prepared
+
+FIRST_ONLY: Final = "only the first launches of a kernel are looked at (--global on looks at all)"
+
+
+@dataclass
+class CheckedKernel:
+    """One kernel of one form of a module."""
+
+    tally: Tally = field(default_factory=Tally)
+    proofs: ProvenLaunches = field(default_factory=ProvenLaunches)
+    unrecorded: Counter[str] = field(default_factory=Counter)  # launches that ran as they are, by why
+    global_gaps: dict[str, None] = field(default_factory=dict)  # why its global memory was not checked in full
+    beyond: str = ""  # the one of them that makes the report incomplete
+    partial: int = 0  # launches whose global memory was not compared in full
+    looked: int = 0  # launches that took the form with global memory instead of this one
+    compared: bool = True  # the accesses of all its launches were kept, for a comparison with other launches
+
+
+@dataclass
+class CheckedKernels:
+    """Those of a session."""
+
+    shapes: LaunchShapes = field(default_factory=LaunchShapes)
+    of_streams: tuple[str, ...] = ()  # why launches were not compared with those of other streams, if there are any
+    _kernels: dict[tuple[int, str], CheckedKernel] = field(default_factory=dict)
+    _alike: dict[tuple[object, ...], Tally] = field(default_factory=dict)  # of launches of kernels that record nothing: what equal ones add
+
+    def of(self, prepared: Prepared, entry: str) -> CheckedKernel:
+        """What is known of a kernel."""
+        return self._kernels.setdefault((prepared.number, entry), CheckedKernel())
+
+    def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, *, keeps: bool, asked: bool) -> None:
+        """Count what was checked of a launch. `keeps`: its accesses are compared with other launches. `asked`: others ask it more."""
+        kernel, launched = self.of(prepared, entry), started.launched
+        kernel.compared &= keeps
+        for why in filter(None, (*checked.global_races, checked.share)):
+            self.lacks_global_races(prepared, entry, why)
+        kernel.partial += bool(checked.global_races)
+        compared = started.recorded.has_global(entry) and not checked.global_races
+        self.shapes.ran(prepared.plain, entry, launched.grid, launched.block, looked=compared or started.proven > 0)
+        kernel.tally.add(checked.tally)
+        if started.proven:
+            self.counts_proven(prepared, entry, started.proven, launched.grid)
+        if started.silent and not (started.proven or checked.found or checked.gaps or checked.global_races or asked):
+            self._alike[prepared.number, entry, launched.grid, launched.block, launched.cluster] = Tally(1, checked.tally.ctas)
+
+    def counts_again(self, prepared: Prepared, entry: str, grid: Dim3, block: Dim3, cluster: Dim3) -> bool:
+        """Count a launch of a kernel that records nothing, if one like it was judged. Returns whether it did."""
+        tally = self._alike.get((prepared.number, entry, grid, block, cluster))
+        if tally is not None:
+            self.of(prepared, entry).tally.add(tally)
+        return tally is not None
+
+    def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
+        """Count launches whose accesses to global memory, of which there are so many in each, are proven apart."""
+        self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
+
+    def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:
+        """Count proofs."""
+        kernel = self.of(prepared, entry)
+        kernel.tally.add(
+            Tally(accesses=proofs.accesses, proven_launches=proofs.launches, proven=proofs.accesses, compared_ctas=proofs.ctas)
+        )
+        kernel.proofs = kernel.proofs.plus(proofs)
+
+    def lacks_global_races(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a kernel's global memory was not checked in full."""
+        self.of(prepared, entry).global_gaps[why] = None
+
+    def lacks_record(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Count a launch that is not recorded, and keep why."""
+        self.of(prepared, entry).unrecorded[why] += 1
+        self.lacks_global_races(prepared, entry, why)
+
+    def lacks_comparison(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a launch may race with what nobody looks at: the report is incomplete."""
+        self.lacks_global_races(prepared, entry, why)
+        self.of(prepared, entry).beyond = why
+
+    def tally(self, prepared: Prepared, entry: str) -> Tally:
+        """How much of a kernel was checked."""
+        return self.of(prepared, entry).tally
+
+    def unrecorded(self, prepared: Prepared, entry: str) -> Mapping[str, int]:
+        """The launches of a kernel that were not recorded, by why."""
+        return self.of(prepared, entry).unrecorded
+
+    def global_race_launches(self, prepared: Prepared, entry: str) -> int:
+        """Launches of a kernel whose accesses to global memory were compared in full, or proven apart."""
+        kernel = self.of(prepared, entry)
+        whole = prepared.recorded is not None and prepared.recorded.has_global(entry)
+        return (kernel.tally.launches if whole else kernel.tally.proven_launches) - kernel.partial
+
+    def global_race_gaps(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        """Why the global memory of a kernel that ran was not checked in full, where it was to be."""
+        return (*self._gaps_of_kernel(prepared, entry), *self.of_streams)
+
+    def _gaps_of_kernel(self, prepared: Prepared, entry: str) -> tuple[str, ...]:
+        kernel = self.of(prepared, entry)
+        of_launches, tally = tuple(kernel.global_gaps), kernel.tally
+        if prepared.recorded is None:
+            return ("called hooks do not look for them", *of_launches)
+        missed = tally.launches - tally.proven_launches
+        if not prepared.recorded.has_global(entry) and missed:
+            whole = tally.launches + kernel.looked
+            return (f"{missed:,} of {model.plural(whole, 'launch', 'launches')}: {'; '.join(of_launches or (FIRST_ONLY,))}",)
+        return of_launches
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self.shapes.clear()
+        self.of_streams = ()
+        self._kernels.clear()
+        self._alike.clear()
