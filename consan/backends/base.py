@@ -89,7 +89,7 @@ class CallSource(Protocol):
         """Call a listener behind each call whose name matters, from now on. Returns why it is not called; empty if it is.
 
         `layouts`: the parameters of calls, in the characters of `struct`, by name; O: where the call has written a handle, which is
-        the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream of a launch.
+        the value; C: a `CUlaunchConfig`, whose stream is the value; S: the stream.
         """
 
     def pass_over(self, stream: int, context: int) -> None:
@@ -97,6 +97,20 @@ class CallSource(Protocol):
 
     def tell_all(self) -> None:
         """The listener needs each call again."""
+
+    @property
+    def notes(self) -> bool:
+        """Whether calls are noted."""
+
+    def note(self, context: int | None) -> None:
+        """The listener needs no calls for the legacy default stream of this context, which has no other stream, up to the next other call.
+
+        Then it gets them all (`noted`), each launch without its kernel. None: it needs each call at once, as it does at first, and where
+        others listen, too.
+        """
+
+    def read_noted(self) -> None:
+        """The listener needs the calls that are noted now."""
 
     def blocks(self, stream: int) -> bool:
         """Whether a stream and the legacy default stream wait for each other."""

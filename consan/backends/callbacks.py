@@ -18,12 +18,13 @@ import re
 import struct
 import weakref
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, Protocol
 
+from consan._errors import ConsanError
 from consan.backends import driver as api
-from consan.backends.call_filter import MOST_CALLBACKS, CallFilter, filter_of
+from consan.backends.call_filter import KINDS, MOST_CALLBACKS, CallFilter, CallKind, CallRule, NotedCall, filter_of
 from consan.backends.cost import COST
 
 _DRIVER_API, _EXIT = 1, 1  # CUPTI_CB_DOMAIN_DRIVER_API, CUPTI_API_EXIT
@@ -33,7 +34,9 @@ _TAKEN: Final = 39  # CUPTI_ERROR_MULTIPLE_SUBSCRIBERS_NOT_SUPPORTED
 _FORM: Final = re.compile(r"(?P<name>cu\w+?)(_v\d+)?(?P<per_thread>_pt(?:sz|ds))?$")
 _STREAM_NON_BLOCKING: Final = 1  # CU_STREAM_NON_BLOCKING
 _BEHIND: Final = {"O": 0, "C": 32}  # bytes from a pointer to its value
-_STREAMS: Final = {"S": -1, "C": 32}  # of launches: the stream, or bytes to it from a pointer that is there
+_STREAMS: Final = {"S": -1, "C": 32}  # the stream, or bytes to it from a pointer that is there
+_A_LAUNCH: Final = ("cuLaunchKernel", (0,) * 11)  # in the default stream
+_ANOTHER: Final = 1  # stands for the thread of a call that was noted
 _MEMORY_TYPE: Final = 2  # CU_POINTER_ATTRIBUTE_MEMORY_TYPE
 NO_LIBRARY: Final = "CUPTI is not installed"
 TAKEN: Final = "a profiler has subscribed to CUPTI"
@@ -44,6 +47,7 @@ class DriverCall:
     """A call that has succeeded. `name`: without its version; `per_thread`: stream 0 is the thread's own default stream.
 
     `values`: the parameters, if the listener knows their layout (`CallSource.follow`); `thread`: 0 if it is the one that tells.
+    `noted`: it was made some time before, in the legacy default stream; of a launch no more is known.
     """
 
     name: str
@@ -51,6 +55,8 @@ class DriverCall:
     per_thread: bool = False
     context: int = 0
     thread: int = 0
+    noted: bool = False
+    waited: bool = False  # of a noted call: the host has waited for the stream
 
 
 class Listener(Protocol):
@@ -86,8 +92,8 @@ _Callback: Final = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int, ctypes.
 class CallForm:
     """A function of the driver. `layout`: of its parameters, if they are known.
 
-    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: of a launch into a
-    stream, the place of that, and how far behind a pointer that is there (less than 0: it is there itself).
+    `pointer`: the place of one that points to its value, in bytes, and how far before the value it points. `stream`: the place of the
+    stream, and how far behind a pointer that is there (less than 0: it is there itself).
     """
 
     name: str
@@ -106,6 +112,12 @@ class CallForm:
     def nbytes(self) -> int:
         """The bytes of its parameters."""
         return self.layout.size
+
+    def rule(self) -> CallRule:
+        """What C is to know of it."""
+        at, within = self.stream or (-1, -1)
+        kind = CallKind.TOLD if self.per_thread else KINDS.get(self.name, CallKind.TOLD)
+        return CallRule(at + 1, within, kind, self.nbytes, allocates=_ALLOCATES.match(self.name) is not None)
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:
         """The parameters, where the value is in place of its pointer."""
@@ -182,6 +194,7 @@ class DriverCalls(DriverFacts):
         if self.why_not is None:
             self.why_not = self._subscribe(matters, layouts)
         if not self.why_not:
+            self.note(None)
             self._listeners.add(listener)
         return self.why_not
 
@@ -200,14 +213,20 @@ class DriverCalls(DriverFacts):
                 self._library, self._matters = library, functools.cache(matters)
                 self._forms = forms_of(library, lambda name: matters(name) or _ALLOCATES.match(name) is not None, layouts)
                 if self._filter is not None:
-                    self._filter.launches((number, *form.stream) for number, form in self._forms.items() if form.stream)
+                    self._filter.follows((number, self._rule(form)) for number, form in self._forms.items())
                 return self._enable(library, subscriber)
         return why
 
     def _entry(self) -> tuple[Any, Any]:
         """The function that CUPTI calls, and its argument."""
-        self._filter = self._filter or filter_of(self._callback)
+        self._filter = self._filter or filter_of(self._callback, attribute_function())
         return (self._callback, None) if self._filter is None else (self._filter.function, self._filter.argument)
+
+    def _rule(self, form: CallForm) -> CallRule:
+        rule = form.rule()
+        if not self._matters(form.name):
+            rule.kind = CallKind.ALLOCATION
+        return rule
 
     def _enable(self, library: ctypes.CDLL, subscriber: ctypes.c_void_p) -> str:
         status = 0
@@ -239,6 +258,7 @@ class DriverCalls(DriverFacts):
         if not self._matters(form.name):
             return
         self.tell_all()
+        self.read_noted()
         call = DriverCall(form.name, form.read(data.params) if data.params else (), form.per_thread, data.context or 0)
         for each in list(self._listeners):
             each.called(call)
@@ -252,6 +272,30 @@ class DriverCalls(DriverFacts):
         """See `CallSource`."""
         if self._filter is not None:
             self._filter.tell_all()
+
+    @property
+    def notes(self) -> bool:
+        """See `CallSource`."""
+        return self._filter is not None and self._filter.context_of_notes is not None
+
+    def note(self, context: int | None) -> None:
+        """See `CallSource`."""
+        if self._filter is not None:
+            before = self._filter.context_of_notes
+            self._tell_noted(self._filter.note(context if len(self._listeners) == 1 else None), before or 0)
+
+    def read_noted(self) -> None:
+        """See `CallSource`."""
+        if self._filter is not None and (calls := self._filter.taken()):
+            self._tell_noted(calls, self._filter.context_of_notes or 0)
+
+    def _tell_noted(self, calls: list[NotedCall], context: int) -> None:
+        for noted in calls:
+            form = self._forms[noted.number]
+            call = DriverCall(*_A_LAUNCH) if noted.kind is CallKind.LAUNCH else DriverCall(form.name, form.unpacked(noted.parameters))
+            call = replace(call, context=context, thread=_ANOTHER, noted=True, waited=noted.kind is CallKind.WAIT)
+            for each in list(self._listeners):
+                each.called(call)
 
     def status(self, function: str, *arguments: Any) -> int:
         """Ask the driver."""
@@ -267,6 +311,14 @@ class DriverCalls(DriverFacts):
 
 
 CALLS: Final = DriverCalls()
+
+
+def attribute_function() -> Any:
+    """The driver's `cuPointerGetAttribute`; None: there is no driver."""
+    try:
+        return api.driver().function("cuPointerGetAttribute")
+    except ConsanError:
+        return None
 
 
 def libraries() -> Iterator[str]:

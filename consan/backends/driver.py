@@ -13,7 +13,7 @@ import contextlib
 import ctypes
 import functools
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 from consan._errors import ConsanError, EnvironmentFailure, InternalError, UsageError
@@ -82,22 +82,50 @@ ATTRIBUTE_COOPERATIVE = 2
 ATTRIBUTE_CLUSTER = 4
 
 
-class _Own(threading.local):
-    depth = 0
+class _Cell(threading.local):
+    count: ctypes.c_int | None = None
+    source: object = None
 
 
-OWN = _Own()
+class OwnCalls:
+    """Of each thread: how many calls it is in that it makes for consan."""
+
+    def __init__(self) -> None:
+        self._source: Callable[[], int | None] | None = None
+        self._cell = _Cell()
+
+    def count_in(self, source: Callable[[], int | None]) -> None:
+        """Count where a function of C says, for the calling thread: so C knows it, too."""
+        self._source = source
+
+    @property
+    def count(self) -> ctypes.c_int:
+        """The number of this thread."""
+        cell = self._cell
+        if cell.count is None or cell.source is not self._source:
+            place = None if self._source is None else self._source()
+            cell.count, cell.source = ctypes.c_int() if place is None else ctypes.c_int.from_address(place), self._source
+        return cell.count
+
+    @property
+    def depth(self) -> int:
+        """Whether this thread is in such a call."""
+        return self.count.value
+
+
+OWN = OwnCalls()
 """Of each thread: whether it makes calls for consan itself, which are no part of the program (callbacks.py)."""
 
 
 @contextlib.contextmanager
 def own_calls() -> Iterator[None]:
     """Inside the block this thread's calls are consan's own, though a framework makes them."""
-    OWN.depth += 1
+    count = OWN.count
+    count.value += 1
     try:
         yield
     finally:
-        OWN.depth -= 1
+        count.value -= 1
 
 
 class Driver:
@@ -110,13 +138,18 @@ class Driver:
         """Whether this driver offers a function."""
         return hasattr(self._library, function)
 
+    def function(self, name: str) -> Any:
+        """A function, for C to call."""
+        return getattr(self._library, name)
+
     def status(self, function: str, *arguments: Any) -> int:
         """Call a function and return its `CUresult`. Raises for a kernel's fatal error."""
-        OWN.depth += 1
+        count = OWN.count
+        count.value += 1
         try:
             code = int(getattr(self._library, function)(*arguments))
         finally:
-            OWN.depth -= 1
+            count.value -= 1
         if code in _STICKY:
             raise self.error(code, function)
         return code

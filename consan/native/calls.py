@@ -57,6 +57,14 @@ class RemoteCalls(DriverFacts):
     def tell_all(self) -> None:
         """The interposer drops no call."""
 
+    notes = False
+
+    def note(self, context: int | None) -> None:
+        """The interposer notes no call."""
+
+    def read_noted(self) -> None:
+        """The interposer notes no call."""
+
     def called(self, message: Message) -> None:
         """The program has made a call."""
         form = self._forms.get(message.a)

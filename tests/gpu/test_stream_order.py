@@ -96,6 +96,23 @@ def test_cupy(name: str, tmp_path: Path) -> None:
     clean(tmp_path, CUPY + program.format(edge))
 
 
+# Compiled code notes the calls for the default stream after the first 256, until there is another stream.
+NOTED = CUPY.replace("first, second", "pass #") + """
+for _ in range(2000): w = x + 1; z.data.memset_async(0, 64, cp.cuda.Stream.null); e = cp.cuda.Stream.null.record()
+cp.cuda.Stream.null.synchronize()
+y.data.memset_async(0, 64, cp.cuda.Stream.null)
+{}
+first = cp.cuda.Stream(non_blocking=True)
+with first: launch(y, x)
+"""
+
+
+def test_calls_that_are_noted(tmp_path: Path) -> None:
+    needs("cupy")
+    racy(tmp_path, NOTED.format("pass"), "stream")
+    clean(tmp_path, NOTED.format("cp.cuda.Stream.null.synchronize()"))
+
+
 @pytest.mark.parametrize("name", TORCH_PROGRAMS)
 def test_torch(name: str, tmp_path: Path) -> None:
     needs("triton"), needs("torch")

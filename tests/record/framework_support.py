@@ -89,6 +89,14 @@ class FakeCalls:
         self.listener, self.matters = listener, matters
         return self.why
 
+    notes = False
+
+    def note(self, context: int | None) -> None:
+        """Each call is told at once."""
+
+    def read_noted(self) -> None:
+        """Nothing is noted."""
+
     def blocks(self, stream: int) -> bool:
         return stream not in self.non_blocking
 

@@ -68,6 +68,11 @@ class Captures:
             return WorkPlace(self.program.concurrent, self.program.of(handle))
         return WorkPlace(capture.concurrent, capture.streams[handle], capture)
 
+    @property
+    def there_are_some(self) -> bool:
+        """Whether a stream is captured."""
+        return bool(self._captured)
+
     def begin(self, handle: int) -> None:
         """A stream is captured from now on."""
         self._join(handle, Capture())

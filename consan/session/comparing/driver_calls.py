@@ -61,6 +61,14 @@ class SeenCall(Protocol):
     def thread(self) -> int:
         """The thread that has made it. 0: the one that tells."""
 
+    @property
+    def noted(self) -> bool:
+        """Whether it was made some time ago: of a launch no more is known."""
+
+    @property
+    def waited(self) -> bool:
+        """Of a call that is noted: whether the host has waited for its stream."""
+
 
 Meaning = Callable[["ProgramOrder", SeenCall], None]
 
@@ -97,6 +105,8 @@ class ProgramOrder:
                 self.streams.stops(f"the program calls {call.name}, whose order is not followed")
             else:
                 row[1](self, call)
+                if not call.noted:
+                    self.streams.heard(call.context)
 
     def missed(self, why: str) -> None:
         """A call was not understood."""
@@ -201,12 +211,13 @@ class _Launches:
 
     def __call__(self, order: ProgramOrder, call: SeenCall) -> None:
         """Nothing is known of its accesses, unless the session makes the launch."""
-        if order.streams.made_by_us:
+        if order.streams.made_by_us and not call.noted:
             return
         place = order.place(call, self.stream)
         if not order.streams.is_stood_for(place):
-            order.did(call, order.streams.kernel(call.values[self.function]), self.stream, None)
-        if not call.per_thread and call.values[self.stream] != PER_THREAD:
+            name = "a kernel" if call.noted else order.streams.kernel(call.values[self.function])
+            order.did(call, name, self.stream, None)
+        if not (call.per_thread or call.noted) and call.values[self.stream] != PER_THREAD:
             order.streams.pass_over(place, call.values[self.stream], call.context)
 
 
@@ -262,6 +273,10 @@ class _Copies:
         place = order.did(call, "a copy of memory", self.stream, rows_between([(source, source + nbytes)], [(to, to + nbytes)]))
         if place.capture is not None:  # the driver is asked nothing meanwhile
             return
+        if call.noted:  # memory that it copied may be gone
+            if call.waited:
+                order.host_waits(place)
+            return
         if (self.stream is None and self.to_host) or not all(map(order.streams.is_registered, (to, source))):
             order.host_waits(place)
 
@@ -306,9 +321,9 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuStreamCreateWithPriority": ("OIi", _stream_made),
     "cuStreamDestroy": ("P", _stream_gone),
     "cuStreamWaitEvent": ("PPI", _waits),
-    "cuStreamSynchronize": ("P", _stream_passed),
-    "cuStreamQuery": ("P", _stream_passed),
-    "cuEventRecord": ("PP", _recorded),
+    "cuStreamSynchronize": ("S", _stream_passed),
+    "cuStreamQuery": ("S", _stream_passed),
+    "cuEventRecord": ("PS", _recorded),
     "cuEventRecordWithFlags": ("PPI", _recorded),
     "cuEventSynchronize": ("P", _event_passed),
     "cuEventQuery": ("P", _event_passed),
@@ -342,14 +357,14 @@ _ROWS: Final[Mapping[str, _Row]] = {
     "cuMemcpyHtoD": ("PPN", _Copies(None, to_host=False)),
     "cuMemcpyDtoH": ("PPN", _Copies(None, to_host=True)),
     "cuMemcpyDtoD": ("PPN", _Copies(None, to_host=False)),
-    **_of_each("cuMemcpy{}Async", "HtoD DtoH DtoD", ("PPNP", _Copies(3, to_host=False))),
-    "cuMemcpyAsync": ("PPNP", _Copies(3, to_host=False)),
+    **_of_each("cuMemcpy{}Async", "HtoD DtoH DtoD", ("PPNS", _Copies(3, to_host=False))),
+    "cuMemcpyAsync": ("PPNS", _Copies(3, to_host=False)),
     "cuMemsetD8": ("PBN", _Sets(1, None)),
     "cuMemsetD16": ("PHN", _Sets(2, None)),
     "cuMemsetD32": ("PIN", _Sets(4, None)),
-    "cuMemsetD8Async": ("PBNP", _Sets(1, 3)),
-    "cuMemsetD16Async": ("PHNP", _Sets(2, 3)),
-    "cuMemsetD32Async": ("PINP", _Sets(4, 3)),
+    "cuMemsetD8Async": ("PBNS", _Sets(1, 3)),
+    "cuMemsetD16Async": ("PHNS", _Sets(2, 3)),
+    "cuMemsetD32Async": ("PINS", _Sets(4, 3)),
     **_of_each("cuMemsetD2D{}", "8 16 32", ("", _Unknown(None, waits=False))),
     "cuMemsetD2D8Async": ("PNBNNP", _Unknown(5, waits=False)),
     "cuMemsetD2D16Async": ("PNHNNP", _Unknown(5, waits=False)),

@@ -26,7 +26,7 @@ from consan.checker.compiled.concurrent_launches import Rows
 from consan.reports.decoding.launch_race import OperationSide
 from consan.reports.source.names import function_name
 from consan.session.comparing.captures import Captures
-from consan.session.comparing.program_streams import PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller
+from consan.session.comparing.program_streams import DEFAULT_HANDLES, PER_THREAD, Blocking, ProgramStream, ProgramStreams, caller
 from consan.session.comparing.streams_seen import StreamsSeen
 
 if TYPE_CHECKING:
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 MOST_EARLY: Final = 64  # operations that are kept while there is one stream
+FIRST_CALLS: Final = 256  # these are told at once: the report names the program's lines that made them
 _EARLY: Final = "what the program did before it had a second stream"
 EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
@@ -55,6 +56,16 @@ class Facts(Protocol):
     def pass_over(self, stream: int, context: int) -> None:
         """Launches into a stream are not needed, up to the next other call."""
 
+    @property
+    def notes(self) -> bool:
+        """Whether calls are noted."""
+
+    def note(self, context: int | None) -> None:
+        """Calls for the default stream are not needed at once. None: they are."""
+
+    def read_noted(self) -> None:
+        """The calls that are noted are needed now."""
+
 
 class _Making(threading.local):
     depth = 0
@@ -69,6 +80,7 @@ class FollowedStreams(ProgramStreams):
     several: bool = False  # streams
     maps_others: bool = False  # memory of another GPU or process
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
+    told: int = 0  # calls
     marked: bool = False  # an event was recorded since the last launch of which nothing is kept
     _early: int = -1  # the number of that launch
     _making: _Making = field(default_factory=_Making)
@@ -80,7 +92,8 @@ class FollowedStreams(ProgramStreams):
 
     def compares_in(self, handle: int) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
-        if self.facts is not None and not self.seen.why:
+        if self.facts is not None and not self.seen.why and not (self.noting and handle in DEFAULT_HANDLES):
+            self.facts.read_noted()
             self.captures.place(handle)
         return self.compares
 
@@ -96,6 +109,7 @@ class FollowedStreams(ProgramStreams):
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
+        self._stop_noting()
         self.several = self.several or self.session.options.looks_at_global
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE))
 
@@ -133,6 +147,8 @@ class FollowedStreams(ProgramStreams):
         """A framework has made a launch, whose accesses the recording has kept if they are known."""
         with self.lock:
             self.seen.launched(stream)
+            if self.noting and stream in DEFAULT_HANDLES:  # its call of the driver is noted
+                return
             if self.facts is not None and not self.seen.why:
                 place = self.captures.place(stream)
                 place.stream.edge = edge or place.stream.edge
@@ -155,6 +171,24 @@ class FollowedStreams(ProgramStreams):
         with self.lock:
             if self.facts is not None and self.is_stood_for(place):
                 self.facts.pass_over(handle, context)
+
+    def heard(self, context: int) -> None:
+        """A call was told of. If there have been many, and one stream, later ones are noted."""
+        self.told += 1
+        quiet = not (self.several or self.captures.there_are_some or self.seen.why)
+        if not quiet:
+            self._stop_noting()
+        elif not self.noting and self.told > FIRST_CALLS and self.facts is not None and context:
+            self.facts.note(context)
+
+    @property
+    def noting(self) -> bool:
+        """Whether calls for the default stream are noted, because there is no other."""
+        return self.facts is not None and self.facts.notes
+
+    def _stop_noting(self) -> None:
+        if self.noting and self.facts is not None:
+            self.facts.note(None)
 
     def kernel(self, function: int) -> str:
         """The name of a kernel that nobody records."""

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from consan.session.session import Session
 
 PER_THREAD: Final = 2  # the handle of a thread's own default stream
-_DEFAULT_HANDLES: Final = (0, 1)
+DEFAULT_HANDLES: Final = (0, 1)
 _FIRST_HANDLE: Final = 1 << 20
 _BEFORE: Final = "what the default stream did before the first stream was made"
 _INTERNAL: Final = ("consan", "cupy", "numpy", "torch", "triton")  # packages whose frames are not the program's
@@ -91,12 +91,12 @@ class ProgramStreams:
     def __post_init__(self) -> None:
         self.default = ProgramStream(self, Blocking.DEFAULT, 0, "")
         self.memory = FreedMemory(self.concurrent)
-        self._known |= dict.fromkeys(_DEFAULT_HANDLES, self.default)
+        self._known |= dict.fromkeys(DEFAULT_HANDLES, self.default)
 
     @property
     def compares(self) -> bool:
         """Whether there is a second stream, and launches are compared."""
-        return len(self._known) > len(_DEFAULT_HANDLES) and self.session.recording.keeps
+        return len(self._known) > len(DEFAULT_HANDLES) and self.session.recording.keeps
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""

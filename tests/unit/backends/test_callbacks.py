@@ -3,56 +3,32 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from types import SimpleNamespace
-from typing import Any
 
 import pytest
+from cupti_support import Cupti as Library
 
-from consan.backends import callbacks
+from consan.backends import call_filter, callbacks
 from consan.backends.callbacks import NO_LIBRARY, TAKEN, DriverCall, DriverCalls
 from consan.backends.driver import own_calls
+from consan.session.comparing import driver_calls
 
 NAMES = (
     *("cuInit", "cuEventRecord_ptsz", "cuStreamCreate", "cuLaunchKernelEx", "cuStreamEndCapture_v2", "cuStreamWaitValue32_v2_ptsz"),
-    *("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemFree_v2"),
+    *("cuLaunchKernel", "cuLaunchKernel_ptsz", "cuMemAlloc_v2", "cuMemAllocAsync", "cuMemFree_v2", "cuEventRecord"),
+    *("cuMemsetD8Async", "cuMemcpyAsync", "cuEventQuery", "cuCtxSynchronize"),
 )
-LAYOUTS = {"cuEventRecord": "PP", "cuStreamCreate": "OI", "cuStreamEndCapture": "PO"}
+LAYOUTS = {"cuEventRecord": "PS", "cuStreamCreate": "OI", "cuStreamEndCapture": "PO", "cuMemFree": "P", "cuEventQuery": "P"}
+LAYOUTS |= {"cuMemsetD8Async": "PBNS", "cuMemcpyAsync": "PPNS"}
 LAYOUTS |= {"cuLaunchKernel": "P7ISPP", "cuLaunchKernelEx": "CPPP"}
 
 
-class Cupti:
-    """The library."""
+
+class Cupti(Library):
+    """With the functions of these tests."""
 
     def __init__(self, status: int = 0, names: tuple[str, ...] = NAMES) -> None:
-        self.status, self.names, self.enabled = status, names, set[str]()
-        self.callback: Callable[..., None] | None = None
-        self.unsubscribed = False
-
-    def cuptiSubscribe(self, subscriber: Any, callback: Any, user: Any) -> int:
-        self.callback, self.user = callback, user
-        return self.status
-
-    def cuptiGetCallbackName(self, domain: int, number: int, found: Any) -> int:
-        if number > len(self.names):
-            return 1
-        found._obj.value = self.names[number - 1].encode()
-        return 0
-
-    def cuptiEnableCallback(self, on: int, subscriber: Any, domain: int, number: int) -> int:
-        self.enabled.add(self.names[number - 1])
-        return 0
-
-    def cuptiUnsubscribe(self, subscriber: Any) -> int:
-        self.unsubscribed = True
-        return 0
-
-    def called(self, name: str, *words: int, site: int = 1, status: int = 0) -> None:
-        """The driver has been called."""
-        params, result = (ctypes.c_uint64 * len(words))(*words), ctypes.c_int(status)
-        data = callbacks.CallbackData(site, b"", ctypes.addressof(params), ctypes.pointer(result), b"", 0x55)
-        assert self.callback is not None
-        self.callback(self.user, 1, self.names.index(name) + 1, ctypes.byref(data))
+        super().__init__(status, names)
 
 
 class Heard:
@@ -206,9 +182,130 @@ def test_several_listeners_hear_all(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_without_a_compiler_all_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(callbacks, "filter_of", lambda tell: None)
+    monkeypatch.setattr(callbacks, "filter_of", lambda *_: None)
     cupti = Cupti()
     _, heard, calls = followed(monkeypatch, cupti)
     calls.pass_over(0x77, 0x55)
     _launch(cupti, "cuLaunchKernel", 0x77)
     assert len(heard.calls) == 1
+
+
+MEMSET = ("cuMemsetD8Async", 0x1000, 0, 64)
+
+
+def _names(heard: Heard) -> list[str]:
+    return [call.name for call in heard.calls]
+
+
+def _noting(monkeypatch: pytest.MonkeyPatch, pageable: int = 0) -> tuple[Cupti, Heard, DriverCalls]:
+    """Calls of context 0x55 are noted. `pageable`: an address of such memory."""
+    attribute = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(lambda _, __, at: int(at == pageable))
+    monkeypatch.setattr(callbacks, "attribute_function", lambda: attribute)
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.note(0x55)
+    assert calls.notes
+    return cupti, heard, calls
+
+
+def test_noted_calls_are_told_in_their_order_before_the_next_one(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti, heard, _ = _noting(monkeypatch)
+    for _ in range(3):
+        _launch(cupti, "cuLaunchKernel", 0)
+        _launch(cupti, "cuLaunchKernelEx", 1)
+    cupti.called(*MEMSET, 0)
+    cupti.called("cuEventRecord", 3, 0)
+    _launch(cupti, "cuLaunchKernel", 0)
+    cupti.called("cuEventRecord", 4, 0, status=1)
+    with own_calls():
+        cupti.called(*MEMSET, 0)
+    assert not heard.calls
+    cupti.called("cuEventRecord", 5, 0x77)
+    assert _names(heard) == ["cuLaunchKernel", "cuMemsetD8Async", "cuEventRecord", "cuLaunchKernel", "cuEventRecord"]
+    assert [call.noted for call in heard.calls] == [True] * 4 + [False]
+    assert heard.calls[0].values == (0,) * 11
+    assert heard.calls[1].values == (0x1000, 0, 64, 0)
+    assert {call.context for call in heard.calls} == {0x55}
+
+
+def test_what_the_host_has_waited_for_is_forgotten_but_for_events(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti, heard, calls = _noting(monkeypatch)
+    for _ in range(2000):
+        cupti.called(*MEMSET, 0)
+        cupti.called("cuMemFree_v2", 0x1000)
+        cupti.called("cuMemFree_v2", 0)
+    assert not heard.calls
+    calls.read_noted()
+    assert _names(heard) == ["cuMemFree"]
+    heard.calls.clear()
+    cupti.called("cuEventRecord", 3, 0)
+    cupti.called("cuCtxSynchronize")
+    cupti.called("cuEventQuery", 3)
+    calls.read_noted()
+    assert _names(heard) == ["cuEventRecord", "cuCtxSynchronize", "cuEventQuery"]
+
+
+def test_a_copy_of_pageable_memory_is_one_that_the_host_waits_for(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti, heard, calls = _noting(monkeypatch, pageable=0x2000)
+    cupti.called("cuMemcpyAsync", 0x1000, 0x3000, 64, 0)
+    cupti.called("cuMemcpyAsync", 0x1000, 0x2000, 64, 0)
+    cupti.called("cuMemcpyAsync", 0x1000, 0x3000, 64, 0)
+    calls.read_noted()
+    assert [call.waited for call in heard.calls] == [True, False]
+
+
+def test_many_operations_end_in_one_launch_that_stands_for_all(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti, heard, calls = _noting(monkeypatch)
+    for _ in range(100):
+        cupti.called(*MEMSET, 0)
+    calls.read_noted()
+    assert _names(heard) == ["cuLaunchKernel", *["cuMemsetD8Async"] * 35]
+
+
+def test_where_there_is_no_room_all_are_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti, heard, calls = _noting(monkeypatch)
+    for event in range(1500):
+        cupti.called("cuEventRecord", event, 0)
+    assert len(heard.calls) == 1025
+    calls.note(None)
+    assert [call.values[0] for call in heard.calls] == list(range(1500))
+    cupti.called("cuEventRecord", 0, 0)
+    assert len(heard.calls) == 1501
+
+
+@pytest.mark.parametrize(
+    ("name", "words"), [("cuMemsetD8Async", (1, 0, 1, 2)), ("cuStreamWaitValue32_v2_ptsz", (5,)), ("cuEventRecord", (3, 2))]
+)
+def test_calls_that_are_not_noted(name: str, words: tuple[int, ...], monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those for another stream, and those whose meaning is not known to C."""
+    cupti, heard, calls = _noting(monkeypatch)
+    cupti.called(name, *words)
+    assert len(heard.calls) == 1
+    calls.note(0x66)  # another context
+    cupti.called(*MEMSET, 0)
+    assert len(heard.calls) == 2
+
+
+def test_several_listeners_need_all_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+    cupti = Cupti()
+    _, heard, calls = followed(monkeypatch, cupti)
+    calls.note(0x55)
+    cupti.called(*MEMSET, 0)
+    other = Heard()
+    calls.follow(other, lambda name: True, LAYOUTS)
+    assert (len(heard.calls), len(other.calls), calls.notes) == (1, 0, False)
+    calls.note(0x55)
+    assert not calls.notes
+    cupti.called(*MEMSET, 0)
+    assert (len(heard.calls), len(other.calls)) == (2, 1)
+
+
+def test_the_kinds_of_calls_fit_their_layouts() -> None:
+    """A call that is noted has few parameters, and a stream among them is marked."""
+    for name, kind in call_filter.KINDS.items():
+        form = callbacks.CallForm.of(name, False, driver_calls.LAYOUTS[name])
+        assert kind is call_filter.CallKind.LAUNCH or form.nbytes <= 32
+        assert (form.stream is not None) == (name in IN_STREAM or name.endswith("Async")), name
+
+
+IN_STREAM = {"cuLaunchKernel", "cuLaunchKernelEx", "cuLaunchCooperativeKernel", "cuStreamSynchronize", "cuStreamQuery", "cuEventRecord"}

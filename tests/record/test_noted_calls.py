@@ -1,0 +1,147 @@
+"""Calls of the driver that C notes and Python reads later mean the same as those that it is told of at once (SEMANTICS 12, R-GM14)."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+from cupti_support import Cupti
+from framework_support import WORDS, Framework, gap
+
+from consan.backends import callbacks
+from consan.backends.callbacks import DriverCalls
+from consan.session.comparing import followed_streams
+from consan.session.comparing.driver_calls import LAYOUTS
+
+EVENT = 0x900
+
+
+class Program:
+    """A program whose calls CUPTI tells. `note`: C notes them from the first on."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, *, note: bool) -> None:
+        attribute = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p, ctypes.c_int, ctypes.c_uint64)(lambda *_: 0)
+        self.cupti = Cupti(names=tuple(LAYOUTS))
+        monkeypatch.setattr(callbacks, "libraries", lambda: ["cupti"])
+        monkeypatch.setattr(callbacks, "attribute_function", lambda: attribute)
+        monkeypatch.setattr(callbacks, "ctypes", SimpleNamespace(**{**vars(ctypes), "CDLL": lambda _: self.cupti}))
+        monkeypatch.setattr(followed_streams, "FIRST_CALLS", 0 if note else 1 << 30)
+        monkeypatch.setattr(DriverCalls, "is_registered", lambda *_: True)
+        monkeypatch.setattr(DriverCalls, "blocks", lambda *_: False)
+        monkeypatch.setattr(DriverCalls, "kernel", lambda *_: "fast")
+        self.calls = DriverCalls()
+        self.framework = Framework(calls=self.calls)
+        self.call("cuEventDestroy", EVENT + 1)
+        assert self.calls.notes is note
+
+    def call(self, name: str, *words: int) -> None:
+        self.cupti.called(name, *words)
+
+    def stream(self) -> int:
+        handle = ctypes.c_uint64(0x77)
+        self.call("cuStreamCreate", ctypes.addressof(handle), 1)
+        return 0x77
+
+    def memset(self) -> None:
+        self.call("cuMemsetD8Async", self.framework.out, 0, 4 * WORDS, 0)
+
+    def foreign(self) -> None:
+        """A kernel of whose accesses nothing is known."""
+        self.call("cuLaunchKernel", 9, 0, 0, 0, 0, 0, 0, 0)
+
+    def launch(self, stream: int) -> None:
+        self.framework.launch("fills", stream=stream)
+        self.framework.backend.advance(stream)
+
+    def wait(self, event: int, stream: int) -> None:
+        self.call("cuStreamWaitEvent", stream, event, 0)
+
+
+def set_beside(program: Program) -> None:
+    program.memset()
+    program.launch(program.stream())
+
+
+def set_before(program: Program) -> None:
+    program.memset()
+    program.call("cuEventRecord", EVENT, 0)
+    stream = program.stream()
+    program.wait(EVENT, stream)
+    program.launch(stream)
+
+
+def set_behind_the_event(program: Program) -> None:
+    program.call("cuEventRecord", EVENT, 0)
+    program.memset()
+    stream = program.stream()
+    program.wait(EVENT, stream)
+    program.launch(stream)
+
+
+def waited_for(program: Program) -> None:
+    program.memset()
+    program.call("cuStreamSynchronize", 0)
+    program.launch(program.stream())
+
+
+def set_again_behind_a_wait(program: Program) -> None:
+    waited_for_and_set = (program.memset, lambda: program.call("cuMemFree", 0x5000), program.memset)
+    for step in waited_for_and_set:
+        step()
+    program.launch(program.stream())
+
+
+def event_waited_for(program: Program) -> None:
+    program.memset()
+    program.call("cuEventRecord", EVENT, 0)
+    program.call("cuEventSynchronize", EVENT)
+    program.launch(program.stream())
+
+
+def foreign_beside(program: Program) -> None:
+    program.foreign()
+    program.launch(program.stream())
+
+
+def foreign_behind_an_event(program: Program) -> None:
+    program.foreign()
+    program.call("cuEventRecord", EVENT, 0)
+    program.foreign()
+    stream = program.stream()
+    program.wait(EVENT, stream)
+    program.launch(stream)
+
+
+def many(program: Program) -> None:
+    for _ in range(100):
+        program.memset()
+    program.launch(program.stream())
+
+
+def own_launch_beside(program: Program) -> None:
+    program.launch(0)
+    program.foreign()  # its call of the driver, which the made-up device does not make
+    program.launch(program.stream())
+
+
+RACY = {set_beside, set_behind_the_event, set_again_behind_a_wait, many}
+GAPS = {foreign_beside, foreign_behind_an_event, many, own_launch_beside}
+CASES = {*RACY, *GAPS, set_before, waited_for, event_waited_for}
+
+
+@pytest.mark.parametrize("case", sorted(CASES, key=lambda case: case.__name__), ids=lambda case: case.__name__)
+def test_noted_or_told(case: Callable[[Program], None], monkeypatch: pytest.MonkeyPatch) -> None:
+    found: list[Any] = []
+    for note in (False, True):
+        with monkeypatch.context() as inside:
+            program = Program(inside, note=note)
+            case(program)
+            report = program.framework.report()
+            found.append((report.verdict, [(each.kind, each.kernel) for each in report.findings], gap(report)))
+    told, noted = found
+    assert noted == told
+    assert bool(told[1]) == (case in RACY)
+    assert ("not compared" in told[2]) == (case in GAPS), told
