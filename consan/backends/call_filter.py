@@ -31,7 +31,7 @@ _MOST_NOTED, _WORDS = 1 << 10, 4
 class CallKind(enum.IntEnum):
     """What the function does with a call, in the order of calls.c."""
 
-    TOLD = 0  # Python hears of it at once
+    AT_ONCE = 0  # Python hears of it at once
     LAUNCH = enum.auto()  # of a kernel whose accesses are not known
     OPERATION = enum.auto()  # on memory of the device
     COPY = enum.auto()  # the same; the host waits for it if one side is pageable memory

@@ -116,7 +116,7 @@ class CallForm:
     def rule(self) -> CallRule:
         """What C is to know of it."""
         at, within = self.stream or (-1, -1)
-        kind = CallKind.TOLD if self.per_thread else KINDS.get(self.name, CallKind.TOLD)
+        kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
         return CallRule(at + 1, within, kind, self.nbytes, allocates=_ALLOCATES.match(self.name) is not None)
 
     def unpacked(self, data: bytes) -> tuple[int, ...]:

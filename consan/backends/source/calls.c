@@ -17,7 +17,7 @@
 #define WORDS 4
 #define MOST_OPERATIONS 64 // one more: a launch of unknown accesses stands for all of them
 
-enum CallKind { TOLD, LAUNCH, OPERATION, COPY, EVENT, EVENT_USE, WAIT, FREE, ALLOCATION };
+enum CallKind { AT_ONCE, LAUNCH, OPERATION, COPY, EVENT, EVENT_USE, WAIT, FREE, ALLOCATION };
 
 struct CallbackData { // CUpti_CallbackData
     int site;
@@ -116,7 +116,7 @@ static bool is_noted(struct Filter *filter, uint32_t number, const struct Callba
     const struct CallRule *rule = &filter->rules[number];
     enum CallKind kind = rule->kind;
     uint64_t stream, words[2];
-    if (kind == TOLD || kind == ALLOCATION || (uintptr_t)data->context != atomic_load(&filter->notes)) return false;
+    if (kind == AT_ONCE || kind == ALLOCATION || (uintptr_t)data->context != atomic_load(&filter->notes)) return false;
     if (!find_stream(rule, data->parameters, &stream) || stream > LEGACY) return false;
     copy_parameters(words, sizeof words, rule->nbytes, data->parameters);
     if (kind == FREE && !words[0]) return true;

@@ -80,7 +80,7 @@ class FollowedStreams(ProgramStreams):
     several: bool = False  # streams
     maps_others: bool = False  # memory of another GPU or process
     allocations: dict[int, int] = field(default_factory=dict)  # in the order of streams: address and bytes
-    told: int = 0  # calls
+    _calls: int = 0  # that were heard of at once
     marked: bool = False  # an event was recorded since the last launch of which nothing is kept
     _early: int = -1  # the number of that launch
     _making: _Making = field(default_factory=_Making)
@@ -174,11 +174,11 @@ class FollowedStreams(ProgramStreams):
 
     def heard(self, context: int) -> None:
         """A call was told of. If there have been many, and one stream, later ones are noted."""
-        self.told += 1
+        self._calls += 1
         quiet = not (self.several or self.captures.there_are_some or self.seen.why)
         if not quiet:
             self._stop_noting()
-        elif not self.noting and self.told > FIRST_CALLS and self.facts is not None and context:
+        elif not self.noting and self._calls > FIRST_CALLS and self.facts is not None and context:
             self.facts.note(context)
 
     @property
