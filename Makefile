@@ -43,14 +43,14 @@ test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra c
 lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and clang-format and clang-tidy on C++ and C
 	$(BIN)/ruff check .
 	$(BIN)/python -m pytest -q -p no:cacheprovider tests/unit/house/test_words.py
-	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/backends/source/* consan/checker/source/*.* consan/checker/source/*/* consan/native/source/*)
+	$(BIN)/clang-format --dry-run --Werror $(wildcard consan/backends/source/* consan/checker/source/*.* consan/checker/source/*/* consan/libcuda/source/* consan/native/source/*)
 	rm -rf build
 	$(PIP) install --no-deps --target build/lint .
 	cd build/lint && $(abspath $(BIN))/mypy --config-file $(abspath pyproject.toml) -p consan
 	$(BIN)/python -m consan.checker.compiled.build build/lint/consan/checker/source
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17 \
 		$(patsubst %,-Ibuild/lint/%,$(wildcard consan/checker/source consan/checker/source/*/))
-	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c -- -std=gnu11
+	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c consan/libcuda/source/libcuda.c -- -std=gnu11
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
 	$(BIN)/python tutorials/site.py build/docs

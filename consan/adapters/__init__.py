@@ -9,7 +9,8 @@ Not handled: two sessions at the same time in different threads; a process has o
 from __future__ import annotations
 
 from consan.adapters.base import Adapter, SessionLike
-from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
+from consan.adapters.cpu_driver import DriverStandIn
+from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
 from consan.adapters.standin import CupyStandIn
@@ -20,7 +21,7 @@ from consan.adapters.triton.virtual import TritonVirtual
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), CudaCoreRefused(), TorchKernelRefused()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), DriverStandIn(), TorchKernelRefused()),
 }
 
 _sessions: list[SessionLike] = []

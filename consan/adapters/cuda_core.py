@@ -35,7 +35,7 @@ from consan.adapters import sources
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches, checked, driver, kernel_name, library_of
-from consan.adapters.seam import NeedsGpu, Seam, lacking
+from consan.adapters.seam import Seam, lacking
 
 _OLDEST = _NEWEST = (1, 2)
 _SEAMS = ("Program.compile", "ProgramOptions", "ObjectCode.from_ptx", "ObjectCode.from_cubin", "Linker", "launch")
@@ -167,36 +167,6 @@ class CudaCoreAdapter(Seam):
             self._launches.add(made.session, made.prepared, made.shown.handle)
 
 
-class CudaCoreRefused(NeedsGpu):
-    """With `--device cpu`: the first use of a device raises with one sentence."""
-
-    name = "cuda.core"
-    title = "cuda.core"
-    package = "cuda.core"
-    distribution = "cuda-core"
-    covers = "needs a GPU (one sentence says so)"
-
-    def _begin(self, module: ModuleType) -> None:
-        super()._begin(module)
-        if hasattr(module, "Device"):
-            self._patches.set(module, "Device", _Refusing("Device", (), {"refuse": staticmethod(self._refuse)}))
-
-    def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
-        return [(module, "launch")] if hasattr(module, "launch") else []
-
-
-class _Refusing(type):
-    """A class that can be imported; calls and attributes raise."""
-
-    def __call__(cls, *args: Any, **kwargs: Any) -> Any:
-        return cls.__dict__["refuse"].__func__(None)
-
-    def __getattr__(cls, name: str) -> Any:
-        if name.startswith("_"):
-            raise AttributeError(name)
-        return cls()
-
-
 @functools.cache  # the class must outlive its instances: cuda.core calls methods when it frees them
 def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> Any:
     class Program(base):  # type: ignore[misc]
@@ -206,10 +176,10 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
             given = options if isinstance(options, options_type) or options is None else options_type(**options)
             self._consan = adapter.active and not any(getattr(given, name, None) for name in _RELOCATABLE)
             self._consan_name = str(getattr(given, "name", None) or "program")
-            self._consan_ptx = _text(code) if str(code_type).lower() == "ptx" else None
+            self._consan_ptx = text_of(code) if str(code_type).lower() == "ptx" else None
             if self._consan and str(code_type).lower() == "c++":
                 self._consan_name = sources.kernel_name(code)
-                code, options = adapter.place(code), _with_lines(given, options_type)
+                code, options = adapter.place(code), with_lines(given, options_type)
             super().__init__(code, code_type, options)
 
         def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
@@ -221,7 +191,7 @@ def _checked_program(adapter: CudaCoreAdapter, base: Any, options_type: Any) -> 
             with warnings.catch_warnings():  # "the driver is too old for this PTX": the driver never gets it
                 warnings.simplefilter("ignore")
                 ptx = super().compile("ptx", name_expressions, logs)
-            return adapter.made(ptx, _text(ptx.code), self._consan_name, ptx.symbol_mapping)
+            return adapter.made(ptx, text_of(ptx.code), self._consan_name, ptx.symbol_mapping)
 
     return Program
 
@@ -253,7 +223,7 @@ def _checked_object_code(adapter: CudaCoreAdapter, base: Any) -> Any:
             if not adapter.active:
                 return plain
             from_file = not isinstance(module, bytes)
-            text = Path(module).read_text() if from_file else _text(module)
+            text = Path(module).read_text() if from_file else text_of(module)
             return adapter.made(plain, text, name or (str(module) if from_file else "<ptx>"), symbol_mapping)
 
     return ObjectCode
@@ -274,13 +244,15 @@ def _checked_definition(adapter: CudaCoreAdapter, base: Any) -> Any:
     return AllDefinitions("GraphDefinition", (), {})
 
 
-def _with_lines(options: Any, options_type: Any) -> Any:
+def with_lines(options: Any, options_type: Any) -> Any:
+    """Options with line information."""
     if options is None:
         return options_type(lineinfo=True)
     return options if options.lineinfo or options.debug else dataclasses.replace(options, lineinfo=True)
 
 
-def _text(code: Any) -> str:
+def text_of(code: Any) -> str:
+    """The text of a module or of an object."""
     return (code if isinstance(code, str) else bytes(code).decode()).rstrip("\0")
 
 

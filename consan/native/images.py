@@ -15,8 +15,8 @@ from collections.abc import Sequence
 from typing import Final
 
 from consan._errors import ConsanError, NotSupported
-from consan.native.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 from consan.native.united import unite
+from consan.toolchain.fatbin import MAGIC, ChosenPtx, choose_ptx, embedded, fat_binaries, runs_on
 
 _DEPTH: Final = 8  # machine code that was linked from machine code that was linked, and so on
 _ELF: Final = b"\x7fELF"

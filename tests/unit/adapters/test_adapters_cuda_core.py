@@ -18,7 +18,8 @@ import pytest
 from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
-from consan.adapters.cuda_core import CudaCoreAdapter, CudaCoreRefused
+from consan.adapters.cpu_driver import DriverStandIn
+from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.instrument.ptx import parse
 from consan.reports.source.variables import Argument
 
@@ -96,7 +97,7 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for adapter in (CudaCoreAdapter, CudaCoreRefused):
+    for adapter in (CudaCoreAdapter, DriverStandIn):
         monkeypatch.setattr(adapter, "version", lambda self: "1.2.2")
     yield from package(tmp_path / "site", monkeypatch, "cuda", FILES)
 
@@ -356,12 +357,15 @@ def test_a_program_of_graph_definitions_has_hooks(site: Path) -> None:
     assert isinstance(graph.GraphDefinition(3), vars(graph)["GraphDefinition"])
 
 
-def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:
-    refused = CudaCoreRefused()
-    refused.install(session)
-    for use in (lambda: core().Device(), lambda: core().Device(0).set_current(), lambda: core().launch(0, 0, 0)):
-        with pytest.raises(NotSupported, match=r"^cuda\.core needs a GPU: with --device cpu"):
-            use()
-    assert not isinstance(3, core().Device)
-    refused.remove()
-    assert core().Device().set_current() is not None
+def test_without_a_gpu_programs_are_compiled_to_ptx_with_lines(session: FakeSession) -> None:
+    stand_in = DriverStandIn()
+    stand_in.install(session)
+    made = core().Program(SOURCE, "c++", core().ProgramOptions(name="mine")).compile("cubin", ("k",))
+    (code, options, target, _), *_ = core().log
+    assert (made.code_type, made.symbol_mapping, target, options.lineinfo) == ("ptx", {"k": "_Zk"}, "ptx", True)
+    assert re.match(r"#line 1 \"[^\"]+\"\n__global__", code)
+    given = core().Program(".version 8.0", "ptx").compile("cubin")
+    assert (given.code, given.code_type) == (b".version 8.0", "ptx")
+    plain = core().Program
+    stand_in.remove()
+    assert core().Program is not plain

@@ -78,18 +78,23 @@ ROOMS = {
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
         *("consan.tensormap", "consan.toolchain", "consan.backends.base"),
     ),
+    "consan.libcuda": (
+        *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.tensormap", "consan.toolchain"),
+        *("consan.backends.base", "consan.session"),
+    ),
     "consan.adapters": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.tensormap", "consan.toolchain"),
-        *("consan.backends", "consan.launching.placement", "consan.session"),
+        *("consan.backends", "consan.launching.placement", "consan.session", "consan.libcuda"),
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        *("consan.toolchain.extras", "consan.toolchain.host_library"),
+        "consan.toolchain",
     ),
     "consan.process": (*(ERRORS, "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),),
     "consan.building": (
         "consan.backends.call_filter",
         "consan.checker.compiled.build",
+        "consan.libcuda.build",
         "consan.native.build",
         "consan.toolchain.host_library",
     ),

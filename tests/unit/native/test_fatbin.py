@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 
 from consan._errors import ConsanError, EnvironmentFailure, UsageError
-from consan.native.fatbin import MAGIC, choose_ptx, embedded, entries
+from consan.toolchain.fatbin import MAGIC, choose_ptx, embedded, entries
 
 DATA = Path(__file__).parent / "data"
 

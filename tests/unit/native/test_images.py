@@ -10,8 +10,8 @@ from hypothesis import given, settings, strategies as st
 
 from consan._errors import ConsanError, NotSupported, UsageError
 from consan.instrument.ptx import PtxSyntaxError
-from consan.native.fatbin import entries
 from consan.native.images import Links
+from consan.toolchain.fatbin import entries
 
 DATA = Path(__file__).parent / "data"
 ELF = b"\x7fELF\2"

@@ -1,0 +1,90 @@
+"""Programs that call the CUDA driver, on a machine without a GPU: consan's own libcuda.so.1 (consan/libcuda) stands in for it.
+
+It is put in front when the program imports a package that calls the driver. What these packages compile to machine code is compiled to PTX:
+
+- `Program.compile` of cuda.core makes PTX, with the lines of the source;
+- `nvrtcGetCUBIN` of cuda.bindings gives the PTX of the program, which the driver takes in its place.
+
+Not handled: machine code that a program brings, and what the driver does not serve (each such call fails, and says its name).
+"""
+
+from __future__ import annotations
+
+import functools
+from types import ModuleType
+from typing import Any, Final
+
+from consan.adapters import sources
+from consan.adapters.base import SessionLike
+from consan.adapters.cuda_core import text_of, with_lines
+from consan.adapters.seam import Seam
+from consan.libcuda import library
+
+_PACKAGES: Final = ("cuda.bindings",)  # their import loads no driver, and their first use does
+_CUBIN: Final = ("nvrtcGetCUBIN", "nvrtcGetCUBINSize")
+
+
+class DriverStandIn(Seam):
+    """Puts the stand-in driver in front."""
+
+    name = "cuda.core"
+    title = "cuda.core"
+    package = "cuda.core"
+    distribution = "cuda-core"
+    covers = "programs on consan's stand-in driver, and those of cuda.bindings"
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._entered = False
+
+    def install(self, session: SessionLike) -> None:
+        """Put the driver in front once the program imports what calls it."""
+        super().install(session)
+        for package in _PACKAGES:
+            self._when(package, self._enter)
+        self._when("cuda.bindings.nvrtc", self._give_ptx)
+
+    def remove(self) -> None:
+        """Restore everything."""
+        super().remove()
+        if self._entered:
+            library.leave()
+            self._entered = False
+
+    def _enter(self, module: ModuleType) -> None:
+        if not self._entered:
+            library.enter(self._open)
+            self._entered = True
+
+    def _give_ptx(self, nvrtc: ModuleType) -> None:
+        for name in _CUBIN:
+            self._patches.set(nvrtc, name, getattr(nvrtc, name.replace("CUBIN", "PTX")))
+
+    def _begin(self, core: ModuleType) -> None:
+        if hasattr(core, "Program"):
+            self._patches.set(core, "Program", _ptx_program(self, core.Program, core.ProgramOptions, core.ObjectCode))
+
+    def place(self, code: str) -> str:
+        """The C++ source with a line that says where it can be read."""
+        return code if self._session is None else sources.place(code, sources.source_folder(self._session)).directive() + code
+
+
+@functools.cache  # the class must outlive its instances
+def _ptx_program(adapter: DriverStandIn, base: Any, options_type: Any, object_code: Any) -> Any:
+    class PtxProgram(base):  # type: ignore[misc]
+        """cuda.core's Program; what it compiles to is PTX."""
+
+        def __init__(self, code: Any, code_type: str, options: Any = None) -> None:
+            given = options if isinstance(options, options_type) or options is None else options_type(**options)
+            self._consan_ptx = text_of(code) if str(code_type).lower() == "ptx" else None
+            if str(code_type).lower() == "c++":
+                code, given = adapter.place(code), with_lines(given, options_type)
+            super().__init__(code, code_type, given)
+
+        def compile(self, target_type: Any, name_expressions: Any = (), logs: Any = None, **kwargs: Any) -> Any:
+            """As cuda.core's; the result holds PTX."""
+            if self._consan_ptx is not None:
+                return object_code.from_ptx(self._consan_ptx.encode())
+            return super().compile("ptx", name_expressions, logs, **kwargs)
+
+    return PtxProgram

@@ -1,0 +1,212 @@
+"""Calls about the device, its contexts and the driver itself. The limits are those of an sm_90."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, accepted, serves
+from consan.libcuda.driver import Context, Driver
+
+_VERSION: Final = 13090  # of CUDA 13: PTX of each of its compilers is taken
+_MEMORY: Final = 16 << 30
+# By their numbers in CUdevice_attribute; those that are not here are 0.
+_ATTRIBUTES: Final = {
+    **dict.fromkeys((1, 2, 3), 1024),  # threads of a block; its x and y
+    **dict.fromkeys((5, 11), (1 << 31) - 1),  # CTAs along x, pitch
+    **dict.fromkeys((6, 7), 65535),  # CTAs along y and z
+    **dict.fromkeys((12, 82), 65536),  # registers of a block and of a multiprocessor
+    **dict.fromkeys((13, 36), 1_000_000),  # clock rates
+    **dict.fromkeys((10, 51, 87, 106), 32),
+    # What there is: from copies beside kernels to cooperative launches, memory pools, clusters and tensor maps.
+    **dict.fromkeys((15, 19, 31, 40, 41, 78, 79, 80, 90, 95, 115, 120, 127), 1),
+    4: 64,  # threads along z
+    8: 49152,  # shared memory of a block
+    9: 65536,  # constant memory
+    14: 512,  # alignment of textures
+    30: 512,  # and of surfaces
+    37: 5120,  # bits of the memory bus
+    38: 50 << 20,  # L2 cache
+    39: 2048,  # threads of a multiprocessor
+    81: 233472,  # its shared memory
+    97: 232448,  # shared memory of a block that asks for it
+    111: 1024,  # of which the system has some
+}
+_SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
+_UUID: Final = b"consan stand-in\0"
+
+
+def _capability(driver: Driver) -> tuple[int, int]:
+    digits = "".join(filter(str.isdigit, driver.session.backend.arch))
+    return int(digits[:-1]), int(digits[-1])
+
+
+@serves("i i", "cuInit")
+def _init(driver: Driver, flags: int, _: int = 0) -> None:
+    if flags:
+        raise CallFailed(calls.INVALID_VALUE)
+
+
+@serves(">i", "cuDriverGetVersion")
+def _version(driver: Driver) -> int:
+    return _VERSION
+
+
+@serves(">i", "cuDeviceGetCount")
+def _count(driver: Driver) -> int:
+    return 1
+
+
+@serves(">i i", "cuDeviceGet")
+def _get(driver: Driver, ordinal: int) -> int:
+    if ordinal:
+        raise CallFailed(calls.INVALID_DEVICE)
+    return 0
+
+
+@serves("Q i i", "cuDeviceGetName")
+def _name(driver: Driver, place: int, room: int, device: int) -> None:
+    driver.memory.write(place, b"consan virtual machine"[: room - 1] + b"\0")
+
+
+@serves("Q i", "cuDeviceGetUuid", "cuDeviceGetUuid_v2")
+def _uuid(driver: Driver, place: int, device: int) -> None:
+    driver.memory.write(place, _UUID)
+
+
+@serves("Q i i", "cuDeviceGetPCIBusId")
+def _bus(driver: Driver, place: int, room: int, device: int) -> None:
+    driver.memory.write(place, b"0000:00:00.0"[: room - 1] + b"\0")
+
+
+@serves(">Q i", "cuDeviceTotalMem_v2")
+def _total(driver: Driver, device: int) -> int:
+    return _MEMORY
+
+
+@serves(">Q >Q", "cuMemGetInfo_v2")
+def _info(driver: Driver) -> tuple[int, int]:
+    return _MEMORY - sum(driver.allocations.values()), _MEMORY
+
+
+@serves(">i i i", "cuDeviceGetAttribute")
+def _attribute(driver: Driver, attribute: int, device: int) -> int:
+    major, minor = _capability(driver)
+    own = {_SM_COUNT: int(driver.session.backend.sm_count), _MAJOR: major, _MINOR: minor}
+    return own.get(attribute, _ATTRIBUTES.get(attribute, 0))
+
+
+@serves(">i >i i", "cuDeviceComputeCapability")
+def _compute(driver: Driver, device: int) -> tuple[int, int]:
+    return _capability(driver)
+
+
+@serves(">i i i", "cuDeviceCanAccessPeer")
+def _peer(driver: Driver, device: int, other: int) -> int:
+    return 0
+
+
+@serves(">i >i", "cuCtxGetStreamPriorityRange")
+def _priorities(driver: Driver) -> tuple[int, int]:
+    return 0, 0
+
+
+# -- contexts ------------------------------------------------------------------------------------------------------------------------
+
+
+@serves(">Q i", "cuDevicePrimaryCtxRetain")
+def _retain(driver: Driver, device: int) -> int:
+    return driver.primary
+
+
+@serves("i >I >i", "cuDevicePrimaryCtxGetState")
+def _state(driver: Driver, device: int) -> tuple[int, int]:
+    return 0, 1
+
+
+accepted("i", "cuDevicePrimaryCtxRelease_v2", "cuDevicePrimaryCtxReset_v2", "cuDevicePrimaryCtxSetFlags_v2")
+accepted("", "cuProfilerStart", "cuProfilerStop")
+accepted("Q", "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags", "cuCtxSetLimit", "cuCtxResetPersistingL2Cache")
+
+
+def _create(driver: Driver) -> int:
+    made = driver.made(Context())
+    driver.stack.append(made)
+    return made
+
+
+@serves(">Q I i", "cuCtxCreate_v2")
+def _create_2(driver: Driver, flags: int, device: int) -> int:
+    return _create(driver)
+
+
+@serves(">Q Q i I i", "cuCtxCreate_v3")
+def _create_3(driver: Driver, affinity: int, count: int, flags: int, device: int) -> int:
+    return _create(driver)
+
+
+@serves(">Q Q I i", "cuCtxCreate_v4")
+def _create_4(driver: Driver, params: int, flags: int, device: int) -> int:
+    return _create(driver)
+
+
+@serves("Q", "cuCtxDestroy_v2")
+def _destroy(driver: Driver, context: int) -> None:
+    driver.of(context, Context)
+    if driver.stack[-1:] == [context]:
+        driver.stack.pop()
+
+
+@serves("Q", "cuCtxPushCurrent_v2")
+def _push(driver: Driver, context: int) -> None:
+    driver.of(context, Context)
+    driver.stack.append(context)
+
+
+@serves(">Q", "cuCtxPopCurrent_v2")
+def _pop(driver: Driver) -> int:
+    if not driver.stack:
+        raise CallFailed(calls.INVALID_CONTEXT)
+    return driver.stack.pop()
+
+
+@serves("Q", "cuCtxSetCurrent")
+def _set(driver: Driver, context: int) -> None:
+    driver.stack[-1:] = [context] if context else []
+
+
+@serves(">Q", "cuCtxGetCurrent")
+def _current(driver: Driver) -> int:
+    return driver.stack[-1] if driver.stack else 0
+
+
+@serves(">i", "cuCtxGetDevice")
+def _device(driver: Driver) -> int:
+    if not driver.stack:
+        raise CallFailed(calls.INVALID_CONTEXT)
+    return 0
+
+
+@serves("Q >Q", "cuCtxGetId")
+def _id(driver: Driver, context: int) -> int:
+    return context or (driver.stack or [driver.primary])[-1]
+
+
+@serves("Q >I", "cuCtxGetApiVersion")
+def _api(driver: Driver, context: int) -> int:
+    return 3020
+
+
+@serves(">I", "cuCtxGetFlags")
+def _flags(driver: Driver) -> int:
+    return 0
+
+
+@serves(">Q i", "cuCtxGetLimit")
+def _limit(driver: Driver, limit: int) -> int:
+    return 1024
+
+
+@serves("", "cuCtxSynchronize")
+def _synchronize(driver: Driver) -> None:
+    driver.session.streams.synchronize()

@@ -1,0 +1,141 @@
+"""The state of the stand-in driver in one session: contexts, handles, memory. The calls are in the files *_calls.py.
+
+Everything is over when a call returns. Which work would be over on a GPU is known to the session (session/comparing/program_streams.py).
+
+Not handled: several devices, managed memory, virtual memory management, arrays and textures, IPC, capture into graphs, linking.
+"""
+
+from __future__ import annotations
+
+import bisect
+import sys
+import threading
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import numpy as np
+import numpy.typing as npt
+
+from consan._errors import ConsanError
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, ProgramMemory
+
+_FIRST_HANDLE, _STEP = 0x1000, 16
+_DEVICE: Final = 0x7F00_0000_0000  # addresses of the virtual machine begin here
+_DEVICE_END: Final = _DEVICE + (1 << 38)
+Bytes = npt.NDArray[np.uint8]
+
+
+@dataclass(eq=False)
+class Context:
+    """A context of the program. All have the one device, its memory and its modules."""
+
+    handle: int = 0
+
+
+@dataclass(eq=False)
+class Driver:
+    """One session's driver. `memory`: that of the program."""
+
+    session: Any
+    memory: ProgramMemory
+    handles: dict[int, Any] = field(default_factory=dict)
+    allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
+    lock: threading.RLock = field(default_factory=threading.RLock)
+    _starts: list[int] = field(default_factory=list)
+    _stacks: threading.local = field(default_factory=threading.local)
+    _told: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        self.primary = self.made(Context())
+
+    def call(self, name: str, words: Sequence[int]) -> int:
+        """Answer a call of the program: the code that it returns. Never raises."""
+        served = calls.CALLS.get(name)
+        try:
+            with self.lock:
+                if served is None:
+                    raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not serve it")
+                served.answer(self, self.memory, words)
+        except CallFailed as error:
+            if error.why:
+                self._tell(f"{name} failed: {error.why}")
+            return error.code
+        except ConsanError as error:
+            self._tell(f"{name} failed: {error}")
+            return calls.UNKNOWN
+        except Exception as error:
+            self._tell(f"{name} failed inside consan: {type(error).__name__}: {error}")
+            return calls.UNKNOWN
+        return calls.SUCCESS
+
+    def _tell(self, sentence: str) -> None:
+        if sentence not in self._told:
+            self._told.add(sentence)
+            self.session.note(sentence)
+            print(f"consan: {sentence}", file=sys.stderr)
+
+    # -- handles ----------------------------------------------------------------------------------------------------------------
+
+    def made(self, value: Any) -> int:
+        """A new handle of an object."""
+        handle = _FIRST_HANDLE + _STEP * len(self.handles)
+        self.handles[handle] = value
+        if hasattr(value, "handle"):
+            value.handle = handle
+        return handle
+
+    def of(self, handle: int, kind: type) -> Any:
+        """The object of a handle. Raises CallFailed."""
+        found = self.handles.get(handle)
+        if not isinstance(found, kind):
+            raise CallFailed(calls.INVALID_HANDLE)
+        return found
+
+    # -- contexts ---------------------------------------------------------------------------------------------------------------
+
+    @property
+    def stack(self) -> list[int]:
+        """The contexts of the calling thread; the last one is current."""
+        if not hasattr(self._stacks, "contexts"):
+            self._stacks.contexts = []
+        found: list[int] = self._stacks.contexts
+        return found
+
+    # -- memory -----------------------------------------------------------------------------------------------------------------
+
+    def allocate(self, nbytes: int) -> int:
+        """New device memory. Raises CallFailed."""
+        if not nbytes:
+            raise CallFailed(calls.INVALID_VALUE)
+        address: int = self.session.backend.alloc(nbytes)
+        self.allocations[address] = nbytes
+        bisect.insort(self._starts, address)
+        return address
+
+    def free(self, address: int) -> None:
+        """Free what `allocate` gave. Raises CallFailed."""
+        if self.allocations.pop(address, None) is None:
+            raise CallFailed(calls.INVALID_VALUE)
+        self._starts.remove(address)
+        self.session.backend.free(address)
+
+    def allocation(self, address: int) -> tuple[int, int] | None:
+        """Begin and size of the allocation that an address lies in."""
+        index = bisect.bisect_right(self._starts, address) - 1
+        begin = self._starts[index] if index >= 0 else 0
+        return (begin, self.allocations[begin]) if index >= 0 and address < begin + self.allocations[begin] else None
+
+    def view(self, address: int, nbytes: int) -> Bytes:
+        """Device memory as an array. Raises CallFailed for what is in no allocation."""
+        try:
+            found: Bytes = self.session.backend.machine.view(address, np.uint8, nbytes)
+        except ConsanError as error:
+            raise CallFailed(calls.INVALID_VALUE, str(error)) from None
+        return found
+
+
+def is_device(address: int) -> bool:
+    """Whether an address is one of device memory."""
+    return _DEVICE <= address < _DEVICE_END

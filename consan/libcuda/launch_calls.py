@@ -1,0 +1,131 @@
+"""Calls that launch kernels. A launch is over, and checked, when its call returns."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from consan.backends.base import Dim3
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, serves
+from consan.libcuda.driver import Driver, is_device
+from consan.libcuda.module_calls import LoadedKernel
+from consan.reports.variables import Argument
+from consan.session.comparing.concurrent_launches import LaunchShape, Memory
+from consan.session.modules.in_clusters import scaled, unit_of
+from consan.session.modules.layouts import name_addresses
+from consan.session.modules.parameters import DeclaredSizes
+
+_CONFIG: Final = struct.Struct("<7I4xQQI")  # CUlaunchConfig: grid, block, shared memory; stream; attributes and their number
+_ATTRIBUTE: Final = struct.Struct("<i4x3I52x")  # CUlaunchAttribute: its id, and the first three numbers of its value
+_COOPERATIVE, _CLUSTER, _PROGRAMMATIC = 2, 4, 6
+_MOST_THREADS, _DYNAMIC = 1024, 8
+_END, _BUFFER, _SIZE = 0, 1, 2  # of `extra`
+
+
+@dataclass(frozen=True)
+class DriverLaunch:
+    """A launch as the program asks for it. `grid` as its kernel counts it."""
+
+    grid: Dim3
+    block: Dim3
+    shared: int
+    stream: int
+    cluster: Dim3 = (1, 1, 1)
+    cooperative: bool = False
+    programmatic: bool = False
+
+
+@serves("Q I I I I I I I Q Q Q", "cuLaunchKernel")
+def _kernel(driver: Driver, kernel: int, *given: int) -> None:
+    *sizes, shared, stream, params, extra = given
+    _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream), params, extra)
+
+
+@serves("Q I I I I I I I Q Q", "cuLaunchCooperativeKernel")
+def _cooperative(driver: Driver, kernel: int, *given: int) -> None:
+    *sizes, shared, stream, params = given
+    _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream, cooperative=True), params, 0)
+
+
+@serves("Q Q Q Q", "cuLaunchKernelEx")
+def _with_attributes(driver: Driver, config: int, kernel: int, params: int, extra: int) -> None:
+    *sizes, shared, stream, attributes, count = _CONFIG.unpack(driver.memory.read(config, _CONFIG.size))
+    data = driver.memory.read(attributes, count * _ATTRIBUTE.size) if count else b""
+    asked = {number: _three(value) for number, *value in _ATTRIBUTE.iter_unpack(data)}
+    off = (0, 0, 0)
+    launch = DriverLaunch(
+        *(_three(sizes), _three(sizes[3:]), shared, stream, asked.get(_CLUSTER, (1, 1, 1))),
+        cooperative=bool(asked.get(_COOPERATIVE, off)[0]),
+        programmatic=bool(asked.get(_PROGRAMMATIC, off)[0]),
+    )
+    _launch(driver, kernel, launch, params, extra)
+
+
+def _three(sizes: Any) -> Dim3:
+    x, y, z = sizes[:3]
+    return x, y, z
+
+
+def _launch(driver: Driver, handle: int, launch: DriverLaunch, params: int, extra: int) -> None:
+    kernel = driver.of(handle, LoadedKernel)
+    x, y, z = launch.block
+    if not 0 < x * y * z <= _MOST_THREADS or not all(launch.grid) or launch.shared > kernel.attributes[_DYNAMIC]:
+        raise CallFailed(calls.INVALID_VALUE)
+    session, prepared, entry = driver.session, kernel.module.prepared, kernel.function.name
+    values = _parameters(driver, kernel, params, extra)
+    grid = scaled(launch.grid, unit_of(kernel.function))
+    with session.streams.lock:
+        checked = session.launch(
+            *(prepared, entry, grid, launch.block, values),
+            shared=launch.shared,
+            cluster=launch.cluster,
+            cooperative=launch.cooperative,
+            address_name=name_addresses(prepared, entry, list(_buffers(driver, values))),
+        )
+        if checked:
+            shape = LaunchShape(entry, grid, launch.block, Memory([], shared=True))
+            session.streams.launched(prepared, shape, session.streams.of(launch.stream), programmatic=launch.programmatic)
+
+
+def _parameters(driver: Driver, kernel: LoadedKernel, params: int, extra: int) -> list[bytes]:
+    """The bytes of each parameter, as the kernel declares them. Raises CallFailed."""
+    declared = kernel.function.params
+    if not declared:
+        return []
+    if params:
+        places = struct.unpack(f"<{len(declared)}Q", driver.memory.read(params, 8 * len(declared)))
+        return [driver.memory.read(place, each.nbytes) for place, each in zip(places, declared, strict=True)]
+    if not extra:
+        raise CallFailed(calls.INVALID_VALUE)
+    buffer, nbytes = _extra(driver, extra)
+    sizes = DeclaredSizes(tuple(each.nbytes for each in declared), tuple(each.alignment for each in declared))
+    found = sizes.packed(driver.memory.read(buffer, nbytes))
+    if found is None:
+        raise CallFailed(calls.INVALID_VALUE)
+    return list(found)
+
+
+def _extra(driver: Driver, extra: int) -> tuple[int, int]:
+    """Address and size of the buffer that `extra` names."""
+    found, at = dict[int, int](), extra
+    while (key := _word(driver, at)) != _END:
+        found[key], at = _word(driver, at + 8), at + 16
+    if _BUFFER not in found or _SIZE not in found:
+        raise CallFailed(calls.INVALID_VALUE)
+    return found[_BUFFER], _word(driver, found[_SIZE])
+
+
+def _word(driver: Driver, address: int) -> int:
+    return int.from_bytes(driver.memory.read(address, 8), "little")
+
+
+def _buffers(driver: Driver, values: list[bytes]) -> Iterator[Argument]:
+    """The allocations to which parameters point, also from within a struct."""
+    for number, value in enumerate(values, 1):
+        for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
+            found = driver.allocation(address) if is_device(address) else None
+            if found is not None:
+                yield Argument(f"argument {number}", address, found[0] + found[1] - address)

@@ -1,0 +1,197 @@
+"""Calls that allocate, copy and fill memory. All but memory of the host lies in the virtual machine."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+import numpy as np
+
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, accepted, serves
+from consan.libcuda.driver import Driver, is_device
+
+_PITCH: Final = 512
+_HOST, _DEVICE = 1, 2  # CUmemorytype
+
+
+@dataclass(eq=False)
+class DriverPool:
+    """A pool. Memory of all pools is the device's."""
+
+    handle: int = 0
+
+
+# -- allocation ------------------------------------------------------------------------------------------------------------------------
+
+
+@serves(">Q Q", "cuMemAlloc_v2")
+def _alloc(driver: Driver, nbytes: int) -> int:
+    return _given(driver, nbytes, 0)
+
+
+@serves(">Q Q Q", "cuMemAllocAsync")
+def _alloc_async(driver: Driver, nbytes: int, stream: int) -> int:
+    return _given(driver, nbytes, stream)
+
+
+@serves(">Q Q Q Q", "cuMemAllocFromPoolAsync")
+def _alloc_from_pool(driver: Driver, nbytes: int, pool: int, stream: int) -> int:
+    return _given(driver, nbytes, stream)
+
+
+def _given(driver: Driver, nbytes: int, stream: int) -> int:
+    address = driver.allocate(nbytes)
+    driver.session.streams.given(address, nbytes, driver.session.streams.of(stream))
+    return address
+
+
+@serves(">Q >Q Q Q I", "cuMemAllocPitch_v2")
+def _pitched(driver: Driver, width: int, height: int, element: int) -> tuple[int, int]:
+    pitch = -(-width // _PITCH) * _PITCH
+    return driver.allocate(pitch * height), pitch
+
+
+@serves("Q", "cuMemFree_v2")
+def _free(driver: Driver, address: int) -> None:
+    if address:
+        driver.session.streams.synchronize()
+        driver.free(address)
+
+
+@serves("Q Q", "cuMemFreeAsync")
+def _free_async(driver: Driver, address: int, stream: int) -> None:
+    nbytes = driver.allocations.get(address, 0)
+    driver.session.streams.freed(address, nbytes, driver.session.streams.of(stream))
+    driver.free(address)
+
+
+@serves(">Q >Q Q", "cuMemGetAddressRange_v2")
+def _range(driver: Driver, address: int) -> tuple[int, int]:
+    found = driver.allocation(address)
+    if found is None:
+        raise CallFailed(calls.INVALID_VALUE)
+    return found
+
+
+@serves(">Q i", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
+def _pool_of_device(driver: Driver, device: int) -> int:
+    found = next((handle for handle, value in driver.handles.items() if isinstance(value, DriverPool)), 0)
+    return found or driver.made(DriverPool())
+
+
+@serves(">Q Q i", "cuMemGetDefaultMemPool", "cuMemGetMemPool")
+def _pool_of_place(driver: Driver, place: int, kind: int) -> int:
+    return _pool_of_device(driver, 0)  # type: ignore[no-any-return]
+
+
+@serves(">Q Q", "cuMemPoolCreate")
+def _pool(driver: Driver, properties: int) -> int:
+    return driver.made(DriverPool())
+
+
+@serves("Q i Q", "cuMemPoolGetAttribute")
+def _pool_attribute(driver: Driver, pool: int, attribute: int, place: int) -> None:
+    wide = attribute > 3  # the first three are numbers of 32 bits
+    driver.memory.write(place, bytes(8 if wide else 4))
+
+
+accepted("Q", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "cuMemPoolSetAccess", "cuDeviceSetMemPool", "cuMemSetMemPool")
+
+# -- pointers ----------------------------------------------------------------------------------------------------------------------------
+
+
+def _pointer_attribute(driver: Driver, attribute: int, address: int) -> bytes | None:
+    """The bytes of an attribute; None: the address has none."""
+    begin, nbytes = driver.allocation(address) or (0, 0)
+    if attribute == 2:  # memory type
+        return struct.pack("<I", _DEVICE) if begin else None
+    words = {1: driver.primary, 3: address, 7: begin, 11: begin, 12: nbytes, 17: 0}
+    bits = {8: False, 10: False, 13: True}  # managed memory, memory of another process, mapped
+    if begin and attribute in words:
+        return struct.pack("<Q", words[attribute])
+    if begin and attribute in bits:
+        return struct.pack("<?", bits[attribute])
+    return struct.pack("<i", 0) if begin and attribute == 9 else None  # the device
+
+
+@serves("Q i Q", "cuPointerGetAttribute")
+def _attribute(driver: Driver, place: int, attribute: int, address: int) -> None:
+    data = _pointer_attribute(driver, attribute, address)
+    if data is None:
+        raise CallFailed(calls.INVALID_VALUE)
+    driver.memory.write(place, data)
+
+
+@serves("I Q Q Q", "cuPointerGetAttributes")
+def _attributes(driver: Driver, count: int, attributes: int, places: int, address: int) -> None:
+    numbers = struct.unpack(f"<{count}i", driver.memory.read(attributes, 4 * count))
+    for number, place in zip(numbers, struct.unpack(f"<{count}Q", driver.memory.read(places, 8 * count)), strict=True):
+        data = _pointer_attribute(driver, number, address)
+        default = struct.pack("<i", -2) if number == 9 else bytes({2: 4, 8: 1, 10: 1, 13: 1}.get(number, 8))
+        driver.memory.write(place, default if data is None else data)
+
+
+# -- copies and fills ----------------------------------------------------------------------------------------------------------------------
+
+
+def _copy(driver: Driver, to: int, source: int, nbytes: int, stream: int, *, waits: bool) -> None:
+    if not nbytes:
+        return
+    reads = [(source, driver.view(source, nbytes))] if is_device(source) else []
+    writes = [(to, driver.view(to, nbytes))] if is_device(to) else []
+    data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
+    if writes:
+        writes[0][1][...] = data
+    else:
+        driver.memory.write(to, data.tobytes())
+    _operated(driver, "a copy of memory", stream, reads, writes, waits=waits)
+
+
+def _operated(driver: Driver, name: str, stream: int, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
+    streams = driver.session.streams
+    streams.operated(name, streams.of(stream), reads, writes)
+    if waits:
+        streams.host_waits(streams.of(stream))
+
+
+@serves("Q Q Q", "cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2")
+def _copied(driver: Driver, to: int, source: int, nbytes: int) -> None:
+    _copy(driver, to, source, nbytes, 0, waits=True)
+
+
+@serves("Q Q Q", "cuMemcpyDtoD_v2")
+def _copied_within(driver: Driver, to: int, source: int, nbytes: int) -> None:
+    _copy(driver, to, source, nbytes, 0, waits=False)
+
+
+@serves("Q Q Q Q", "cuMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2")
+def _copied_async(driver: Driver, to: int, source: int, nbytes: int, stream: int) -> None:
+    _copy(driver, to, source, nbytes, stream, waits=False)
+
+
+def _filled(element: int) -> Callable[..., None]:
+    def fill(driver: Driver, address: int, value: int, count: int, stream: int = 0) -> None:
+        data = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
+        view = driver.view(address, count * element)
+        view.reshape(count, element)[...] = np.frombuffer(data, np.uint8)
+        _operated(driver, "memset", stream, [], [(address, view)], waits=False)
+
+    return fill
+
+
+def _filled_rows(element: int) -> Callable[..., None]:
+    def fill(driver: Driver, address: int, pitch: int, value: int, width: int, height: int, stream: int = 0) -> None:
+        for row in range(height):
+            _filled(element)(driver, address + row * pitch, value, width, stream)
+
+    return fill
+
+
+for _bits in (8, 16, 32):
+    serves("Q I Q", f"cuMemsetD{_bits}_v2")(_filled(_bits // 8))
+    serves("Q I Q Q", f"cuMemsetD{_bits}Async")(_filled(_bits // 8))
+    serves("Q Q I Q Q", f"cuMemsetD2D{_bits}_v2")(_filled_rows(_bits // 8))
+    serves("Q Q I Q Q Q", f"cuMemsetD2D{_bits}Async")(_filled_rows(_bits // 8))

@@ -1,0 +1,228 @@
+"""Calls about modules and libraries, and the kernels in them. A library is a module; a CUkernel is a CUfunction.
+
+Only PTX runs here. Of a fat binary the newest PTX is taken; machine code alone is refused with a sentence.
+"""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from consan.instrument.ptx import Function, parse
+from consan.libcuda import calls
+from consan.libcuda.calls import CallFailed, accepted, serves
+from consan.libcuda.driver import Driver
+from consan.toolchain import fatbin
+
+_WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
+_HEAD: Final = struct.Struct("<4sHHQ")
+_ELF: Final = b"\x7fELF"
+_LIMIT, _SHARED, _DYNAMIC = 1024, 1, 8  # threads of a block; CUfunction_attribute: static shared memory, the limit of dynamic shared memory
+_OPTIN: Final = 232448
+_PTX_ONLY: Final = "the virtual machine runs PTX only"
+
+
+@dataclass(eq=False)
+class LoadedKernel:
+    """A kernel of a module, and the attributes that the program has set."""
+
+    module: DriverModule
+    function: Function
+    handle: int = 0
+    attributes: dict[int, int] = field(default_factory=lambda: {0: _LIMIT, _DYNAMIC: 49152})
+
+
+@dataclass(eq=False)
+class DriverModule:
+    """A module of the program."""
+
+    prepared: Any
+    kernels: dict[str, LoadedKernel] = field(default_factory=dict)
+    handle: int = 0
+
+
+def _load(driver: Driver, text: str, name: str) -> int:
+    module = parse(text, name)
+    made = DriverModule(driver.session.prepare(module, name=name))
+    handle = driver.made(made)
+    for function in module.functions:
+        if function.kind == "entry" and function.body is not None:
+            made.kernels[function.name] = LoadedKernel(made, function)
+            driver.made(made.kernels[function.name])
+    return handle
+
+
+def ptx_of(image: bytes) -> str:
+    """The PTX of an image. Raises CallFailed."""
+    if image.startswith(_ELF):
+        raise CallFailed(calls.NO_BINARY, f"the module is machine code; {_PTX_ONLY}: compile to PTX, as -arch=compute_90 does")
+    if not image.startswith(fatbin.MAGIC):
+        return image.split(b"\0", 1)[0].decode(errors="replace")
+    found = [(entry.architecture, entry.data()) for entry in fatbin.entries(image) if entry.ptx]
+    if not found:
+        raise CallFailed(calls.NO_BINARY, f"the fat binary has no PTX; {_PTX_ONLY}: compile it in, as nvcc -arch=compute_90 does")
+    newest = max(architecture for architecture, _ in found)
+    texts = [data for architecture, data in found if architecture == newest]
+    if len(texts) > 1:
+        raise CallFailed(calls.NOT_SUPPORTED, "the fat binary holds several modules of PTX that are to be linked")
+    return texts[0].decode(errors="replace")
+
+
+def image_at(driver: Driver, address: int) -> bytes:
+    """The image of a module at an address of the program: a fat binary, its wrapper, machine code, or text."""
+    head = driver.memory.read(address, 4)
+    if head == _WRAPPER:
+        (address,) = struct.unpack("<Q", driver.memory.read(address + 8, 8))
+        head = driver.memory.read(address, 4)
+    if head == fatbin.MAGIC:
+        _, _, begin, size = _HEAD.unpack(driver.memory.read(address, _HEAD.size))
+        return driver.memory.read(address, begin + size)
+    return head if head == _ELF else driver.memory.string(address)
+
+
+@serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary")
+def _load_data(driver: Driver, image: int) -> int:
+    return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
+
+
+@serves(">Q Q", "cuModuleLoadDataEx", "cuLibraryLoadData")
+def _load_with_options(driver: Driver, image: int) -> int:
+    return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
+
+
+@serves(">Q s", "cuModuleLoad", "cuLibraryLoadFromFile")
+def _load_file(driver: Driver, name: str) -> int:
+    try:
+        image = Path(name).read_bytes()
+    except OSError as error:
+        raise CallFailed(301, f"{name}: {error.strerror}") from None
+    return _load(driver, ptx_of(image), name)
+
+
+accepted("Q", "cuModuleUnload", "cuLibraryUnload")  # a kernel that is no longer used costs nothing, and its report needs the text
+
+
+def _entry(driver: Driver, module: int, name: str) -> int:
+    found = driver.of(module, DriverModule).kernels.get(name)
+    if found is None:
+        raise CallFailed(calls.NOT_FOUND)
+    return int(found.handle)
+
+
+serves(">Q Q s", "cuModuleGetFunction", "cuLibraryGetKernel")(_entry)
+
+
+@serves(">Q >Q Q s", "cuModuleGetGlobal_v2", "cuLibraryGetGlobal")
+def _global(driver: Driver, module: int, name: str) -> tuple[int, int]:
+    prepared = driver.of(module, DriverModule).prepared
+    try:
+        address, size = driver.session.backend.symbol(prepared.loaded, name)
+    except (KeyError, ValueError):
+        raise CallFailed(calls.NOT_FOUND) from None
+    return int(address), int(size)
+
+
+@serves(">I Q", "cuLibraryGetKernelCount", "cuModuleGetFunctionCount")
+def _count(driver: Driver, module: int) -> int:
+    return len(driver.of(module, DriverModule).kernels)
+
+
+@serves("Q I Q", "cuLibraryEnumerateKernels", "cuModuleEnumerateFunctions")
+def _kernels(driver: Driver, places: int, room: int, module: int) -> None:
+    handles = [each.handle for each in driver.of(module, DriverModule).kernels.values()][:room]
+    driver.memory.write(places, struct.pack(f"<{len(handles)}Q", *handles))
+
+
+def _same(driver: Driver, handle: int) -> int:
+    """A library and its module, or a kernel and its function, have one handle."""
+    driver.of(handle, (DriverModule, LoadedKernel))  # type: ignore[arg-type]
+    return handle
+
+
+serves(">Q Q", "cuLibraryGetModule", "cuKernelGetFunction")(_same)
+
+
+@serves(">Q Q", "cuFuncGetModule", "cuKernelGetLibrary")
+def _module(driver: Driver, kernel: int) -> int:
+    return int(driver.of(kernel, LoadedKernel).module.handle)
+
+
+@serves("Q Q Q", "cuFuncGetName")  # the library keeps what is written for the program
+def _name(driver: Driver, place: int, room: int, kernel: int) -> None:
+    driver.memory.write(place, driver.of(kernel, LoadedKernel).function.name.encode()[: room - 1] + b"\0")
+
+
+@serves(">i Q", "cuFuncIsLoaded")
+def _is_loaded(driver: Driver, kernel: int) -> int:
+    return 1
+
+
+accepted("Q", "cuFuncLoad", "cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig", "cuKernelSetCacheConfig")
+
+
+@serves(">i", "cuModuleGetLoadingMode")
+def _mode(driver: Driver) -> int:
+    return 1  # eager
+
+
+def _parameter(driver: Driver, kernel: int, index: int) -> tuple[int, int]:
+    at = 0
+    for number, each in enumerate(driver.of(kernel, LoadedKernel).function.params):
+        at = -(-at // each.alignment) * each.alignment
+        if number == index:
+            return at, each.nbytes
+        at += each.nbytes
+    raise CallFailed(calls.INVALID_VALUE)
+
+
+serves("Q Q >Q >Q", "cuFuncGetParamInfo", "cuKernelGetParamInfo")(_parameter)
+
+
+@serves("Q >Q", "cuFuncGetParamCount", "cuKernelGetParamCount")
+def _parameters(driver: Driver, kernel: int) -> int:
+    return len(driver.of(kernel, LoadedKernel).function.params)
+
+
+# -- attributes ----------------------------------------------------------------------------------------------------------------------------
+
+
+@serves(">i i Q", "cuFuncGetAttribute", "cuKernelGetAttribute")
+def _attribute(driver: Driver, attribute: int, kernel: int) -> int:
+    found = driver.of(kernel, LoadedKernel)
+    if attribute == _SHARED:
+        return int(driver.session.backend.resources(found.module.prepared.loaded, found.function.name).static_shared)
+    return int(found.attributes.get(attribute, 32 if attribute == 4 else 0))  # 4: registers of a thread
+
+
+@serves("Q i i", "cuFuncSetAttribute")
+def _set_function(driver: Driver, kernel: int, attribute: int, value: int) -> None:
+    if attribute == _DYNAMIC and not 0 <= value <= _OPTIN:
+        raise CallFailed(calls.INVALID_VALUE)
+    driver.of(kernel, LoadedKernel).attributes[attribute] = value
+
+
+@serves("i i Q", "cuKernelSetAttribute")
+def _set_kernel(driver: Driver, attribute: int, value: int, kernel: int) -> None:
+    _set_function(driver, kernel, attribute, value)
+
+
+@serves(">i Q i Q", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
+def _occupancy(driver: Driver, kernel: int, block: int, shared: int) -> int:
+    return max(1, min(2048 // max(block, 1), _OPTIN // max(shared, 1)))
+
+
+@serves(">i >i Q Q Q i", "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
+def _block(driver: Driver, kernel: int, sizes: int, shared: int, limit: int) -> tuple[int, int]:
+    return int(driver.session.backend.sm_count), min(limit or 256, 256)
+
+
+@serves(">i Q Q", "cuOccupancyMaxActiveClusters")
+def _clusters(driver: Driver, kernel: int, config: int) -> int:
+    return int(driver.session.backend.sm_count)
+
+
+@serves(">i Q Q", "cuOccupancyMaxPotentialClusterSize")
+def _cluster(driver: Driver, kernel: int, config: int) -> int:
+    return 8

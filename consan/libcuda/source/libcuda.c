@@ -1,0 +1,219 @@
+// A libcuda.so.1 that has no device: each call goes as words to the function that consan registers (consan/libcuda/calls.py). Served here
+// is what needs the program's own addresses: names of errors, addresses of functions, pinned memory.
+//
+// All parameters of the driver API are integers or pointers. The calling conventions of x86-64 and AArch64 put these into words, and a
+// function may read more words than it was given; so one signature serves all calls. Bits above a short parameter are not defined.
+#include <pthread.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#define EXPORT __attribute__((visibility("default")))
+#define COUNT(table) (sizeof(table) / sizeof *(table))
+
+typedef uint64_t word;
+typedef int (*server)(const char *name, const word *words);
+
+enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, NOT_SUPPORTED = 801 };
+
+static server serve;
+
+// Calls go to this function from now on; none: the driver is shut down.
+EXPORT void consan_serve(server function) { __atomic_store_n(&serve, function, __ATOMIC_SEQ_CST); }
+
+static int call(const char *name, const word *words) {
+    server function = __atomic_load_n(&serve, __ATOMIC_SEQ_CST);
+    return function ? function(name, words) : DEINITIALIZED;
+}
+
+#define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l, word m, word n, word o, word p
+#define CALL(name) \
+    EXPORT int name(PARAMETERS) { \
+        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        return call(#name, words); \
+    }
+#include "calls.h"
+#undef CALL
+
+// ---- calls that nobody serves: each name that is asked for gets a function that tells it ----
+
+// clang-format off
+#define SIXTEEN(make, x)                                         \
+    make(x##0) make(x##1) make(x##2) make(x##3) make(x##4) make(x##5) make(x##6) make(x##7) \
+    make(x##8) make(x##9) make(x##a) make(x##b) make(x##c) make(x##d) make(x##e) make(x##f)
+#define ALL(make) \
+    SIXTEEN(make, 0x0) SIXTEEN(make, 0x1) SIXTEEN(make, 0x2) SIXTEEN(make, 0x3) \
+    SIXTEEN(make, 0x4) SIXTEEN(make, 0x5) SIXTEEN(make, 0x6) SIXTEEN(make, 0x7) \
+    SIXTEEN(make, 0x8) SIXTEEN(make, 0x9) SIXTEEN(make, 0xa) SIXTEEN(make, 0xb) \
+    SIXTEEN(make, 0xc) SIXTEEN(make, 0xd) SIXTEEN(make, 0xe) SIXTEEN(make, 0xf) \
+    SIXTEEN(make, 0x10) SIXTEEN(make, 0x11) SIXTEEN(make, 0x12) SIXTEEN(make, 0x13) \
+    SIXTEEN(make, 0x14) SIXTEEN(make, 0x15) SIXTEEN(make, 0x16) SIXTEEN(make, 0x17) \
+    SIXTEEN(make, 0x18) SIXTEEN(make, 0x19) SIXTEEN(make, 0x1a) SIXTEEN(make, 0x1b) \
+    SIXTEEN(make, 0x1c) SIXTEEN(make, 0x1d) SIXTEEN(make, 0x1e) SIXTEEN(make, 0x1f)
+// clang-format on
+
+static char *unserved[512];
+#define UNSERVED(number) \
+    static int unserved_##number(PARAMETERS) { \
+        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        return call(unserved[number], words); \
+    }
+ALL(UNSERVED)
+#define ENTRY(number) (void *)unserved_##number,
+static void *const unserved_functions[] = {ALL(ENTRY)};
+
+static void *unserved_function(const char *name) {
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    size_t at = 0;
+    pthread_mutex_lock(&lock);
+    while (at < COUNT(unserved) && unserved[at] && strcmp(unserved[at], name) != 0) ++at;
+    if (at < COUNT(unserved) && !unserved[at]) unserved[at] = strdup(name);
+    pthread_mutex_unlock(&lock);
+    return at < COUNT(unserved) ? unserved_functions[at] : NULL;
+}
+
+// ---- pinned memory ----
+
+EXPORT int cuMemAllocHost_v2(void **memory, size_t bytes) { return posix_memalign(memory, 4096, bytes ? bytes : 1) ? OUT_OF_MEMORY : SUCCESS; }
+EXPORT int cuMemHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    return cuMemAllocHost_v2(memory, bytes);
+}
+EXPORT int cuMemFreeHost(void *memory) {
+    free(memory);
+    return SUCCESS;
+}
+
+// ---- names of kernels: the program keeps the pointer ----
+
+static const char *kept(const char *text) {
+    static struct kept_text {
+        struct kept_text *next;
+        char text[];
+    } *all;
+    static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+    pthread_mutex_lock(&lock);
+    struct kept_text *found = all;
+    while (found && strcmp(found->text, text) != 0) found = found->next;
+    if (!found) {
+        found = malloc(sizeof *found + strlen(text) + 1);
+        if (found) {
+            memcpy(found->text, text, strlen(text) + 1);
+            found->next = all, all = found;
+        }
+    }
+    pthread_mutex_unlock(&lock);
+    return found ? found->text : NULL;
+}
+
+EXPORT int cuFuncGetName(const char **name, word function) {
+    char text[4096];
+    const word words[16] = {(word)(uintptr_t)text, sizeof text, function};
+    int code = call("cuFuncGetName", words);
+    if (code == SUCCESS) *name = kept(text);
+    return code;
+}
+EXPORT int cuKernelGetName(const char **name, word kernel) { return cuFuncGetName(name, kernel); }
+
+// ---- functions of the host: all work of a stream is over when a call returns ----
+
+EXPORT int cuLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
+    (void)stream;
+    function(data);
+    return SUCCESS;
+}
+EXPORT int cuStreamAddCallback(void *stream, void (*function)(void *, int, void *), void *data, unsigned flags) {
+    (void)flags;
+    function(stream, SUCCESS, data);
+    return SUCCESS;
+}
+
+// ---- errors ----
+
+static const struct {
+    int code;
+    const char *name, *text;
+} errors[] = {
+#define ERROR(code, name, text) {code, "CUDA_" #name, text},
+#include "errors.h"
+#undef ERROR
+};
+
+static int error_text(int code, const char **text, int is_name) {
+    for (size_t at = 0; at < COUNT(errors); ++at)
+        if (errors[at].code == code) {
+            *text = is_name ? errors[at].name : errors[at].text;
+            return SUCCESS;
+        }
+    *text = NULL;
+    return INVALID_VALUE;
+}
+EXPORT int cuGetErrorName(int code, const char **text) { return error_text(code, text, 1); }
+EXPORT int cuGetErrorString(int code, const char **text) { return error_text(code, text, 0); }
+
+// ---- addresses of functions ----
+
+// The hidden tables of the driver are its own.
+EXPORT int cuGetExportTable(const void **table, const void *uuid) {
+    (void)uuid;
+    *table = NULL;
+    return NOT_SUPPORTED;
+}
+
+EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags);
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status);
+
+static const struct {
+    const char *name;
+    void *function;
+} functions[] = {
+#define CALL(name) {#name, (void *)name},
+#include "calls.h"
+#undef CALL
+#define OWN(name) {#name, (void *)name}
+    OWN(cuMemAllocHost_v2),   OWN(cuMemHostAlloc), OWN(cuMemFreeHost),    OWN(cuFuncGetName),    OWN(cuKernelGetName),  OWN(cuLaunchHostFunc),
+    OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString), OWN(cuGetExportTable), OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
+};
+
+// Versions of a call with other parameters, and the first CUDA that has each. Of all other calls the newest serves every program.
+static const struct {
+    const char *name;
+    int since;
+    const char *version;
+} versions[] = {
+    {"cuCtxCreate", 12050, "cuCtxCreate_v4"},
+    {"cuCtxCreate", 11040, "cuCtxCreate_v3"},
+    {"cuGetProcAddress", 12000, "cuGetProcAddress_v2"},
+    {"cuGetProcAddress", 0, "cuGetProcAddress"},
+};
+
+static void *named(const char *name) {
+    for (size_t at = 0; at < COUNT(functions); ++at)
+        if (strcmp(functions[at].name, name) == 0) return functions[at].function;
+    return NULL;
+}
+
+static void *newest(const char *name, int version) {
+    for (size_t at = 0; at < COUNT(versions); ++at)
+        if (version >= versions[at].since && strcmp(versions[at].name, name) == 0) return named(versions[at].version);
+    static const char *const suffixes[] = {"_v3", "_v2", ""};
+    for (size_t at = 0; at < COUNT(suffixes); ++at) {
+        char full[128];
+        snprintf(full, sizeof full, "%s%s", name, suffixes[at]);
+        void *found = named(full);
+        if (found) return found;
+    }
+    return NULL;
+}
+
+EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status) {
+    (void)flags;
+    void *found = newest(name, version);
+    *function = found ? found : unserved_function(name);
+    if (status) *status = 0;
+    return *function ? SUCCESS : NOT_SUPPORTED;
+}
+EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags) {
+    return cuGetProcAddress_v2(name, function, version, flags, NULL);
+}

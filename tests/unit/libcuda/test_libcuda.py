@@ -1,0 +1,196 @@
+"""The stand-in driver through its library, as a program calls it: what is served, what is refused by name, and a launch that is checked."""
+
+from __future__ import annotations
+
+import ctypes
+import re
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from consan.libcuda import calls, library
+from consan.libcuda.build import DRIVER
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+from consan.session.session_options import open_session
+from consan.tensormap.encoding import decode
+
+SOURCE = Path(calls.__file__).parent / "source"
+HEADER = ".version 8.0\n.target sm_90\n.address_size 64\n"
+REVERSE = (
+    HEADER
+    + """
+.visible .global .align 4 .u32 counter = 7;
+.visible .entry reverse(.param .u64 to, .param .u64 from)
+{
+.reg .b64 %d<4>; .reg .b32 %r<8>;
+.shared .align 4 .b8 tile[512];
+ld.param.u64 %d0, [to]; ld.param.u64 %d1, [from];
+mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; add.u64 %d0, %d0, %d2;
+mov.u32 %r2, tile; add.u32 %r3, %r2, %r1; sub.u32 %r4, 508, %r1; add.u32 %r4, %r4, %r2;
+ld.global.u32 %r5, [%d1]; st.shared.u32 [%r3], %r5;
+BARRIER
+ld.shared.u32 %r6, [%r4]; st.global.u32 [%d0], %r6;
+ret;
+}
+"""
+)
+Word = ctypes.c_uint64
+
+
+class Program:
+    """What a program in C would call."""
+
+    def __init__(self) -> None:
+        self.library = ctypes.CDLL("libcuda.so.1")  # the one that is loaded
+
+    def code(self, name: str, *values: Any) -> int:
+        return int(getattr(self.library, name)(*(Word(each) if isinstance(each, int) else each for each in values)))
+
+    def __call__(self, name: str, *values: Any) -> int:
+        """The result that the call writes to its first parameter."""
+        result = Word()
+        assert self.code(name, ctypes.byref(result), *values) == 0, name
+        return result.value
+
+    def do(self, name: str, *values: Any) -> None:
+        assert self.code(name, *values) == 0, name
+
+    def launch(self, kernel: int, *values: int, shared: int = 0, stream: int = 0) -> int:
+        words = [Word(value) for value in values]
+        places = (ctypes.c_void_p * len(words))(*(ctypes.addressof(word) for word in words))
+        return self.code("cuLaunchKernel", kernel, 1, 1, 1, 128, 1, 1, shared, stream, places, 0)
+
+
+@pytest.fixture
+def session() -> Iterator[Session]:
+    session = open_session(SessionOptions(device="cpu"))
+    yield session
+    session.close()
+
+
+@pytest.fixture
+def program(session: Session) -> Iterator[Program]:
+    library.enter(session)
+    yield Program()
+    library.leave()
+
+
+def loaded(program: Program, barrier: str = "bar.sync 0;") -> int:
+    return program("cuModuleLoadData", ctypes.c_char_p(REVERSE.replace("BARRIER", barrier).encode()))
+
+
+@pytest.mark.parametrize(("barrier", "verdict"), [("bar.sync 0;", "clean"), ("", "violations")])
+def test_a_launch_is_checked_and_computes(program: Program, session: Session, barrier: str, verdict: str) -> None:
+    kernel = program("cuModuleGetFunction", loaded(program, barrier), ctypes.c_char_p(b"reverse"))
+    given, found = np.arange(128, dtype=np.uint32), np.zeros(128, np.uint32)
+    source, to, stream = program("cuMemAlloc_v2", 512), program("cuMemAlloc_v2", 512), program("cuStreamCreate", 0)
+    program.do("cuMemcpyHtoDAsync_v2", source, given.ctypes.data, 512, stream)
+    assert program.launch(kernel, to, source, stream=stream) == 0
+    program.do("cuMemcpyDtoHAsync_v2", found.ctypes.data, to, 512, stream)
+    program.do("cuStreamSynchronize", stream)
+    np.testing.assert_array_equal(found, given[::-1])
+    report = session.report()
+    assert (report.verdict, [each.kind for each in report.findings]) == (verdict, ["data-race"] if barrier == "" else [])
+
+
+def test_what_is_not_served_fails_and_says_its_name(program: Program, session: Session, capsys: pytest.CaptureFixture[str]) -> None:
+    address, status, name = ctypes.c_void_p(), ctypes.c_int(), ctypes.c_char_p(b"cuGraphCreate")
+    assert program.code("cuGetProcAddress_v2", name, ctypes.byref(address), 12000, 0, ctypes.byref(status)) == 0
+    call = ctypes.CFUNCTYPE(ctypes.c_int, Word, Word)(address.value or 0)
+    assert call(0, 0) == calls.NOT_SUPPORTED
+    assert "cuGraphCreate failed: consan's stand-in driver does not serve it" in capsys.readouterr().err
+    assert any("cuGraphCreate" in note for note in session.report().notes)
+    table = ctypes.c_void_p(1)
+    assert program.code("cuGetExportTable", ctypes.byref(table), ctypes.create_string_buffer(16)) == calls.NOT_SUPPORTED
+    assert table.value is None
+
+
+def test_machine_code_is_refused_with_a_sentence(program: Program, capsys: pytest.CaptureFixture[str]) -> None:
+    module = Word()
+    image = ctypes.create_string_buffer(b"\x7fELF" + bytes(60))
+    assert program.code("cuModuleLoadData", ctypes.byref(module), image) == calls.NO_BINARY
+    assert "cuModuleLoadData failed: the module is machine code; the virtual machine runs PTX only" in capsys.readouterr().err
+
+
+def test_addresses_of_functions_follow_the_version(program: Program) -> None:
+    def found(name: bytes, version: int) -> int:
+        address = ctypes.c_void_p()
+        assert program.code("cuGetProcAddress_v2", ctypes.c_char_p(name), ctypes.byref(address), version, 0, None) == 0
+        return address.value or 0
+
+    def exported(name: str) -> int:
+        return ctypes.cast(getattr(program.library, name), ctypes.c_void_p).value or 0
+
+    assert found(b"cuMemAlloc", 12000) == exported("cuMemAlloc_v2")
+    assert found(b"cuCtxCreate", 13000) == exported("cuCtxCreate_v4") != found(b"cuCtxCreate", 11040) == exported("cuCtxCreate_v3")
+    assert found(b"cuGetProcAddress", 11030) == exported("cuGetProcAddress")
+    assert found(b"cuLaunchKernel", 4000) == exported("cuLaunchKernel")
+    assert found(b"cuUnheardOf", 12000) == found(b"cuUnheardOf", 12000) != found(b"cuUnheardOfToo", 12000)
+
+
+def test_variables_attributes_and_names(program: Program) -> None:
+    module = loaded(program)
+    kernel, size, value = program("cuModuleGetFunction", module, ctypes.c_char_p(b"reverse")), Word(), ctypes.c_uint32()
+    address = program("cuModuleGetGlobal_v2", ctypes.byref(size), module, ctypes.c_char_p(b"counter"))
+    program.do("cuMemcpyDtoH_v2", ctypes.byref(value), address, 4)
+    assert (size.value, value.value) == (4, 7)
+    assert program("cuFuncGetAttribute", 1, kernel) == 512
+    assert program.launch(kernel, 0, 0, shared=100 << 10) == calls.INVALID_VALUE
+    program.do("cuFuncSetAttribute", kernel, 8, 100 << 10)
+    assert program("cuFuncGetAttribute", 8, kernel) == 100 << 10
+    assert program("cuKernelGetLibrary", kernel) == module
+    assert program.code("cuModuleGetFunction", ctypes.byref(size), module, ctypes.c_char_p(b"other")) == calls.NOT_FOUND
+    name = ctypes.c_char_p()
+    program.do("cuFuncGetName", ctypes.byref(name), kernel)
+    assert name.value == b"reverse"
+
+
+def test_memory_is_filled_copied_and_freed(program: Program) -> None:
+    memory, found = program("cuMemAlloc_v2", 64), np.zeros(16, np.uint32)
+    program.do("cuMemsetD32_v2", memory, 0x01020304, 16)
+    program.do("cuMemsetD2D8_v2", memory + 4, 16, 0xFF, 4, 3)
+    program.do("cuMemcpy", found.ctypes.data, memory, 64)
+    assert list(found[:6]) == [0x01020304, 0xFFFFFFFF, *[0x01020304] * 3, 0xFFFFFFFF]
+    kind = ctypes.c_uint32()
+    program.do("cuPointerGetAttribute", ctypes.byref(kind), 2, memory + 8)
+    assert kind.value == 2
+    assert program.code("cuMemcpy", memory + 60, memory, 64) == calls.INVALID_VALUE
+    program.do("cuMemFree_v2", memory)
+    assert program.code("cuMemFree_v2", memory) == calls.INVALID_VALUE
+
+
+def test_a_tensor_map_is_encoded_as_a_driver_does(program: Program) -> None:
+    place = ctypes.create_string_buffer(128)
+    dims, strides = (Word * 2)(64, 32), (Word * 1)(128)
+    box, steps = (ctypes.c_uint32 * 2)(64, 8), (ctypes.c_uint32 * 2)(1, 1)
+    address = program("cuMemAlloc_v2", 4096)
+    arguments = (place, 6, 2, address, dims, strides, box, steps, 0, 3, 0, 0)
+    program.do("cuTensorMapEncodeTiled", *arguments)
+    found = decode(place.raw)
+    assert (found.dtype, found.address, found.dims, found.strides) == ("f16", address, (64, 32), (128,))
+    assert (found.box, found.swizzle) == ((64, 8), 128)
+    box[0] = 257
+    assert program.code("cuTensorMapEncodeTiled", *arguments) == calls.INVALID_VALUE
+
+
+def test_without_a_session_the_driver_is_shut_down() -> None:
+    library.load()
+    assert Program().code("cuInit", 0) == calls.DEINITIALIZED
+    text = ctypes.c_char_p()
+    Program().do("cuGetErrorName", calls.DEINITIALIZED, ctypes.byref(text))
+    assert text.value == b"CUDA_ERROR_DEINITIALIZED"
+
+
+def test_the_library_has_each_call_that_is_served() -> None:
+    """The C file has the names of the rest, which it serves by itself."""
+    listed = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "calls.h").read_text(), re.MULTILINE)
+    own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
+    assert listed == sorted(set(listed))
+    assert set(calls.CALLS) == {*listed, "cuFuncGetName"}
+    assert "cuFuncGetName" in own
+    assert not set(own) & set(listed)
+    assert all(re.fullmatch(r">?[iIQfs]", part) for call in calls.CALLS.values() for part in call.layout)
