@@ -22,8 +22,6 @@ from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, ProgramMemory
 
 _FIRST_HANDLE, _STEP = 0x1000, 16
-_DEVICE: Final = 0x7F00_0000_0000  # addresses of the virtual machine begin here
-_DEVICE_END: Final = _DEVICE + (1 << 38)
 Bytes = npt.NDArray[np.uint8]
 
 
@@ -127,6 +125,10 @@ class Driver:
         begin = self._starts[index] if index >= 0 else 0
         return (begin, self.allocations[begin]) if index >= 0 and address < begin + self.allocations[begin] else None
 
+    def is_device(self, address: int) -> bool:
+        """Whether an address is one of device memory. Addresses of the host may lie in the same range."""
+        return self.session.backend.machine.arena.find(address) is not None
+
     def view(self, address: int, nbytes: int) -> Bytes:
         """Device memory as an array. Raises CallFailed for what is in no allocation."""
         try:
@@ -134,8 +136,3 @@ class Driver:
         except ConsanError as error:
             raise CallFailed(calls.INVALID_VALUE, str(error)) from None
         return found
-
-
-def is_device(address: int) -> bool:
-    """Whether an address is one of device memory."""
-    return _DEVICE <= address < _DEVICE_END

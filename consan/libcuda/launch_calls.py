@@ -10,9 +10,9 @@ from typing import Any, Final
 from consan.backends.base import Dim3
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
-from consan.libcuda.driver import Driver, is_device
+from consan.libcuda.driver import Driver
 from consan.libcuda.module_calls import LoadedKernel
-from consan.reports.variables import Argument
+from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
 from consan.session.modules.in_clusters import scaled, unit_of
 from consan.session.modules.layouts import name_addresses
@@ -126,6 +126,6 @@ def _buffers(driver: Driver, values: list[bytes]) -> Iterator[Argument]:
     """The allocations to which parameters point, also from within a struct."""
     for number, value in enumerate(values, 1):
         for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):
-            found = driver.allocation(address) if is_device(address) else None
+            found = driver.allocation(address)
             if found is not None:
                 yield Argument(f"argument {number}", address, found[0] + found[1] - address)

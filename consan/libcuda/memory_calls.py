@@ -11,7 +11,7 @@ import numpy as np
 
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import Driver, is_device
+from consan.libcuda.driver import Driver
 
 _PITCH: Final = 512
 _HOST, _DEVICE = 1, 2  # CUmemorytype
@@ -137,17 +137,34 @@ def _attributes(driver: Driver, count: int, attributes: int, places: int, addres
 # -- copies and fills ----------------------------------------------------------------------------------------------------------------------
 
 
-def _copy(driver: Driver, to: int, source: int, nbytes: int, stream: int, *, waits: bool) -> None:
-    if not nbytes:
-        return
-    reads = [(source, driver.view(source, nbytes))] if is_device(source) else []
-    writes = [(to, driver.view(to, nbytes))] if is_device(to) else []
-    data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
-    if writes:
-        writes[0][1][...] = data
-    else:
-        driver.memory.write(to, data.tobytes())
-    _operated(driver, "a copy of memory", stream, reads, writes, waits=waits)
+@dataclass(frozen=True)
+class _Ends:
+    """Whether the two ends of a copy are device memory; None: by their addresses."""
+
+    to: bool | None = None
+    source: bool | None = None
+
+
+_ANY, _TO_DEVICE, _TO_HOST, _WITHIN = _Ends(), _Ends(True, False), _Ends(False, True), _Ends(True, True)
+
+
+def _copier(ends: _Ends, *, waits: bool) -> Callable[..., None]:
+    def copy(driver: Driver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+        reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
+        data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
+        if writes:
+            writes[0][1][...] = data
+        else:
+            driver.memory.write(to, data.tobytes())
+        _operated(driver, "a copy of memory", stream, reads, writes, waits=waits)
+
+    return copy
+
+
+def _device_bytes(driver: Driver, address: int, nbytes: int, known: bool | None) -> list[Any]:
+    """The bytes at an end of a copy, if it is device memory."""
+    device = driver.is_device(address) if known is None else known
+    return [(address, driver.view(address, nbytes))] if device and nbytes else []
 
 
 def _operated(driver: Driver, name: str, stream: int, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
@@ -157,19 +174,10 @@ def _operated(driver: Driver, name: str, stream: int, reads: list[Any], writes: 
         streams.host_waits(streams.of(stream))
 
 
-@serves("Q Q Q", "cuMemcpy", "cuMemcpyHtoD_v2", "cuMemcpyDtoH_v2")
-def _copied(driver: Driver, to: int, source: int, nbytes: int) -> None:
-    _copy(driver, to, source, nbytes, 0, waits=True)
-
-
-@serves("Q Q Q", "cuMemcpyDtoD_v2")
-def _copied_within(driver: Driver, to: int, source: int, nbytes: int) -> None:
-    _copy(driver, to, source, nbytes, 0, waits=False)
-
-
-@serves("Q Q Q Q", "cuMemcpyAsync", "cuMemcpyHtoDAsync_v2", "cuMemcpyDtoHAsync_v2", "cuMemcpyDtoDAsync_v2")
-def _copied_async(driver: Driver, to: int, source: int, nbytes: int, stream: int) -> None:
-    _copy(driver, to, source, nbytes, stream, waits=False)
+for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", _TO_DEVICE), ("cuMemcpyDtoH", _TO_HOST), ("cuMemcpyDtoD", _WITHIN)):
+    _version = "" if _name == "cuMemcpy" else "_v2"
+    serves("Q Q Q", f"{_name}{_version}")(_copier(_ends, waits=_ends is not _WITHIN))
+    serves("Q Q Q Q", f"{_name}Async{_version}")(_copier(_ends, waits=False))
 
 
 def _filled(element: int) -> Callable[..., None]:
