@@ -41,7 +41,7 @@ class ProgramMemory(Protocol):
 
 
 @dataclass(frozen=True)
-class Call:
+class ServedCall:
     """A call: the function that serves it, and its layout."""
 
     function: Callable[..., Any]
@@ -58,7 +58,7 @@ class Call:
                 memory.write(place, struct.pack(f"<{kind}", value))
 
 
-CALLS: Final[dict[str, Call]] = {}
+CALLS: Final[dict[str, ServedCall]] = {}
 
 
 def serves(layout: str, *names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -66,7 +66,7 @@ def serves(layout: str, *names: str) -> Callable[[Callable[..., Any]], Callable[
 
     def keep(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:
-            CALLS[name] = Call(function, tuple(layout.split()))
+            CALLS[name] = ServedCall(function, tuple(layout.split()))
         return function
 
     return keep

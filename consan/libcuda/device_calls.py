@@ -6,7 +6,7 @@ from typing import Final
 
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import Context, Driver
+from consan.libcuda.driver import DriverContext, StandInDriver
 
 _VERSION: Final = 13090  # of CUDA 13: PTX of each of its compilers is taken
 _MEMORY: Final = 16 << 30
@@ -36,78 +36,78 @@ _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _UUID: Final = b"consan stand-in\0"
 
 
-def _capability(driver: Driver) -> tuple[int, int]:
+def _capability(driver: StandInDriver) -> tuple[int, int]:
     digits = "".join(filter(str.isdigit, driver.session.backend.arch))
     return int(digits[:-1]), int(digits[-1])
 
 
 @serves("i i", "cuInit")
-def _init(driver: Driver, flags: int, _: int = 0) -> None:
+def _init(driver: StandInDriver, flags: int, _: int = 0) -> None:
     if flags:
         raise CallFailed(calls.INVALID_VALUE)
 
 
 @serves(">i", "cuDriverGetVersion")
-def _version(driver: Driver) -> int:
+def _version(driver: StandInDriver) -> int:
     return _VERSION
 
 
 @serves(">i", "cuDeviceGetCount")
-def _count(driver: Driver) -> int:
+def _count(driver: StandInDriver) -> int:
     return 1
 
 
 @serves(">i i", "cuDeviceGet")
-def _get(driver: Driver, ordinal: int) -> int:
+def _get(driver: StandInDriver, ordinal: int) -> int:
     if ordinal:
         raise CallFailed(calls.INVALID_DEVICE)
     return 0
 
 
 @serves("Q i i", "cuDeviceGetName")
-def _name(driver: Driver, place: int, room: int, device: int) -> None:
+def _name(driver: StandInDriver, place: int, room: int, device: int) -> None:
     driver.memory.write(place, b"consan virtual machine"[: room - 1] + b"\0")
 
 
 @serves("Q i", "cuDeviceGetUuid", "cuDeviceGetUuid_v2")
-def _uuid(driver: Driver, place: int, device: int) -> None:
+def _uuid(driver: StandInDriver, place: int, device: int) -> None:
     driver.memory.write(place, _UUID)
 
 
 @serves("Q i i", "cuDeviceGetPCIBusId")
-def _bus(driver: Driver, place: int, room: int, device: int) -> None:
+def _bus(driver: StandInDriver, place: int, room: int, device: int) -> None:
     driver.memory.write(place, b"0000:00:00.0"[: room - 1] + b"\0")
 
 
 @serves(">Q i", "cuDeviceTotalMem_v2")
-def _total(driver: Driver, device: int) -> int:
+def _total(driver: StandInDriver, device: int) -> int:
     return _MEMORY
 
 
 @serves(">Q >Q", "cuMemGetInfo_v2")
-def _info(driver: Driver) -> tuple[int, int]:
+def _info(driver: StandInDriver) -> tuple[int, int]:
     return _MEMORY - sum(driver.allocations.values()), _MEMORY
 
 
 @serves(">i i i", "cuDeviceGetAttribute")
-def _attribute(driver: Driver, attribute: int, device: int) -> int:
+def _attribute(driver: StandInDriver, attribute: int, device: int) -> int:
     major, minor = _capability(driver)
     own = {_SM_COUNT: int(driver.session.backend.sm_count), _MAJOR: major, _MINOR: minor}
     return own.get(attribute, _ATTRIBUTES.get(attribute, 0))
 
 
 @serves(">i >i i", "cuDeviceComputeCapability")
-def _compute(driver: Driver, device: int) -> tuple[int, int]:
+def _compute(driver: StandInDriver, device: int) -> tuple[int, int]:
     return _capability(driver)
 
 
 @serves(">i i i", "cuDeviceCanAccessPeer")
-def _peer(driver: Driver, device: int, other: int) -> int:
+def _peer(driver: StandInDriver, device: int, other: int) -> int:
     return 0
 
 
 @serves(">i >i", "cuCtxGetStreamPriorityRange")
-def _priorities(driver: Driver) -> tuple[int, int]:
+def _priorities(driver: StandInDriver) -> tuple[int, int]:
     return 0, 0
 
 
@@ -115,12 +115,12 @@ def _priorities(driver: Driver) -> tuple[int, int]:
 
 
 @serves(">Q i", "cuDevicePrimaryCtxRetain")
-def _retain(driver: Driver, device: int) -> int:
+def _retain(driver: StandInDriver, device: int) -> int:
     return driver.primary
 
 
 @serves("i >I >i", "cuDevicePrimaryCtxGetState")
-def _state(driver: Driver, device: int) -> tuple[int, int]:
+def _state(driver: StandInDriver, device: int) -> tuple[int, int]:
     return 0, 1
 
 
@@ -129,84 +129,84 @@ accepted("", "cuProfilerStart", "cuProfilerStop")
 accepted("Q", "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags", "cuCtxSetLimit", "cuCtxResetPersistingL2Cache")
 
 
-def _create(driver: Driver) -> int:
-    made = driver.made(Context())
+def _create(driver: StandInDriver) -> int:
+    made = driver.made(DriverContext())
     driver.stack.append(made)
     return made
 
 
 @serves(">Q I i", "cuCtxCreate_v2")
-def _create_2(driver: Driver, flags: int, device: int) -> int:
+def _create_2(driver: StandInDriver, flags: int, device: int) -> int:
     return _create(driver)
 
 
 @serves(">Q Q i I i", "cuCtxCreate_v3")
-def _create_3(driver: Driver, affinity: int, count: int, flags: int, device: int) -> int:
+def _create_3(driver: StandInDriver, affinity: int, count: int, flags: int, device: int) -> int:
     return _create(driver)
 
 
 @serves(">Q Q I i", "cuCtxCreate_v4")
-def _create_4(driver: Driver, params: int, flags: int, device: int) -> int:
+def _create_4(driver: StandInDriver, params: int, flags: int, device: int) -> int:
     return _create(driver)
 
 
 @serves("Q", "cuCtxDestroy_v2")
-def _destroy(driver: Driver, context: int) -> None:
-    driver.of(context, Context)
+def _destroy(driver: StandInDriver, context: int) -> None:
+    driver.of(context, DriverContext)
     if driver.stack[-1:] == [context]:
         driver.stack.pop()
 
 
 @serves("Q", "cuCtxPushCurrent_v2")
-def _push(driver: Driver, context: int) -> None:
-    driver.of(context, Context)
+def _push(driver: StandInDriver, context: int) -> None:
+    driver.of(context, DriverContext)
     driver.stack.append(context)
 
 
 @serves(">Q", "cuCtxPopCurrent_v2")
-def _pop(driver: Driver) -> int:
+def _pop(driver: StandInDriver) -> int:
     if not driver.stack:
         raise CallFailed(calls.INVALID_CONTEXT)
     return driver.stack.pop()
 
 
 @serves("Q", "cuCtxSetCurrent")
-def _set(driver: Driver, context: int) -> None:
+def _set(driver: StandInDriver, context: int) -> None:
     driver.stack[-1:] = [context] if context else []
 
 
 @serves(">Q", "cuCtxGetCurrent")
-def _current(driver: Driver) -> int:
+def _current(driver: StandInDriver) -> int:
     return driver.stack[-1] if driver.stack else 0
 
 
 @serves(">i", "cuCtxGetDevice")
-def _device(driver: Driver) -> int:
+def _device(driver: StandInDriver) -> int:
     if not driver.stack:
         raise CallFailed(calls.INVALID_CONTEXT)
     return 0
 
 
 @serves("Q >Q", "cuCtxGetId")
-def _id(driver: Driver, context: int) -> int:
+def _id(driver: StandInDriver, context: int) -> int:
     return context or (driver.stack or [driver.primary])[-1]
 
 
 @serves("Q >I", "cuCtxGetApiVersion")
-def _api(driver: Driver, context: int) -> int:
+def _api(driver: StandInDriver, context: int) -> int:
     return 3020
 
 
 @serves(">I", "cuCtxGetFlags")
-def _flags(driver: Driver) -> int:
+def _flags(driver: StandInDriver) -> int:
     return 0
 
 
 @serves(">Q i", "cuCtxGetLimit")
-def _limit(driver: Driver, limit: int) -> int:
+def _limit(driver: StandInDriver, limit: int) -> int:
     return 1024
 
 
 @serves("", "cuCtxSynchronize")
-def _synchronize(driver: Driver) -> None:
+def _synchronize(driver: StandInDriver) -> None:
     driver.session.streams.synchronize()

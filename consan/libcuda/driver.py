@@ -26,14 +26,14 @@ Bytes = npt.NDArray[np.uint8]
 
 
 @dataclass(eq=False)
-class Context:
+class DriverContext:
     """A context of the program. All have the one device, its memory and its modules."""
 
     handle: int = 0
 
 
 @dataclass(eq=False)
-class Driver:
+class StandInDriver:
     """One session's driver. `memory`: that of the program."""
 
     session: Any
@@ -46,7 +46,7 @@ class Driver:
     _told: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
-        self.primary = self.made(Context())
+        self.primary = self.made(DriverContext())
 
     def call(self, name: str, words: Sequence[int]) -> int:
         """Answer a call of the program: the code that it returns. Never raises."""

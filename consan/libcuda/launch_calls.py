@@ -10,7 +10,7 @@ from typing import Any, Final
 from consan.backends.base import Dim3
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, serves
-from consan.libcuda.driver import Driver
+from consan.libcuda.driver import StandInDriver
 from consan.libcuda.module_calls import LoadedKernel
 from consan.reports.source.variables import Argument
 from consan.session.comparing.concurrent_launches import LaunchShape, Memory
@@ -39,19 +39,19 @@ class DriverLaunch:
 
 
 @serves("Q I I I I I I I Q Q Q", "cuLaunchKernel")
-def _kernel(driver: Driver, kernel: int, *given: int) -> None:
+def _kernel(driver: StandInDriver, kernel: int, *given: int) -> None:
     *sizes, shared, stream, params, extra = given
     _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream), params, extra)
 
 
 @serves("Q I I I I I I I Q Q", "cuLaunchCooperativeKernel")
-def _cooperative(driver: Driver, kernel: int, *given: int) -> None:
+def _cooperative(driver: StandInDriver, kernel: int, *given: int) -> None:
     *sizes, shared, stream, params = given
     _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream, cooperative=True), params, 0)
 
 
 @serves("Q Q Q Q", "cuLaunchKernelEx")
-def _with_attributes(driver: Driver, config: int, kernel: int, params: int, extra: int) -> None:
+def _with_attributes(driver: StandInDriver, config: int, kernel: int, params: int, extra: int) -> None:
     *sizes, shared, stream, attributes, count = _CONFIG.unpack(driver.memory.read(config, _CONFIG.size))
     data = driver.memory.read(attributes, count * _ATTRIBUTE.size) if count else b""
     asked = {number: _three(value) for number, *value in _ATTRIBUTE.iter_unpack(data)}
@@ -69,7 +69,7 @@ def _three(sizes: Any) -> Dim3:
     return x, y, z
 
 
-def _launch(driver: Driver, handle: int, launch: DriverLaunch, params: int, extra: int) -> None:
+def _launch(driver: StandInDriver, handle: int, launch: DriverLaunch, params: int, extra: int) -> None:
     kernel = driver.of(handle, LoadedKernel)
     x, y, z = launch.block
     if not 0 < x * y * z <= _MOST_THREADS or not all(launch.grid) or launch.shared > kernel.attributes[_DYNAMIC]:
@@ -90,7 +90,7 @@ def _launch(driver: Driver, handle: int, launch: DriverLaunch, params: int, extr
             session.streams.launched(prepared, shape, session.streams.of(launch.stream), programmatic=launch.programmatic)
 
 
-def _parameters(driver: Driver, kernel: LoadedKernel, params: int, extra: int) -> list[bytes]:
+def _parameters(driver: StandInDriver, kernel: LoadedKernel, params: int, extra: int) -> list[bytes]:
     """The bytes of each parameter, as the kernel declares them. Raises CallFailed."""
     declared = kernel.function.params
     if not declared:
@@ -108,7 +108,7 @@ def _parameters(driver: Driver, kernel: LoadedKernel, params: int, extra: int) -
     return list(found)
 
 
-def _extra(driver: Driver, extra: int) -> tuple[int, int]:
+def _extra(driver: StandInDriver, extra: int) -> tuple[int, int]:
     """Address and size of the buffer that `extra` names."""
     found, at = dict[int, int](), extra
     while (key := _word(driver, at)) != _END:
@@ -118,11 +118,11 @@ def _extra(driver: Driver, extra: int) -> tuple[int, int]:
     return found[_BUFFER], _word(driver, found[_SIZE])
 
 
-def _word(driver: Driver, address: int) -> int:
+def _word(driver: StandInDriver, address: int) -> int:
     return int.from_bytes(driver.memory.read(address, 8), "little")
 
 
-def _buffers(driver: Driver, values: list[bytes]) -> Iterator[Argument]:
+def _buffers(driver: StandInDriver, values: list[bytes]) -> Iterator[Argument]:
     """The allocations to which parameters point, also from within a struct."""
     for number, value in enumerate(values, 1):
         for (address,) in struct.iter_unpack("<Q", value[: len(value) // 8 * 8]):

@@ -19,7 +19,7 @@ import consan.libcuda.stream_calls
 import consan.libcuda.tensormap_calls  # noqa: F401 - the files fill the table of calls
 from consan.libcuda import calls
 from consan.libcuda.build import DRIVER
-from consan.libcuda.driver import Driver
+from consan.libcuda.driver import StandInDriver
 
 _WORDS: Final = 16
 _SERVER: Final = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_char_p, ctypes.POINTER(ctypes.c_uint64))
@@ -47,7 +47,7 @@ class _Loaded:
 
     library: Any
     server: Any
-    drivers: list[Driver]
+    drivers: list[StandInDriver]
 
 
 _loaded: list[_Loaded] = []
@@ -70,7 +70,7 @@ def load() -> None:
 def enter(session: Any) -> None:
     """Calls go to a driver of this session from now on. Sessions with one device share its memory. Raises EnvironmentFailure."""
     load()
-    _loaded[0].drivers.append(Driver(session, OwnMemory()))
+    _loaded[0].drivers.append(StandInDriver(session, OwnMemory()))
 
 
 def leave() -> None:

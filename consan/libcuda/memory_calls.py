@@ -11,7 +11,7 @@ import numpy as np
 
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import Driver
+from consan.libcuda.driver import StandInDriver
 
 _PITCH: Final = 512
 _HOST, _DEVICE = 1, 2  # CUmemorytype
@@ -28,48 +28,48 @@ class DriverPool:
 
 
 @serves(">Q Q", "cuMemAlloc_v2")
-def _alloc(driver: Driver, nbytes: int) -> int:
+def _alloc(driver: StandInDriver, nbytes: int) -> int:
     return _given(driver, nbytes, 0)
 
 
 @serves(">Q Q Q", "cuMemAllocAsync")
-def _alloc_async(driver: Driver, nbytes: int, stream: int) -> int:
+def _alloc_async(driver: StandInDriver, nbytes: int, stream: int) -> int:
     return _given(driver, nbytes, stream)
 
 
 @serves(">Q Q Q Q", "cuMemAllocFromPoolAsync")
-def _alloc_from_pool(driver: Driver, nbytes: int, pool: int, stream: int) -> int:
+def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int) -> int:
     return _given(driver, nbytes, stream)
 
 
-def _given(driver: Driver, nbytes: int, stream: int) -> int:
+def _given(driver: StandInDriver, nbytes: int, stream: int) -> int:
     address = driver.allocate(nbytes)
     driver.session.streams.given(address, nbytes, driver.session.streams.of(stream))
     return address
 
 
 @serves(">Q >Q Q Q I", "cuMemAllocPitch_v2")
-def _pitched(driver: Driver, width: int, height: int, element: int) -> tuple[int, int]:
+def _pitched(driver: StandInDriver, width: int, height: int, element: int) -> tuple[int, int]:
     pitch = -(-width // _PITCH) * _PITCH
     return driver.allocate(pitch * height), pitch
 
 
 @serves("Q", "cuMemFree_v2")
-def _free(driver: Driver, address: int) -> None:
+def _free(driver: StandInDriver, address: int) -> None:
     if address:
         driver.session.streams.synchronize()
         driver.free(address)
 
 
 @serves("Q Q", "cuMemFreeAsync")
-def _free_async(driver: Driver, address: int, stream: int) -> None:
+def _free_async(driver: StandInDriver, address: int, stream: int) -> None:
     nbytes = driver.allocations.get(address, 0)
     driver.session.streams.freed(address, nbytes, driver.session.streams.of(stream))
     driver.free(address)
 
 
 @serves(">Q >Q Q", "cuMemGetAddressRange_v2")
-def _range(driver: Driver, address: int) -> tuple[int, int]:
+def _range(driver: StandInDriver, address: int) -> tuple[int, int]:
     found = driver.allocation(address)
     if found is None:
         raise CallFailed(calls.INVALID_VALUE)
@@ -77,23 +77,23 @@ def _range(driver: Driver, address: int) -> tuple[int, int]:
 
 
 @serves(">Q i", "cuDeviceGetDefaultMemPool", "cuDeviceGetMemPool")
-def _pool_of_device(driver: Driver, device: int) -> int:
+def _pool_of_device(driver: StandInDriver, device: int) -> int:
     found = next((handle for handle, value in driver.handles.items() if isinstance(value, DriverPool)), 0)
     return found or driver.made(DriverPool())
 
 
 @serves(">Q Q i", "cuMemGetDefaultMemPool", "cuMemGetMemPool")
-def _pool_of_place(driver: Driver, place: int, kind: int) -> int:
+def _pool_of_place(driver: StandInDriver, place: int, kind: int) -> int:
     return _pool_of_device(driver, 0)  # type: ignore[no-any-return]
 
 
 @serves(">Q Q", "cuMemPoolCreate")
-def _pool(driver: Driver, properties: int) -> int:
+def _pool(driver: StandInDriver, properties: int) -> int:
     return driver.made(DriverPool())
 
 
 @serves("Q i Q", "cuMemPoolGetAttribute")
-def _pool_attribute(driver: Driver, pool: int, attribute: int, place: int) -> None:
+def _pool_attribute(driver: StandInDriver, pool: int, attribute: int, place: int) -> None:
     wide = attribute > 3  # the first three are numbers of 32 bits
     driver.memory.write(place, bytes(8 if wide else 4))
 
@@ -103,7 +103,7 @@ accepted("Q", "cuMemPoolDestroy", "cuMemPoolSetAttribute", "cuMemPoolTrimTo", "c
 # -- pointers ----------------------------------------------------------------------------------------------------------------------------
 
 
-def _pointer_attribute(driver: Driver, attribute: int, address: int) -> bytes | None:
+def _pointer_attribute(driver: StandInDriver, attribute: int, address: int) -> bytes | None:
     """The bytes of an attribute; None: the address has none."""
     begin, nbytes = driver.allocation(address) or (0, 0)
     if attribute == 2:  # memory type
@@ -118,7 +118,7 @@ def _pointer_attribute(driver: Driver, attribute: int, address: int) -> bytes | 
 
 
 @serves("Q i Q", "cuPointerGetAttribute")
-def _attribute(driver: Driver, place: int, attribute: int, address: int) -> None:
+def _attribute(driver: StandInDriver, place: int, attribute: int, address: int) -> None:
     data = _pointer_attribute(driver, attribute, address)
     if data is None:
         raise CallFailed(calls.INVALID_VALUE)
@@ -126,7 +126,7 @@ def _attribute(driver: Driver, place: int, attribute: int, address: int) -> None
 
 
 @serves("I Q Q Q", "cuPointerGetAttributes")
-def _attributes(driver: Driver, count: int, attributes: int, places: int, address: int) -> None:
+def _attributes(driver: StandInDriver, count: int, attributes: int, places: int, address: int) -> None:
     numbers = struct.unpack(f"<{count}i", driver.memory.read(attributes, 4 * count))
     for number, place in zip(numbers, struct.unpack(f"<{count}Q", driver.memory.read(places, 8 * count)), strict=True):
         data = _pointer_attribute(driver, number, address)
@@ -149,7 +149,7 @@ _ANY, _TO_DEVICE, _TO_HOST, _WITHIN = _Ends(), _Ends(True, False), _Ends(False, 
 
 
 def _copier(ends: _Ends, *, waits: bool) -> Callable[..., None]:
-    def copy(driver: Driver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
+    def copy(driver: StandInDriver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
         reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
         data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
         if writes:
@@ -161,13 +161,13 @@ def _copier(ends: _Ends, *, waits: bool) -> Callable[..., None]:
     return copy
 
 
-def _device_bytes(driver: Driver, address: int, nbytes: int, known: bool | None) -> list[Any]:
+def _device_bytes(driver: StandInDriver, address: int, nbytes: int, known: bool | None) -> list[Any]:
     """The bytes at an end of a copy, if it is device memory."""
     device = driver.is_device(address) if known is None else known
     return [(address, driver.view(address, nbytes))] if device and nbytes else []
 
 
-def _operated(driver: Driver, name: str, stream: int, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
+def _operated(driver: StandInDriver, name: str, stream: int, reads: list[Any], writes: list[Any], *, waits: bool) -> None:
     streams = driver.session.streams
     streams.operated(name, streams.of(stream), reads, writes)
     if waits:
@@ -181,7 +181,7 @@ for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", _TO_DEVICE), ("cuMemcp
 
 
 def _filled(element: int) -> Callable[..., None]:
-    def fill(driver: Driver, address: int, value: int, count: int, stream: int = 0) -> None:
+    def fill(driver: StandInDriver, address: int, value: int, count: int, stream: int = 0) -> None:
         data = (value & (1 << 8 * element) - 1).to_bytes(element, "little")
         view = driver.view(address, count * element)
         view.reshape(count, element)[...] = np.frombuffer(data, np.uint8)
@@ -191,7 +191,7 @@ def _filled(element: int) -> Callable[..., None]:
 
 
 def _filled_rows(element: int) -> Callable[..., None]:
-    def fill(driver: Driver, address: int, pitch: int, value: int, width: int, height: int, stream: int = 0) -> None:
+    def fill(driver: StandInDriver, address: int, pitch: int, value: int, width: int, height: int, stream: int = 0) -> None:
         for row in range(height):
             _filled(element)(driver, address + row * pitch, value, width, stream)
 

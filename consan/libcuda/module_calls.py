@@ -13,7 +13,7 @@ from typing import Any, Final
 from consan.instrument.ptx import Function, parse
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import Driver
+from consan.libcuda.driver import StandInDriver
 from consan.toolchain import fatbin
 
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
@@ -43,7 +43,7 @@ class DriverModule:
     handle: int = 0
 
 
-def _load(driver: Driver, text: str, name: str) -> int:
+def _load(driver: StandInDriver, text: str, name: str) -> int:
     module = parse(text, name)
     made = DriverModule(driver.session.prepare(module, name=name))
     handle = driver.made(made)
@@ -70,7 +70,7 @@ def ptx_of(image: bytes) -> str:
     return texts[0].decode(errors="replace")
 
 
-def image_at(driver: Driver, address: int) -> bytes:
+def image_at(driver: StandInDriver, address: int) -> bytes:
     """The image of a module at an address of the program: a fat binary, its wrapper, machine code, or text."""
     head = driver.memory.read(address, 4)
     if head == _WRAPPER:
@@ -83,17 +83,17 @@ def image_at(driver: Driver, address: int) -> bytes:
 
 
 @serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary")
-def _load_data(driver: Driver, image: int) -> int:
+def _load_data(driver: StandInDriver, image: int) -> int:
     return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
 
 
 @serves(">Q Q", "cuModuleLoadDataEx", "cuLibraryLoadData")
-def _load_with_options(driver: Driver, image: int) -> int:
+def _load_with_options(driver: StandInDriver, image: int) -> int:
     return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
 
 
 @serves(">Q s", "cuModuleLoad", "cuLibraryLoadFromFile")
-def _load_file(driver: Driver, name: str) -> int:
+def _load_file(driver: StandInDriver, name: str) -> int:
     try:
         image = Path(name).read_bytes()
     except OSError as error:
@@ -104,7 +104,7 @@ def _load_file(driver: Driver, name: str) -> int:
 accepted("Q", "cuModuleUnload", "cuLibraryUnload")  # a kernel that is no longer used costs nothing, and its report needs the text
 
 
-def _entry(driver: Driver, module: int, name: str) -> int:
+def _entry(driver: StandInDriver, module: int, name: str) -> int:
     found = driver.of(module, DriverModule).kernels.get(name)
     if found is None:
         raise CallFailed(calls.NOT_FOUND)
@@ -115,7 +115,7 @@ serves(">Q Q s", "cuModuleGetFunction", "cuLibraryGetKernel")(_entry)
 
 
 @serves(">Q >Q Q s", "cuModuleGetGlobal_v2", "cuLibraryGetGlobal")
-def _global(driver: Driver, module: int, name: str) -> tuple[int, int]:
+def _global(driver: StandInDriver, module: int, name: str) -> tuple[int, int]:
     prepared = driver.of(module, DriverModule).prepared
     try:
         address, size = driver.session.backend.symbol(prepared.loaded, name)
@@ -125,17 +125,17 @@ def _global(driver: Driver, module: int, name: str) -> tuple[int, int]:
 
 
 @serves(">I Q", "cuLibraryGetKernelCount", "cuModuleGetFunctionCount")
-def _count(driver: Driver, module: int) -> int:
+def _count(driver: StandInDriver, module: int) -> int:
     return len(driver.of(module, DriverModule).kernels)
 
 
 @serves("Q I Q", "cuLibraryEnumerateKernels", "cuModuleEnumerateFunctions")
-def _kernels(driver: Driver, places: int, room: int, module: int) -> None:
+def _kernels(driver: StandInDriver, places: int, room: int, module: int) -> None:
     handles = [each.handle for each in driver.of(module, DriverModule).kernels.values()][:room]
     driver.memory.write(places, struct.pack(f"<{len(handles)}Q", *handles))
 
 
-def _same(driver: Driver, handle: int) -> int:
+def _same(driver: StandInDriver, handle: int) -> int:
     """A library and its module, or a kernel and its function, have one handle."""
     driver.of(handle, (DriverModule, LoadedKernel))  # type: ignore[arg-type]
     return handle
@@ -145,17 +145,17 @@ serves(">Q Q", "cuLibraryGetModule", "cuKernelGetFunction")(_same)
 
 
 @serves(">Q Q", "cuFuncGetModule", "cuKernelGetLibrary")
-def _module(driver: Driver, kernel: int) -> int:
+def _module(driver: StandInDriver, kernel: int) -> int:
     return int(driver.of(kernel, LoadedKernel).module.handle)
 
 
 @serves("Q Q Q", "cuFuncGetName")  # the library keeps what is written for the program
-def _name(driver: Driver, place: int, room: int, kernel: int) -> None:
+def _name(driver: StandInDriver, place: int, room: int, kernel: int) -> None:
     driver.memory.write(place, driver.of(kernel, LoadedKernel).function.name.encode()[: room - 1] + b"\0")
 
 
 @serves(">i Q", "cuFuncIsLoaded")
-def _is_loaded(driver: Driver, kernel: int) -> int:
+def _is_loaded(driver: StandInDriver, kernel: int) -> int:
     return 1
 
 
@@ -163,11 +163,11 @@ accepted("Q", "cuFuncLoad", "cuFuncSetCacheConfig", "cuFuncSetSharedMemConfig", 
 
 
 @serves(">i", "cuModuleGetLoadingMode")
-def _mode(driver: Driver) -> int:
+def _mode(driver: StandInDriver) -> int:
     return 1  # eager
 
 
-def _parameter(driver: Driver, kernel: int, index: int) -> tuple[int, int]:
+def _parameter(driver: StandInDriver, kernel: int, index: int) -> tuple[int, int]:
     at = 0
     for number, each in enumerate(driver.of(kernel, LoadedKernel).function.params):
         at = -(-at // each.alignment) * each.alignment
@@ -181,7 +181,7 @@ serves("Q Q >Q >Q", "cuFuncGetParamInfo", "cuKernelGetParamInfo")(_parameter)
 
 
 @serves("Q >Q", "cuFuncGetParamCount", "cuKernelGetParamCount")
-def _parameters(driver: Driver, kernel: int) -> int:
+def _parameters(driver: StandInDriver, kernel: int) -> int:
     return len(driver.of(kernel, LoadedKernel).function.params)
 
 
@@ -189,7 +189,7 @@ def _parameters(driver: Driver, kernel: int) -> int:
 
 
 @serves(">i i Q", "cuFuncGetAttribute", "cuKernelGetAttribute")
-def _attribute(driver: Driver, attribute: int, kernel: int) -> int:
+def _attribute(driver: StandInDriver, attribute: int, kernel: int) -> int:
     found = driver.of(kernel, LoadedKernel)
     if attribute == _SHARED:
         return int(driver.session.backend.resources(found.module.prepared.loaded, found.function.name).static_shared)
@@ -197,32 +197,32 @@ def _attribute(driver: Driver, attribute: int, kernel: int) -> int:
 
 
 @serves("Q i i", "cuFuncSetAttribute")
-def _set_function(driver: Driver, kernel: int, attribute: int, value: int) -> None:
+def _set_function(driver: StandInDriver, kernel: int, attribute: int, value: int) -> None:
     if attribute == _DYNAMIC and not 0 <= value <= _OPTIN:
         raise CallFailed(calls.INVALID_VALUE)
     driver.of(kernel, LoadedKernel).attributes[attribute] = value
 
 
 @serves("i i Q", "cuKernelSetAttribute")
-def _set_kernel(driver: Driver, attribute: int, value: int, kernel: int) -> None:
+def _set_kernel(driver: StandInDriver, attribute: int, value: int, kernel: int) -> None:
     _set_function(driver, kernel, attribute, value)
 
 
 @serves(">i Q i Q", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")
-def _occupancy(driver: Driver, kernel: int, block: int, shared: int) -> int:
+def _occupancy(driver: StandInDriver, kernel: int, block: int, shared: int) -> int:
     return max(1, min(2048 // max(block, 1), _OPTIN // max(shared, 1)))
 
 
 @serves(">i >i Q Q Q i", "cuOccupancyMaxPotentialBlockSize", "cuOccupancyMaxPotentialBlockSizeWithFlags")
-def _block(driver: Driver, kernel: int, sizes: int, shared: int, limit: int) -> tuple[int, int]:
+def _block(driver: StandInDriver, kernel: int, sizes: int, shared: int, limit: int) -> tuple[int, int]:
     return int(driver.session.backend.sm_count), min(limit or 256, 256)
 
 
 @serves(">i Q Q", "cuOccupancyMaxActiveClusters")
-def _clusters(driver: Driver, kernel: int, config: int) -> int:
+def _clusters(driver: StandInDriver, kernel: int, config: int) -> int:
     return int(driver.session.backend.sm_count)
 
 
 @serves(">i Q Q", "cuOccupancyMaxPotentialClusterSize")
-def _cluster(driver: Driver, kernel: int, config: int) -> int:
+def _cluster(driver: StandInDriver, kernel: int, config: int) -> int:
     return 8

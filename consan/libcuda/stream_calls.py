@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from consan.libcuda import calls
 from consan.libcuda.calls import CallFailed, accepted, serves
-from consan.libcuda.driver import Driver
+from consan.libcuda.driver import StandInDriver
 
 _NON_BLOCKING: Final = 1
 _EDGE: Final = " (cuStreamWaitEvent(second, event) behind cuEventRecord(event, first))"
@@ -24,12 +24,12 @@ class EventHandle:
 
 
 @serves(">Q I", "cuStreamCreate")
-def _create(driver: Driver, flags: int) -> int:
+def _create(driver: StandInDriver, flags: int) -> int:
     return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
 
 
 @serves(">Q I i", "cuStreamCreateWithPriority")
-def _create_with_priority(driver: Driver, flags: int, priority: int) -> int:
+def _create_with_priority(driver: StandInDriver, flags: int, priority: int) -> int:
     return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
 
 
@@ -37,44 +37,44 @@ accepted("Q", "cuStreamDestroy_v2")
 
 
 @serves("Q", "cuStreamSynchronize", "cuStreamQuery")
-def _synchronize(driver: Driver, stream: int) -> None:
+def _synchronize(driver: StandInDriver, stream: int) -> None:
     driver.session.streams.host_waits(driver.session.streams.of(stream))
 
 
 @serves("Q Q I", "cuStreamWaitEvent")
-def _wait(driver: Driver, stream: int, event: int, flags: int) -> None:
+def _wait(driver: StandInDriver, stream: int, event: int, flags: int) -> None:
     reached = driver.of(event, EventHandle).reached
     if reached is not None:
         driver.session.streams.of(stream).wait(reached)
 
 
 @serves("Q >I", "cuStreamGetFlags")
-def _flags(driver: Driver, stream: int) -> int:
+def _flags(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
 @serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice", "cuStreamIsCapturing")
-def _zero(driver: Driver, stream: int) -> int:
+def _zero(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
 @serves("Q >i", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
-def _capture(driver: Driver, stream: int) -> int:
+def _capture(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
 @serves("Q >Q", "cuStreamGetCtx")
-def _context(driver: Driver, stream: int) -> int:
+def _context(driver: StandInDriver, stream: int) -> int:
     return driver.stack[-1] if driver.stack else driver.primary
 
 
 @serves("Q >Q", "cuStreamGetId")
-def _id(driver: Driver, stream: int) -> int:
+def _id(driver: StandInDriver, stream: int) -> int:
     return stream or 1
 
 
 @serves(">Q I", "cuEventCreate")
-def _event(driver: Driver, flags: int) -> int:
+def _event(driver: StandInDriver, flags: int) -> int:
     return driver.made(EventHandle())
 
 
@@ -82,20 +82,20 @@ accepted("Q", "cuEventDestroy_v2")
 
 
 @serves("Q Q", "cuEventRecord", "cuEventRecordWithFlags")
-def _record(driver: Driver, event: int, stream: int) -> None:
+def _record(driver: StandInDriver, event: int, stream: int) -> None:
     found = driver.of(event, EventHandle)
     found.seconds, found.reached = time.perf_counter(), driver.session.streams.of(stream).record()
 
 
 @serves("Q", "cuEventSynchronize", "cuEventQuery")
-def _reach(driver: Driver, event: int) -> None:
+def _reach(driver: StandInDriver, event: int) -> None:
     reached = driver.of(event, EventHandle).reached
     if reached is not None:
         driver.session.streams.host_waits_for(reached)
 
 
 @serves(">f Q Q", "cuEventElapsedTime", "cuEventElapsedTime_v2")
-def _elapsed(driver: Driver, first: int, second: int) -> float:
+def _elapsed(driver: StandInDriver, first: int, second: int) -> float:
     begin, end = driver.of(first, EventHandle), driver.of(second, EventHandle)
     if begin.reached is None or end.reached is None:
         raise CallFailed(calls.INVALID_HANDLE)
