@@ -28,6 +28,9 @@ them is kept in tests/unit/tensormap/tensormaps.json; tests/gpu/test_tensormap_d
 | 16   | 0-31  | box_bytes        | notes of the driver, which tensormap.replace leaves as they are: bytes of the box  |
 | 18   | 0-31  | alignment        | (partial steps of an element stride dropped), and of the swizzle pattern's period  |
 
+The host code of CuTe DSL encodes its maps by itself (seen with 4.8.1): bit 1 of word 2 is always set, bit 21 where the tensor has 128 KiB
+or more, and words 16 to 31 are what the stack held. So copies do not depend on these bits, and `decode` passes over them.
+
 What follows rank in dimensions, strides, boxes and corners is zero. Bits that are in no row were never set; `decode` refuses
 a map that has one set, rather than guess what a newer device means by it. Blackwell's additions (packed 4 and 6-bit elements,
 swizzle atoms of 32 and 64 bytes, im2col::w) are such: this table does not know them and the encoders refuse them.
@@ -86,6 +89,7 @@ COMMON: Final = (
     *(_run("dim{}", 5, 8, 0, 32) + _run("element_stride{}", 5, 13, 0, 3)),
     *(MapField("box0", 440, 8), MapField("box_bytes", 512, 32), MapField("alignment", 576, 32)),
 )
+PASSED_OVER: Final = (MapField("always in CuTe DSL", 65, 1), MapField("large in CuTe DSL", 85, 1), MapField("notes", 512, 512))
 _BY_CODE: Final = {(dtype.code, dtype.tf32): dtype for dtype in DTYPES.values()}
 TILED: Final = _run("box{}", 5, 13, 24, 8)[1:]
 PIXELS: Final = MapField("pixels", 480, 10)
@@ -234,8 +238,9 @@ def decode(data: bytes) -> TensorMapInfo:
 
 
 def _refuse_unknown(bits: int, fields: Sequence[MapField]) -> None:
-    known = sum((1 << field.width) - 1 << field.offset for field in fields)
-    unknown = bits & ~known
+    unknown = bits
+    for field in (*fields, *PASSED_OVER):
+        unknown &= ~((1 << field.width) - 1 << field.offset)
     if unknown:
         first = (unknown & -unknown).bit_length() - 1
         raise TensorMapError(f"tensor map: bit {first % 32} of word {first // 32} is set, whose meaning is not known")
