@@ -12,6 +12,7 @@ from consan.adapters.base import Adapter, SessionLike
 from consan.adapters.cpu_driver import DriverStandIn
 from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.adapters.cupy import CupyAdapter
+from consan.adapters.cute import CuteStandIn
 from consan.adapters.numba import NumbaAdapter, NumbaRefused
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
@@ -21,7 +22,7 @@ from consan.adapters.triton.virtual import TritonVirtual
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), DriverStandIn(), TorchKernelRefused()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), DriverStandIn(), CuteStandIn(), TorchKernelRefused()),
 }
 
 _sessions: list[SessionLike] = []

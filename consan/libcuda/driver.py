@@ -12,6 +12,7 @@ import sys
 import threading
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -40,10 +41,11 @@ class StandInDriver:
     memory: ProgramMemory
     handles: dict[int, Any] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
+    kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
     lock: threading.RLock = field(default_factory=threading.RLock)
     _starts: list[int] = field(default_factory=list)
     _stacks: threading.local = field(default_factory=threading.local)
-    _told: set[str] = field(default_factory=set)
+    _printed: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
         self.primary = self.made(DriverContext())
@@ -69,8 +71,8 @@ class StandInDriver:
         return calls.SUCCESS
 
     def _tell(self, sentence: str) -> None:
-        if sentence not in self._told:
-            self._told.add(sentence)
+        if sentence not in self._printed:
+            self._printed.add(sentence)
             self.session.note(sentence)
             print(f"consan: {sentence}", file=sys.stderr)
 

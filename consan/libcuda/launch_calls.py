@@ -51,7 +51,8 @@ def _cooperative(driver: StandInDriver, kernel: int, *given: int) -> None:
 
 
 @serves("Q Q Q Q", "cuLaunchKernelEx")
-def _with_attributes(driver: StandInDriver, config: int, kernel: int, params: int, extra: int) -> None:
+def launch_with_attributes(driver: StandInDriver, config: int, kernel: int, params: int, extra: int) -> None:
+    """A launch as a CUlaunchConfig at an address describes it."""
     *sizes, shared, stream, attributes, count = _CONFIG.unpack(driver.memory.read(config, _CONFIG.size))
     data = driver.memory.read(attributes, count * _ATTRIBUTE.size) if count else b""
     asked = {number: _three(value) for number, *value in _ATTRIBUTE.iter_unpack(data)}

@@ -9,15 +9,10 @@ from __future__ import annotations
 import atexit
 import ctypes
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any, Final
 
-import consan.libcuda.device_calls
-import consan.libcuda.launch_calls
-import consan.libcuda.memory_calls
-import consan.libcuda.module_calls
-import consan.libcuda.stream_calls
-import consan.libcuda.tensormap_calls  # noqa: F401 - the files fill the table of calls
-from consan.libcuda import calls
+from consan.libcuda import calls, runtime_calls  # noqa: F401 - it fills the table of calls
 from consan.libcuda.build import DRIVER
 from consan.libcuda.driver import StandInDriver
 
@@ -68,9 +63,22 @@ def load() -> None:
 
 
 def enter(session: Any) -> None:
-    """Calls go to a driver of this session from now on. Sessions with one device share its memory. Raises EnvironmentFailure."""
+    """Calls go to the driver of this session from now on. Raises EnvironmentFailure."""
     load()
-    _loaded[0].drivers.append(StandInDriver(session, OwnMemory()))
+    drivers = _loaded[0].drivers
+    known = bool(drivers) and drivers[-1].session is session
+    drivers.append(drivers[-1] if known else StandInDriver(session, OwnMemory()))
+
+
+def keep_ptx(folder: Path) -> None:
+    """Machine code is taken for the PTX of the same kernels in a folder, in the innermost session."""
+    _loaded[0].drivers[-1].kept_ptx.append(folder)
+
+
+def file() -> str:
+    """The path of the library, for programs that link it under another name. Raises EnvironmentFailure."""
+    load()
+    return str(_loaded[0].library._name)
 
 
 def leave() -> None:

@@ -5,7 +5,9 @@ Only PTX runs here. Of a fat binary the newest PTX is taken; machine code alone 
 
 from __future__ import annotations
 
+import re
 import struct
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -19,9 +21,9 @@ from consan.toolchain import fatbin
 _WRAPPER: Final = b"\xb1\x43\x62\x46"  # what nvcc's host code gives: magic, version, address of the fat binary
 _HEAD: Final = struct.Struct("<4sHHQ")
 _ELF: Final = b"\x7fELF"
+_ENTRY: Final = re.compile(r"\.entry\s+([\w$]+)")
 _LIMIT, _SHARED, _DYNAMIC = 1024, 1, 8  # threads of a block; CUfunction_attribute: static shared memory, the limit of dynamic shared memory
 _OPTIN: Final = 232448
-_PTX_ONLY: Final = "the virtual machine runs PTX only"
 
 
 @dataclass(eq=False)
@@ -54,20 +56,30 @@ def _load(driver: StandInDriver, text: str, name: str) -> int:
     return handle
 
 
-def ptx_of(image: bytes) -> str:
-    """The PTX of an image. Raises CallFailed."""
-    if image.startswith(_ELF):
-        raise CallFailed(calls.NO_BINARY, f"the module is machine code; {_PTX_ONLY}: compile to PTX, as -arch=compute_90 does")
-    if not image.startswith(fatbin.MAGIC):
+def ptx_of(image: bytes, kept: Sequence[Path] = ()) -> str:
+    """The PTX of an image. Raises CallFailed. `kept`: folders in which a compiler has left the PTX of its machine code."""
+    if not image.startswith((_ELF, fatbin.MAGIC)):
         return image.split(b"\0", 1)[0].decode(errors="replace")
-    found = [(entry.architecture, entry.data()) for entry in fatbin.entries(image) if entry.ptx]
+    entries = fatbin.entries(image) if image.startswith(fatbin.MAGIC) else []
+    found = [(entry.architecture, entry.data()) for entry in entries if entry.ptx]
     if not found:
-        raise CallFailed(calls.NO_BINARY, f"the fat binary has no PTX; {_PTX_ONLY}: compile it in, as nvcc -arch=compute_90 does")
+        return _kept([entry.data() for entry in entries] or [image], kept)
     newest = max(architecture for architecture, _ in found)
     texts = [data for architecture, data in found if architecture == newest]
     if len(texts) > 1:
         raise CallFailed(calls.NOT_SUPPORTED, "the fat binary holds several modules of PTX that are to be linked")
     return texts[0].decode(errors="replace")
+
+
+def _kept(code: list[bytes], folders: Sequence[Path]) -> str:
+    """The PTX in these folders that has the kernels of machine code. Raises CallFailed."""
+    for text in (file.read_text() for folder in folders for file in folder.glob("*.ptx")):
+        names = [name.encode() for name in _ENTRY.findall(text)]
+        if names and any(all(name in each for name in names) for each in code):
+            return text.rstrip("\0")
+    raise CallFailed(
+        calls.NO_BINARY, "the module is machine code; the virtual machine runs PTX only: compile to PTX, as -arch=compute_90 does"
+    )
 
 
 def image_at(driver: StandInDriver, address: int) -> bytes:
@@ -79,17 +91,24 @@ def image_at(driver: StandInDriver, address: int) -> bytes:
     if head == fatbin.MAGIC:
         _, _, begin, size = _HEAD.unpack(driver.memory.read(address, _HEAD.size))
         return driver.memory.read(address, begin + size)
-    return head if head == _ELF else driver.memory.string(address)
+    return driver.memory.read(address, _elf_size(driver.memory.read(address, 64))) if head == _ELF else driver.memory.string(address)
+
+
+def _elf_size(head: bytes) -> int:
+    """The bytes of a 64-bit ELF file whose tables stand at its end."""
+    programs, sections = struct.unpack_from("<QQ", head, 32)
+    program_size, program_count, section_size, section_count = struct.unpack_from("<4H", head, 54)
+    return max(64, int(programs + program_size * program_count), int(sections + section_size * section_count))
 
 
 @serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary")
 def _load_data(driver: StandInDriver, image: int) -> int:
-    return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
+    return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 
 @serves(">Q Q", "cuModuleLoadDataEx", "cuLibraryLoadData")
 def _load_with_options(driver: StandInDriver, image: int) -> int:
-    return _load(driver, ptx_of(image_at(driver, image)), "<ptx>")
+    return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 
 @serves(">Q s", "cuModuleLoad", "cuLibraryLoadFromFile")
@@ -197,7 +216,8 @@ def _attribute(driver: StandInDriver, attribute: int, kernel: int) -> int:
 
 
 @serves("Q i i", "cuFuncSetAttribute")
-def _set_function(driver: StandInDriver, kernel: int, attribute: int, value: int) -> None:
+def set_attribute(driver: StandInDriver, kernel: int, attribute: int, value: int) -> None:
+    """Set an attribute of a kernel. Raises CallFailed."""
     if attribute == _DYNAMIC and not 0 <= value <= _OPTIN:
         raise CallFailed(calls.INVALID_VALUE)
     driver.of(kernel, LoadedKernel).attributes[attribute] = value
@@ -205,7 +225,7 @@ def _set_function(driver: StandInDriver, kernel: int, attribute: int, value: int
 
 @serves("i i Q", "cuKernelSetAttribute")
 def _set_kernel(driver: StandInDriver, attribute: int, value: int, kernel: int) -> None:
-    _set_function(driver, kernel, attribute, value)
+    set_attribute(driver, kernel, attribute, value)
 
 
 @serves(">i Q i Q", "cuOccupancyMaxActiveBlocksPerMultiprocessor", "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags")

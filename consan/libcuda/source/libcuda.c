@@ -35,6 +35,14 @@ static int call(const char *name, const word *words) {
     }
 #include "calls.h"
 #undef CALL
+#define RUNTIME(name) \
+    EXPORT int runtime_##name(PARAMETERS) __asm__("_" #name); \
+    EXPORT int runtime_##name(PARAMETERS) { \
+        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        return call("_" #name, words); \
+    }
+#include "runtime.h"
+#undef RUNTIME
 
 // ---- calls that nobody serves: each name that is asked for gets a function that tells it ----
 

@@ -116,6 +116,21 @@ def test_machine_code_is_refused_with_a_sentence(program: Program, capsys: pytes
     assert "cuModuleLoadData failed: the module is machine code; the virtual machine runs PTX only" in capsys.readouterr().err
 
 
+def test_machine_code_stands_for_the_ptx_that_its_compiler_has_left(program: Program, tmp_path: Path) -> None:
+    """An ELF file names its kernels; its tables, of which the last one ends the file, are behind them."""
+    text = REVERSE.replace("BARRIER", "bar.sync 0;")
+    (tmp_path / "reverse.ptx").write_text(text)
+    (tmp_path / "other.ptx").write_text(text.replace("reverse", "other"))
+    library.keep_ptx(tmp_path)
+    names = b".text.reverse\0"
+    head = b"\x7fELF".ljust(32, b"\0") + (0).to_bytes(8, "little") + (64).to_bytes(8, "little")
+    image = head.ljust(58, b"\0") + len(names).to_bytes(2, "little") + (1).to_bytes(2, "little") + b"\0\0" + names
+    module = program("_cudaLibraryLoadData", ctypes.create_string_buffer(image))
+    kernel = program("_cudaLibraryGetKernel", module, ctypes.c_char_p(b"reverse"))
+    program.do("_cudaKernelSetAttributeForDevice", kernel, 8, 100 << 10, 0)
+    assert program("cuFuncGetAttribute", 8, kernel) == 100 << 10
+
+
 def test_addresses_of_functions_follow_the_version(program: Program) -> None:
     def found(name: bytes, version: int) -> int:
         address = ctypes.c_void_p()
@@ -188,8 +203,9 @@ def test_without_a_session_the_driver_is_shut_down() -> None:
 def test_the_library_has_each_call_that_is_served() -> None:
     """The C file has the names of the rest, which it serves by itself."""
     listed = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "calls.h").read_text(), re.MULTILINE)
+    listed += [f"_{name}" for name in re.findall(r"^RUNTIME\((\w+)\)$", (SOURCE / "runtime.h").read_text(), re.MULTILINE)]
     own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
-    assert listed == sorted(set(listed))
+    assert len(listed) == len(set(listed))
     assert set(calls.CALLS) == {*listed, "cuFuncGetName"}
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)
