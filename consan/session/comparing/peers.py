@@ -24,6 +24,8 @@ if TYPE_CHECKING:
 
 _WORD: Final = 8  # bytes
 NOT_COMPARED: Final = "races between GPUs are not looked for"
+_LOADED: Final = "by a pointer that is no parameter"
+_UNKNOWN: Final = "(its parameters are not known)"
 
 
 @dataclass
@@ -42,7 +44,7 @@ class PeerMemory:
         parameters = asked()
         reached = next(self._reached(parameters or ()), "")
         if not reached and self._may_reach(prepared, entry, parameters):
-            reached = "it may reach memory of another GPU by a pointer that is no parameter"
+            reached = f"it may reach memory of another GPU {_UNKNOWN if parameters is None else _LOADED}"
         return reached and f"{reached}, and {NOT_COMPARED}"
 
     def _reached(self, parameters: Parameters) -> Iterator[str]:
