@@ -115,7 +115,7 @@ def add_shape_options(parser: argparse.ArgumentParser) -> None:
     group.add_argument("--smem", default=_SMEM, metavar="SIZE", help="dynamic shared memory: bytes, or 64K")
     group.add_argument("--entry", metavar="NAME", help="the kernel, if the file has several; 'rev<float, 128>' instantiates a template")
     group.add_argument(
-        "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, tma:..., tensor:..."
+        "--arg", dest="args", action="append", default=[], metavar="SPEC", help="f32[65536]=random, i32=4096, tma:..., struct:..."
     )
     group.add_argument("--ctas", metavar="N", help="check only N clusters of the grid")
 

@@ -8,6 +8,7 @@
                             lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
     tensor:f32[128,64]=random,index=i64,strides=64x1    a struct of the address of such a buffer, its sizes and its strides in elements,
                             passed by value: nvFuser's Tensor<float, 2, 2>. index: their type, i32 or i64 [i32]. strides: [contiguous]
+    struct:tma:f16[64,256]=random,box=8x64;f32[64]=zeros;i32=4@200    a struct of any of these, passed by value (members.py)
 
 `random` is seeded, with a separate stream for each argument. Floats are uniform in [-1, 1). Integers take 256 values around
 or above zero, so that histograms and indices stay in a useful range. bf16 has no NumPy type: such buffers are uint16 words.
@@ -28,19 +29,15 @@ import numpy as np
 import numpy.typing as npt
 
 from consan._errors import UsageError
-from consan.launching.placement import ArrayStruct, extents_of
+from consan.launching.members import PREFIX, MembersSpec, members_of
+from consan.launching.placement import ArrayStruct, PackedStruct, extents_of
+from consan.launching.scalars import FLOATS, TYPES, check_type, hex_bytes, scalar, to_bf16
 from consan.tensormap.argument import TensorMap, make, parse_options
 from consan.tensormap.description import NBYTES
 
 Array = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
 
-# The type words of `--arg`, and the NumPy type that holds one element.
-TYPES: Final[dict[str, str]] = {
-    "u8": "u1", "i8": "i1", "u16": "<u2", "i16": "<i2", "f16": "<f2", "bf16": "<u2",
-    "u32": "<u4", "i32": "<i4", "f32": "<f4", "u64": "<u8", "i64": "<i8", "f64": "<f8",
-}  # fmt: skip
-FLOATS: Final = ("f16", "bf16", "f32", "f64")
 _LARGEST: Final = 1 << 40  # bytes: a larger buffer is a typing error, and would end as a bare MemoryError
 
 _BUFFER = re.compile(r"(?P<type>\w+)\[(?P<shape>[^\]]*)\]")
@@ -61,7 +58,7 @@ class ArgSpec(Protocol):
     def parameter_bytes(self) -> int:
         """Size of the kernel parameter in bytes."""
 
-    def materialise(self, seed: int) -> Array | ArrayStruct | TensorMap | bytes:
+    def materialise(self, seed: int) -> Array | ArrayStruct | PackedStruct | TensorMap | bytes:
         """A new array for a buffer, a struct or a tensor map; bytes for a value."""
 
 
@@ -161,11 +158,13 @@ def parse_args(specs: Sequence[str]) -> list[ArgSpec]:
     return [parse_arg(text, index) for index, text in enumerate(specs, 1)]
 
 
-def parse_arg(text: str, index: int = 1) -> ArgSpec:
+def parse_arg(text: str, index: int = 1) -> ArgSpec | MembersSpec:
     """One SPEC; UsageError names the argument and what was expected."""
     head, equals, value = text.partition("=")
     head, value = head.strip(), value.strip()
     try:
+        if text.startswith(PREFIX):
+            return members_of(text, index, parse_arg)
         if head.startswith("tma:"):
             return _tensor(text, index, head.removeprefix("tma:"), value)
         if head.startswith("tensor:"):
@@ -173,74 +172,14 @@ def parse_arg(text: str, index: int = 1) -> ArgSpec:
         if not equals or not value:
             raise UsageError(EXPECTED)
         if head == "bytes":
-            return ValueSpec(text, index, _hex(value))
-        return _buffer(text, index, head, value) if "[" in head else ValueSpec(text, index, _scalar(head, value), head)
+            return ValueSpec(text, index, hex_bytes(value))
+        return _buffer(text, index, head, value) if "[" in head else ValueSpec(text, index, scalar(head, value), head)
     except UsageError as error:
         raise _error(index, text, str(error), type(error)) from None
 
 
 def _error(index: int, text: str, message: str, kind: type[UsageError] = UsageError) -> UsageError:
     return kind(f"--arg {index} '{text}': {message}")
-
-
-# --- scalars -----------------------------------------------------------------------------------------------------------
-
-
-def _hex(value: str) -> bytes:
-    try:
-        data = bytes.fromhex(value.removeprefix("0x").replace("_", ""))
-    except ValueError:
-        raise UsageError("expected an even number of hexadecimal digits after 'bytes='") from None
-    if not data:
-        raise UsageError("expected at least one byte after 'bytes='")
-    return data
-
-
-def _scalar(name: str, value: str) -> bytes:
-    _check_type(name)
-    return _float_bytes(name, value) if name in FLOATS else _integer_bytes(name, value)
-
-
-def _check_type(name: str) -> None:
-    if name not in TYPES:
-        raise UsageError(f"unknown type '{name}'; expected one of {', '.join(TYPES)}, or bytes")
-
-
-def _integer_bytes(name: str, value: str) -> bytes:
-    limits = np.iinfo(TYPES[name])
-    try:
-        number = int(value, 0)
-    except ValueError:
-        raise UsageError(f"expected a whole number for {name}, got '{value}'") from None
-    if not limits.min <= number <= limits.max:
-        raise UsageError(f"{value} does not fit {name} ({limits.min} to {limits.max})")
-    return np.array(number, TYPES[name]).tobytes()
-
-
-def _float_bytes(name: str, value: str) -> bytes:
-    try:
-        number = float(value)
-    except ValueError:
-        raise UsageError(f"expected a number for {name}, got '{value}'") from None
-    with np.errstate(over="ignore"):
-        single = np.array([number], np.float32)
-        data = to_bf16(single).tobytes() if name == "bf16" else np.array(number, TYPES[name]).tobytes()
-    if "inf" not in value.lower() and data in _INFINITIES[name]:
-        raise UsageError(f"{value} does not fit {name}")
-    return data
-
-
-_INFINITIES: Final = {
-    "bf16": (b"\x80\x7f", b"\x80\xff"),
-    **{name: tuple(np.array(sign * np.inf, TYPES[name]).tobytes() for sign in (1, -1)) for name in ("f16", "f32", "f64")},
-}
-
-
-def to_bf16(values: Array) -> Array:
-    """float32 to bf16 words: round to nearest even; a NaN stays a NaN (PTX ISA "cvt", .rn)."""
-    bits = values.astype("<f4").view("<u4")
-    rounded = (bits + 0x7FFF + ((bits >> 16) & 1)) >> 16
-    return np.where(np.isnan(values), 0x7FFF, rounded).astype("<u2")
 
 
 # --- buffers -----------------------------------------------------------------------------------------------------------
@@ -250,7 +189,7 @@ def _buffer(text: str, index: int, head: str, init: str) -> BufferSpec:
     match = _BUFFER.fullmatch(head)
     if match is None:
         raise UsageError(EXPECTED)
-    _check_type(match["type"])
+    check_type(match["type"])
     shape = _shape(match["shape"])
     if prod(shape) * np.dtype(TYPES[match["type"]]).itemsize > _LARGEST:
         raise UsageError("the buffer is larger than 1 TiB")

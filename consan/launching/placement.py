@@ -50,6 +50,14 @@ class ArrayStruct:
         return 8 + len(self.rest)
 
 
+@dataclass(frozen=True)
+class PackedStruct:
+    """A struct that is passed by value: members with their offsets. The bytes between them are zero."""
+
+    members: tuple[tuple[int, Value], ...]
+    nbytes: int
+
+
 def extents_of(shape: Sequence[int], strides: Sequence[int] | None = None, integer: str = "<i4") -> bytes:
     """Sizes, then strides in elements (None: contiguous), padded as in a struct that begins with a pointer."""
     steps = strides if strides is not None else [prod(shape[at:]) for at in range(1, len(shape) + 1)]
@@ -62,7 +70,7 @@ def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevi
     return OnDevice(address.to_bytes(8, "little"), address, nbytes, element)
 
 
-Value = bytes | Array | ArrayStruct | TensorMap | OnDevice
+Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | OnDevice
 
 
 @dataclass(frozen=True)
@@ -92,6 +100,8 @@ class Placement:
         """The bytes of a parameter: a value unchanged, an array as its copy's address, a struct that begins with one, a tensor map."""
         if isinstance(value, bytes):
             return value
+        if isinstance(value, PackedStruct):
+            return self._packed(value, label, name)
         self.owns_all &= not isinstance(value, OnDevice) and not (isinstance(value, TensorMap) and value.on_device)
         if isinstance(value, TensorMap):
             return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
@@ -101,6 +111,13 @@ class Placement:
         if label and found.nbytes is not None:
             self.buffers.append(Argument(label, found.begin, found.nbytes, name, found.element))
         return found.data
+
+    def _packed(self, value: PackedStruct, label: str, name: str) -> bytes:
+        data = bytearray(value.nbytes)
+        for offset, member in value.members:
+            part = self.parameter(member, label, name)
+            data[offset : offset + len(part)] = part
+        return bytes(data)
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:
         """The bytes of a tensor map. UsageError if the driver would refuse it."""

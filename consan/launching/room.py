@@ -9,7 +9,9 @@ from typing import TYPE_CHECKING, Final
 import numpy as np
 
 from consan._errors import UsageError
-from consan.launching.arguments import TYPES, ArgSpec, BufferSpec
+from consan.launching.arguments import ArgSpec, BufferSpec
+from consan.launching.members import MembersSpec
+from consan.launching.scalars import TYPES
 from consan.toolchain.host_memory import available_bytes
 
 if TYPE_CHECKING:
@@ -20,7 +22,8 @@ GiB: Final = 1 << 30
 
 def bytes_of(specs: Sequence[ArgSpec]) -> int:
     """The bytes of all buffers."""
-    buffers = [spec if isinstance(spec, BufferSpec) else getattr(spec, "buffer", None) for spec in specs]
+    members = [each for spec in specs for each in (spec.specs if isinstance(spec, MembersSpec) else [spec])]
+    buffers = [spec if isinstance(spec, BufferSpec) else getattr(spec, "buffer", None) for spec in members]
     return sum(math.prod(each.shape) * np.dtype(TYPES[each.type]).itemsize for each in buffers if each is not None)
 
 

@@ -19,8 +19,9 @@ import numpy as np
 
 from consan._errors import UsageError
 from consan.launching import mangled
-from consan.launching.arguments import FLOATS, TYPES, ArgSpec, BufferSpec, ValueSpec
+from consan.launching.arguments import ArgSpec, BufferSpec, ValueSpec
 from consan.launching.parameter_kind import CLASS, FLOAT, INTEGER, POINTER, UNKNOWN, UNSIGNED, WORD, CType
+from consan.launching.scalars import FLOATS, TYPES
 
 if TYPE_CHECKING:
     from consan.instrument.ptx import Function, Param

@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from consan._errors import ConsanError, InternalError, UsageError
 from consan.launching.arguments import parse_args
-from consan.launching.placement import ArrayStruct, Placement
+from consan.launching.placement import ArrayStruct, PackedStruct, Placement
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import finish
@@ -88,7 +88,9 @@ class KernelRunner:
             self.device.delay(0)
         self.prepared = session.prepare(job.ptx, name=self.subject.file)
         self.values = [spec.materialise(self.subject.seed) for spec in specs]
-        self.buffers = {index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, bytes)}
+        self.buffers = {
+            index: buffer_of(value) for index, value in enumerate(self.values, 1) if not isinstance(value, (bytes, PackedStruct))
+        }
         self.placed = Placement(self.device.backend)
         for buffer in self.buffers.values():
             self.placed.address(buffer)

@@ -151,3 +151,25 @@ def test_the_backend_encodes_what_the_map_says() -> None:
 
     made = consan.TensorMap(np.zeros((16, 64), np.uint32), **BOX)
     assert decode(VirtualBackend().tensor_map(made.at(4096))) == made.at(4096)
+
+
+IN_STRUCT = SOURCE.replace(
+    "const __grid_constant__ Map in, const __grid_constant__ Map out, unsigned n) {",
+    "const __grid_constant__ Params p) { const Map &in = p.in, &out = p.out; const unsigned n = p.n;",
+).replace('extern "C"', 'struct Params { int* unused; Map in, out; unsigned n; };\nextern "C"')
+
+
+def test_maps_within_a_struct(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As CUTLASS's kernels take them: all parameters are one opaque struct."""
+    file, words = tmp_path / "k.cu", "box=8x32,swizzle=128"
+    file.write_text(IN_STRUCT)
+    maps = f"tma:u32[16,64]=arange,{words};tma:u32[16,64]=zeros,{words}"
+    launch = ["check", str(file), "--device", "cpu", "--grid", "2", "--block", "32"]
+    assert main([*launch, "--arg", f"struct:i32[4]=zeros;{maps};u32=5"]) == 0
+    racy = tmp_path / "racy.cu"
+    racy.write_text(IN_STRUCT.replace('    asm volatile("fence.proxy.async.shared::cta;" ::: "memory");\n', ""))
+    launch[1] = str(racy)
+    assert main([*launch, "--arg", f"struct:bytes={'00' * 8};{maps};u32=5@320"]) == 66
+    assert "missing-proxy-fence" in capsys.readouterr().out
+    assert main([*launch, "--arg", f"struct:{maps};u32=5@255"]) == 2
+    assert "expected struct:SPEC;SPEC@OFFSET" in capsys.readouterr().err

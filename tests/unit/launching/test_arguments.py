@@ -306,3 +306,11 @@ def test_launches_at_the_limits(grid: tuple[int, int, int], block: tuple[int, in
     larger = (grid[0] + 1, *grid[1:]) if axis == 0 else grid
     with pytest.raises(UsageError):
         check_dimensions(larger, block if axis == 0 else (block[0] + 1, *block[1:]), cluster)
+
+
+def test_members_of_a_struct_lie_where_a_compiler_puts_them() -> None:
+    spec = parse_arg("struct:i32=1;f32[4]=random;u8=2;tma:f16[64,64]=random,box=64x64;f32[4]=random;bytes=0a0b0c;i32=4@260")
+    assert [offset for offset, _ in spec.members] == [0, 8, 16, 64, 192, 200, 260]
+    assert spec.parameter_bytes == 320
+    value = spec.materialise(0)
+    assert not np.array_equal(value.members[1][1], value.members[4][1]), "each buffer has random numbers of its own"
