@@ -4,8 +4,8 @@ A row is a word, a column a framework; `{leave}`, `{parity}` and `{barrier}` com
 and put the framework's word in parentheses: "wait with {wait} ({wait_cpp})". If a framework has no spelling, the word is empty
 and `tidy` removes the parentheses. Words that stand alone in a sentence always have a spelling that includes the PTX.
 
-Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, Triton and Gluon 3.6, Numba-CUDA 0.30. Users of
-Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
+Names are those of CUDA 13 (libcu++ `cuda::ptx`, `<cuda_pipeline.h>`), CUTLASS 3 and 4, CuTe DSL 4.8, Triton and Gluon 3.6, Numba-CUDA 0.30.
+Users of Triton write no waits or fences, because the compiler does; a last sentence says what they can do instead.
 """
 
 from __future__ import annotations
@@ -14,44 +14,61 @@ from typing import Final
 
 CUDA: Final = "cuda"
 CUTE: Final = "cute"
+CUTE_DSL: Final = "cute-dsl"
 TRITON: Final = "triton"
 GLUON: Final = "gluon"
 NUMBA: Final = "numba"
 PTX: Final = "ptx"
-FRAMEWORKS: Final = (CUDA, CUTE, TRITON, GLUON, NUMBA, PTX)
+FRAMEWORKS: Final = (CUDA, CUTE, CUTE_DSL, TRITON, GLUON, NUMBA, PTX)
 
 _Spellings = dict[str, str]
 
 
-def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "") -> _Spellings:
-    return {CUDA: cuda, CUTE: cute, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx}
+def _row(cuda: str = "", cute: str = "", gluon: str = "", numba: str = "", triton: str = "", ptx: str = "", *, dsl: str = "") -> _Spellings:
+    return {CUDA: cuda, CUTE: cute, CUTE_DSL: dsl or ptx, GLUON: gluon, NUMBA: numba, TRITON: triton, PTX: ptx}
 
 
 # The wait for an asynchronous operation, by kind. The PTX is in `situations.WAITS`.
+_CONSUMER_WAIT: Final = "pipeline.consumer_wait(), or cute.arch.mbarrier_wait with parity {parity}"
 _MBARRIER_WAIT = _row(
-    "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait"
+    "wait on the cuda::barrier, or cuda::ptx::mbarrier_try_wait_parity",
+    "ClusterBarrier::wait({parity})",
+    "mbarrier.wait",
+    dsl=_CONSUMER_WAIT,
 )
 WAITS: Final[dict[str, _Spellings]] = {
-    "cp.async": _row("__pipeline_wait_prior({leave})", "cp_async_wait<{leave}>()", "async_copy.wait_group({leave})"),
+    "cp.async": _row(
+        "__pipeline_wait_prior({leave})",
+        "cp_async_wait<{leave}>()",
+        "async_copy.wait_group({leave})",
+        dsl="cute.arch.cp_async_wait_group({leave})",
+    ),
     "bulk load": _MBARRIER_WAIT,
     "st.async": _MBARRIER_WAIT,
     "try_cancel": _MBARRIER_WAIT,
-    "bulk store": _row("cuda::ptx::cp_async_bulk_wait_group_read", "tma_store_wait<{leave}>()", "tma.store_wait({leave})"),
-    "wgmma": _row("CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})"),
+    "bulk store": _row(
+        "cuda::ptx::cp_async_bulk_wait_group_read",
+        "tma_store_wait<{leave}>()",
+        "tma.store_wait({leave})",
+        dsl="cute.arch.cp_async_bulk_wait_group({leave}, read=True)",
+    ),
+    "wgmma": _row(
+        "CUTLASS warpgroup_wait<{leave}>()", "warpgroup_wait<{leave}>()", "warpgroup_mma_wait({leave})", dsl="warpgroup.wait_group({leave})"
+    ),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
-        _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", "", "", ""),
+        _row("cuda::ptx::mbarrier_try_wait_parity", "ClusterBarrier::wait({parity})", "mbarrier.wait", dsl=_CONSUMER_WAIT),
     ),
     "tcgen05.ld": _row("cuda::ptx::tcgen05_wait_ld", "cutlass::arch::fence_view_async_tmem_load()"),
     "tcgen05.st": _row("cuda::ptx::tcgen05_wait_st", "cutlass::arch::fence_view_async_tmem_store()"),
 }
 COMMITS: Final[dict[str, _Spellings]] = {
-    "cp.async": _row("__pipeline_commit()", "cp_async_fence()", "async_copy.commit_group()"),
-    "bulk store": _row("cuda::ptx::cp_async_bulk_commit_group", "tma_store_arrive()"),
-    "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()"),
+    "cp.async": _row("__pipeline_commit()", "cp_async_fence()", "async_copy.commit_group()", dsl="cute.arch.cp_async_commit_group()"),
+    "bulk store": _row("cuda::ptx::cp_async_bulk_commit_group", "tma_store_arrive()", dsl="cute.arch.cp_async_bulk_commit_group()"),
+    "wgmma": _row("CUTLASS warpgroup_commit_batch()", "warpgroup_commit_batch()", dsl="warpgroup.commit_group()"),
     **dict.fromkeys(
         ("tcgen05.mma", "tcgen05.cp", "tcgen05.shift"),
-        _row("cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit"),
+        _row("cuda::ptx::tcgen05_commit", "cutlass::arch::umma_arrive()", "tcgen05_commit", dsl="tcgen05.commit"),
     ),
 }
 
@@ -71,27 +88,43 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "cuda.syncthreads() (bar.sync 0)",
         "tl.debug_barrier() (bar.sync 0)",
         "bar.sync 0",
+        dsl="cute.arch.sync_threads() (bar.sync 0)",
     ),
     "warp_barrier": _row(
-        "__syncwarp()", "__syncwarp()", "bar.warp.sync", "cuda.syncwarp() (bar.warp.sync)", "bar.warp.sync", "bar.warp.sync"
+        "__syncwarp()",
+        "__syncwarp()",
+        "bar.warp.sync",
+        "cuda.syncwarp() (bar.warp.sync)",
+        "bar.warp.sync",
+        "bar.warp.sync",
+        dsl="cute.arch.sync_warp() (bar.warp.sync)",
     ),
     "cluster_barrier": _row(
-        "cluster.sync()", "cute::cluster_sync()", *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 4
+        "cluster.sync()",
+        "cute::cluster_sync()",
+        *["a barrier of the cluster (barrier.cluster.arrive and barrier.cluster.wait)"] * 4,
+        dsl="cute.arch.cluster_arrive() and cute.arch.cluster_wait()",
     ),
     "arrive": _row(
-        "mbarrier.arrive; cuda::ptx::mbarrier_arrive", "mbarrier.arrive; consumer_release", "mbarrier.arrive", *["mbarrier.arrive"] * 3
+        "mbarrier.arrive; cuda::ptx::mbarrier_arrive",
+        "mbarrier.arrive; consumer_release",
+        "mbarrier.arrive",
+        *["mbarrier.arrive"] * 3,
+        dsl="mbarrier.arrive; pipeline.consumer_release(), or cute.arch.mbarrier_arrive",
     ),
     "acquire": _row(
         "mbarrier.try_wait.parity; cuda::ptx::mbarrier_try_wait_parity",
         "mbarrier.try_wait.parity; producer_acquire",
         "mbarrier.wait; mbarrier.try_wait.parity",
         *["mbarrier.try_wait.parity"] * 3,
+        dsl="mbarrier.try_wait.parity; pipeline.producer_acquire(), or cute.arch.mbarrier_wait",
     ),
     "init": _row(
         "mbarrier.init; cuda::ptx::mbarrier_init",
         "mbarrier.init; ClusterBarrier::init(count)",
         "mbarrier.init",
         *["mbarrier.init"] * 3,
+        dsl="mbarrier.init; cute.arch.mbarrier_init",
     ),
     "grid_wait": _row(
         "griddepcontrol.wait (cudaGridDependencySynchronize())",
@@ -100,8 +133,14 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "griddepcontrol.wait",
         "griddepcontrol.wait (tl.extra.cuda.gdc_wait())",
         "griddepcontrol.wait",
+        dsl="griddepcontrol.wait (cute.arch.griddepcontrol_wait())",
     ),
-    "named_barrier": _row("bar.sync 1, 128", "bar.sync 1, 128; cutlass::arch::NamedBarrier::sync(128, 1)", *["bar.sync 1, 128"] * 4),
+    "named_barrier": _row(
+        "bar.sync 1, 128",
+        "bar.sync 1, 128; cutlass::arch::NamedBarrier::sync(128, 1)",
+        *["bar.sync 1, 128"] * 4,
+        dsl="bar.sync 1, 128; cute.arch.barrier(barrier_id=1, number_of_threads=128)",
+    ),
     "atomic_add": _row("atomicAdd", "atomicAdd", "atom.add", "cuda.atomic.add", "tl.atomic_add", "atom.add"),
     "gpu_fence": _row(
         "__threadfence()",
@@ -110,6 +149,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "cuda.threadfence() (fence.acq_rel.gpu)",
         "fence.acq_rel.gpu (through tl.inline_asm_elementwise)",
         "fence.acq_rel.gpu",
+        dsl="cute.arch.fence_acq_rel_gpu() (fence.acq_rel.gpu)",
     ),
     "cta_fence": _row(
         "__threadfence_block()",
@@ -117,6 +157,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "fence.acq_rel.cta",
         "cuda.threadfence_block() (fence.acq_rel.cta)",
         *["fence.acq_rel.cta"] * 2,
+        dsl="cute.arch.fence_acq_rel_cta() (fence.acq_rel.cta)",
     ),
     "flag_release": _row(
         "cuda::atomic_ref with cuda::memory_order_release",
@@ -160,6 +201,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "if cuda.threadIdx.x == 0",
         "elect.sync",
         "elect.sync",
+        dsl="with cute.arch.elect_one() in one warp (elect.sync)",
     ),
     "one_lane": _row(
         "elect.sync, if (threadIdx.x % 32 == 0)",
@@ -168,8 +210,9 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "if cuda.threadIdx.x % 32 == 0",
         "elect.sync",
         "elect.sync",
+        dsl="with cute.arch.elect_one() (elect.sync)",
     ),
-    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence"),
+    "pin": _row(_PINNED, _PINNED, _ORDERED, _ORDERED, _ORDERED, "move the writes above the wgmma.fence", dsl=_ORDERED),
 }
 # The PTX behind words whose CUDA C++ spelling does not name it.
 _PTX_BEHIND: Final = {
@@ -179,17 +222,25 @@ _PTX_BEHIND: Final = {
 }
 # Words in parentheses after the PTX.
 _BEHIND: Final[dict[str, _Spellings]] = {
-    "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()"),
+    "wgmma_fence": _row("CUTLASS warpgroup_arrive()", "warpgroup_arrive()", dsl="warpgroup.fence()"),
     "proxy_fence": _row(
         "cuda::ptx::fence_proxy_async(cuda::ptx::space_shared)",
         "cutlass::arch::fence_view_async_shared() or tma_store_fence()",
         "fence_async_shared()",
+        dsl='cute.arch.fence_proxy("async.shared", space="cta")',
     ),
     "before_sync": _row("cuda::ptx::tcgen05_fence_before_thread_sync", "cutlass::arch::tcgen05_before_thread_sync()"),
     "after_sync": _row("cuda::ptx::tcgen05_fence_after_thread_sync", "cutlass::arch::tcgen05_after_thread_sync()"),
     "global_proxy_fence": _row("cuda::ptx::fence_proxy_async()", "cuda::ptx::fence_proxy_async()"),
-    "map_acquire": _row("cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire"),
-    "mbarrier_wait": _row("cuda::ptx::mbarrier_try_wait_parity", "producer_acquire, consumer_wait", "mbarrier.wait"),
+    "map_acquire": _row(
+        "cuda::ptx::fence_proxy_tensormap_generic", "cute::tma_descriptor_fence_acquire", dsl="cpasync.fence_tma_desc_acquire"
+    ),
+    "mbarrier_wait": _row(
+        "cuda::ptx::mbarrier_try_wait_parity",
+        "producer_acquire, consumer_wait",
+        "mbarrier.wait",
+        dsl="pipeline.producer_acquire, pipeline.consumer_wait",
+    ),
 }
 _READ_FORM: Final = _row(
     "; cuda::ptx::cp_async_bulk_wait_group, not cuda::ptx::cp_async_bulk_wait_group_read",

@@ -92,3 +92,4 @@ def test_a_program_of_cute_dsl(tmp_path: Path, racy: bool) -> None:
     }
     assert set(lines) == ({"missing-wait", "lifetime"} if racy else set()), "the CTA ends before the load does"
     assert not racy or READER in lines["missing-wait"]
+    assert not racy or "pipeline.consumer_wait()" in next(each["fix"] for each in report["findings"] if each["kind"] == "missing-wait")

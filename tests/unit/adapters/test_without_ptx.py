@@ -1,0 +1,36 @@
+"""cuTile makes no PTX: its launches are listed, and one note says why."""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from seam_fakes import FakeSession, package
+
+from consan.adapters.without_ptx import CuTileAdapter
+
+TILE = "def launch(stream, grid, kernel, args): return ('launched', args)\n"
+
+
+@pytest.fixture(autouse=True)
+def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    yield from package(tmp_path / "site", monkeypatch, "cuda", {"cuda": "", "cuda.tile": TILE})
+
+
+def kernel() -> None:
+    """Stands for a kernel of cuTile."""
+
+
+def test_its_launches_are_listed_with_a_note() -> None:
+    session, adapter = FakeSession(), CuTileAdapter()
+    adapter.install(session)
+    tile: Any = importlib.import_module("cuda.tile")
+    assert tile.launch(0, (1,), kernel, (3,)) == ("launched", (3,))
+    adapter.remove()
+    tile.launch(0, (1,), kernel, (3,))
+    assert session.listed == ["kernel (cuTile)"]
+    (note,) = session.notes
+    assert note.startswith("cuTile makes no PTX")
