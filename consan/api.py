@@ -18,9 +18,10 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
-from consan import adapters
+from consan import adapters, late
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
@@ -31,6 +32,7 @@ from consan.launching.source import CUDA_SUFFIXES, compile_for, read_module
 from consan.launching.values import arguments, may_point
 from consan.reports.model import Report
 from consan.reports.verdict.combination import combine
+from consan.reports.verdict.suppression import Rule
 from consan.session.asking.results import PlainRuns
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, Copied, LaunchShape, Memory
 from consan.session.comparing.streams import Stream
@@ -44,6 +46,7 @@ from consan.tensormap.argument import TensorMap
 __all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
 
 Shape = int | Sequence[int]
+Kinds = str | Sequence[str]
 _PTX = re.compile(r"^[ \t]*\.version\b", re.MULTILINE)
 _TEXT = re.compile(r"\n|\{|\b__global__\b|^\s*\.version\b")  # what hardly any path has
 
@@ -147,6 +150,9 @@ def launch(
     sample: int | None = None,
     keep_histories: bool = False,
     global_memory: str = "auto",
+    skip: Kinds = (),
+    checks: Kinds = (),
+    suppress: str | Path | None = None,
     stream: Stream | None = None,
     programmatic: bool = False,
 ) -> Report:
@@ -161,31 +167,53 @@ def launch(
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
     `keep_histories`: write a file for `consan replay`.
     `global_memory`: whether races are looked for there: "auto", "on" or "off", as `--global`.
+    `skip`, `checks`: kinds of findings that are not reported, or the only ones that are, as text with commas or as a sequence of names.
+    `suppress`: a file of suppressions. Inside of `check()` its rules hold, too.
     `stream`, `programmatic`: only inside of `check()` (session/comparing/streams.py); without a stream the launch comes after all others.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
     """
     _check_kernel(kernel, smem)
-    checking_block = _block_of(stream, programmatic)
+    block_of_checks, rules = _block_of(stream, programmatic), _rules(skip, checks, suppress)
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
     recording: dict[str, Any] = {"engine": engine, "exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
     options = SessionOptions(device=device, seed=seed, timeout=timeout, global_memory=global_memory, **checking, **recording)
-    session = Session(options)
     made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
+    report = _without(_reported(made, options, args, block_of_checks, stream, programmatic), rules)
+    block_of_checks.take(report)
+    return report
+
+
+def _reported(
+    made: _Made, options: SessionOptions, args: Sequence[Any], block: _Block, stream: Stream | None, programmatic: bool
+) -> Report:
+    """The report of a launch, which is compared with others of its block if it has a stream."""
+    session, kernel = Session(options), made.kernel
 
     def compare(prepared: Prepared, placement: Placement) -> None:
         variables = () if stream is None else prepared.variables(session.backend)
         shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement, variables))
-        checking_block.concurrent.launched(session, prepared, shape, stream, programmatic=programmatic)
+        block.concurrent.launched(session, prepared, shape, stream, programmatic=programmatic)
 
     session.recording.keeps = stream is not None
     report, known = made.on(session, args, compare)
     if session.record_lost and known:
-        machine = Session(replace(options, device="cpu", timeout=min(timeout or AGAIN, AGAIN)))
+        timeout = min(options.timeout or AGAIN, AGAIN)
+        machine = Session(replace(options, device="cpu", timeout=timeout))
         machine.note(f"{kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
         report = combine([report, made.on(machine, copy.deepcopy(list(args)))[0]])
-    checking_block.take(report)
     return report
+
+
+def _rules(skip: Kinds, checks: Kinds, suppress: str | Path | None) -> tuple[Rule, ...]:
+    """What a caller does not want to be reported. Raises `UsageError` for a kind that is none, and a file without suppressions."""
+    texts = (kinds if isinstance(kinds, str) else ",".join(kinds) for kinds in (skip, checks))
+    given = SimpleNamespace(skip=next(texts), checks=next(texts), suppress=suppress and os.fspath(suppress))
+    return late.config.rules_of(late.config.Config({}), given)
+
+
+def _without(report: Report, rules: tuple[Rule, ...]) -> Report:
+    return finish(report, rules) if rules else report
 
 
 @dataclass(frozen=True)
@@ -291,13 +319,25 @@ def _together(launched: list[Report], rest: Report) -> Report:
 
 
 @contextlib.contextmanager
-def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **options: Any) -> Iterator[LiveReport]:
+def check(
+    *,
+    device: str = "auto",
+    seed: int = 0,
+    policy: str = "default",
+    skip: Kinds = (),
+    checks: Kinds = (),
+    suppress: str | Path | None = None,
+    **options: Any,
+) -> Iterator[LiveReport]:
     """Sanitize every kernel launched inside the block, through any adapter or by `launch`.
 
     The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
     Raises `UsageError` for an unknown device, policy or option.
     """
-    session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))
+    session, rules = (
+        Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options})),
+        _rules(skip, checks, suppress),
+    )
     live, block = LiveReport(), _Block()
     with session.turn():
         adapters.install(session)
@@ -307,5 +347,5 @@ def check(*, device: str = "auto", seed: int = 0, policy: str = "default", **opt
         finally:
             _CHECKS.pop()
             adapters.remove()
-            live.become(_together(block.reports, finish(session.report())))
+            live.become(_without(_together(block.reports, finish(session.report())), rules))
             _observed(live.report)

@@ -213,3 +213,54 @@ def test_the_public_names() -> None:
 def test_an_unknown_option_is_refused_by_name() -> None:
     with pytest.raises(consan.UsageError, match="no option 'engin'; did you mean engine"), consan.check(engin="record"):
         pass
+
+
+TWO = """extern "C" __global__ void two(int* out) {
+    __shared__ int a[64], b[64];
+    a[threadIdx.x] = 1;
+    out[threadIdx.x] = a[63 - threadIdx.x] + b[threadIdx.x];
+}"""
+
+
+def _two(**how: Any) -> consan.Report:
+    return consan.launch(consan.Kernel(TWO), 1, 64, [np.zeros(64, np.int32)], device="cpu", **how)
+
+
+@pytest.mark.parametrize(
+    ("how", "kinds"),
+    [
+        ({}, {"data-race", "uninitialized-read"}),
+        ({"skip": "data-race"}, {"uninitialized-read"}),
+        ({"skip": ["data-race", "uninitialized-read"]}, set()),
+        ({"checks": ("data-race",)}, {"data-race"}),
+    ],
+)
+def test_kinds_that_a_caller_leaves_out(how: dict[str, Any], kinds: set[str]) -> None:
+    assert {finding.kind for finding in _two(**how).findings} == kinds
+    with consan.check(device="cpu", **how) as report:
+        _two()
+    assert {finding.kind for finding in report.findings} == kinds
+    assert (report.verdict == "violations") is bool(kinds)
+
+
+def test_a_file_of_suppressions(tmp_path: Path) -> None:
+    (tmp_path / "known.toml").write_text('[[tool.consan.suppressions]]\nkind = "data-race"\nreason = "known"\n')
+    found = {finding.kind: finding.suppressed for finding in _two(suppress=tmp_path / "known.toml").findings}
+    assert found["uninitialized-read"] is None
+    assert found["data-race"] is not None
+    assert found["data-race"].reason == "known"
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"skip": "data-rac"}, "did you mean data-race"),
+        ({"skip": "deadlock"}, "cannot be excluded"),
+        ({"suppress": "no.toml"}, "cannot read no.toml"),
+    ],
+)
+def test_what_cannot_be_left_out(how: dict[str, Any], words: str) -> None:
+    with pytest.raises(consan.UsageError, match=words):
+        _two(**how)
+    with pytest.raises(consan.UsageError, match=words), consan.check(device="cpu", **how):
+        pass

@@ -99,7 +99,7 @@ ROOMS = {
         "consan.toolchain.host_library",
     ),
     "consan.api": (
-        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.tensormap"),
+        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap"),
         *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
