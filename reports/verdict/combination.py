@@ -15,7 +15,7 @@ from typing import Any
 from consan import late
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, Cost, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict.conclusion import concluded
-from consan.reports.verdict.coverage import AREAS, gaps, not_checked, of_reasons, rows, says_nothing_ran
+from consan.reports.verdict.coverage import AREAS, gaps, not_checked, nothing_ran, of_reasons, rows, says_nothing_ran
 
 _COUNTS = (
     "launches",
@@ -72,7 +72,7 @@ def _reasons(reports: Sequence[Report], combined: Report) -> tuple[str, ...]:
     of_kernels = {reason for report in reports for reason in gaps(rows(report))}
     every = _once([*(reason for report in reports for reason in report.incomplete if reason not in of_kernels), *gaps(rows(combined))])
     nothing = [reason for reason in every if says_nothing_ran(reason)]
-    kept = [] if kernels_checked(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
+    kept = [] if not nothing_ran(combined) else [reason for reason in nothing if reason != NOTHING_RAN] or nothing
     return tuple(reason for reason in every if reason in kept or reason not in nothing)
 
 

@@ -17,8 +17,9 @@ from consan.reports.model import (
     KernelSummary,
     Report,
     Uninstrumented,
+    kernels_checked,
 )
-from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, of_reasons
+from consan.reports.verdict.coverage import NOT_CHECKED, Coverage, coverage, gaps, installed_version, not_checked, nothing_ran, of_reasons
 from consan.reports.words.verified import with_whole_fixes
 
 
@@ -47,13 +48,15 @@ def assemble(
         device=device,
         kernels=tuple(kernels),
         findings=with_whole_fixes(late.merging.merge_findings(findings)),
-        checked=tuple(checked),
+        checked=(),
         uninstrumented=tuple(uninstrumented),
         dropped=dropped,
         evicted=evicted,
         notes=tuple(notes),
         **{"version": installed_version(), **others},
     )
+    if kernels_checked(report) or nothing_ran(report):  # launches that all ran as they are have no checked area
+        report = replace(report, checked=tuple(checked))
     return concluded(report, (*coverage(report, why_nothing), *of_reasons(unchecked), *covered), not_checked=not_checked(report))
 
 

@@ -59,7 +59,7 @@ def coverage(report: Report, why_nothing: str = "") -> tuple[Coverage, ...]:
     named = (kernel for kernel in report.uninstrumented if kernel.named)
     nothing = f"{NOTHING_RAN}: {why_nothing}" if why_nothing else NOTHING_RAN  # launches that a filter excludes must not be `clean`
     return (
-        *of_reasons([nothing] if not kernels_checked(report) else []),
+        *of_reasons([nothing] if nothing_ran(report) else []),
         *_instructions(report),
         *rows(report),
         *_others(report),
@@ -67,6 +67,11 @@ def coverage(report: Report, why_nothing: str = "") -> tuple[Coverage, ...]:
         *_counted(report.dropped, "finding was dropped: the ring was full", "findings were dropped: the ring was full"),
         *_counted(report.evicted, "access record was evicted too early", "access records were evicted too early"),
     )
+
+
+def nothing_ran(report: Report) -> bool:
+    """Whether no kernel was launched that consan looks at. Launches that could not be recorded have reasons of their own."""
+    return not kernels_checked(report) and not any(kernel.unchecked for kernel in report.kernels)
 
 
 def says_nothing_ran(reason: str) -> bool:

@@ -78,6 +78,8 @@ def test_a_module_that_is_not_taken_is_named() -> None:
         report = _report(SLEEPS, choice)
         assert (report.verdict, "global-memory" in report.checked) == ("incomplete", False)
         assert any("1 launch of k could not be recorded: k polls memory in a loop" in reason for reason in report.incomplete)
+        assert not any("no instrumented kernel was launched" in reason for reason in report.incomplete)
+        assert report.checked == ()
 
 
 @pytest.mark.parametrize("kind", NOT_EXECUTED)

@@ -36,7 +36,7 @@ def test_verdict(findings: list[Finding], reasons: list[str], verdict: str) -> N
     [
         ({"kernels": []}, "no instrumented kernel was launched"),
         ({"kernels": [KernelSummary("k", launches=0)]}, "no instrumented kernel was launched"),
-        ({"kernels": [replace(RAN, unchecked=1)]}, "no instrumented kernel was launched"),
+        ({"kernels": [replace(RAN, unchecked=1)]}, "1 launch of k ran unchecked"),
         ({"kernels": [KernelSummary("k", launches=2, unchecked=1)]}, "1 launch of k ran unchecked"),
         ({"kernels": [replace(RAN, unmodelled=(Unmodelled("x.y", 5, 2),))]}, "k contains x.y, which is not modelled (2 times, PTX line 5)"),
         ({"uninstrumented": [Uninstrumented("lib", named=True)]}, "the filter names lib, which cannot be instrumented"),
