@@ -140,6 +140,7 @@ def launch(
     device: str = "auto",
     seed: int = 0,
     timeout: float | None = None,
+    explore: float | None = None,
     policy: str = "default",
     cooperative: bool = False,
     shadow_memory: int | None = None,
@@ -159,14 +160,14 @@ def launch(
     """Launch once, sanitized, and return the report of this launch.
 
     `grid`, `block`, `cluster`: an int or up to three, x first. `cluster` is in CTAs. `args`: one value for each parameter.
-    `smem`: dynamic shared memory in bytes. `timeout`: seconds, as `--timeout`. `seed`: the schedule of the virtual machine.
+    `smem`: dynamic shared memory in bytes. `seed`: the schedule of the virtual machine. `timeout`: seconds, as `--timeout`; so is
+    `explore`, which is 0 by default, because a test asks for the launch that it makes.
     `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
 
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
-    `engine`: "record" or "inline", as `--engine`. `trace_memory`: limit on the logs of a recorded launch in bytes.
+    `engine`, `global_memory`: as `--engine` and `--global`. `trace_memory`: limit on the logs of a recorded launch in bytes.
     `exhaustive`: CTAs that did the same are checked one by one (engine "record"). `sample`: how many CTAs are replayed at most.
     `keep_histories`: write a file for `consan replay`.
-    `global_memory`: whether races are looked for there: "auto", "on" or "off", as `--global`.
     `skip`, `checks`: kinds of findings that are not reported, or the only ones that are, as text with commas or as a sequence of names.
     `suppress`: a file of suppressions. Inside of `check()` its rules hold, too.
     `stream`, `programmatic`: only inside of `check()` (session/comparing/streams.py); without a stream the launch comes after all others.
@@ -177,7 +178,8 @@ def launch(
     block_of_checks, rules = _block_of(stream, programmatic), _rules(skip, checks, suppress)
     checking: dict[str, Any] = {"policy": policy, "assembly": assembly, "shadow_memory": shadow_memory, "trace_memory": trace_memory}
     recording: dict[str, Any] = {"engine": engine, "exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
-    options = SessionOptions(device=device, seed=seed, timeout=timeout, global_memory=global_memory, **checking, **recording)
+    limits: dict[str, Any] = {"timeout": timeout, "explore": explore, "global_memory": global_memory}
+    options = SessionOptions.of({"device": device, "seed": seed, **limits, **checking, **recording})
     made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
     report = _without(_reported(made, options, args, block_of_checks, stream, programmatic), rules)
     block_of_checks.take(report)

@@ -102,6 +102,11 @@ def read_seconds(text: str) -> float:
     return seconds
 
 
+def read_budget(text: str) -> float:
+    """A time in seconds, 0 or more, with or without an s."""
+    return 0.0 if text.removesuffix("s") == "0" else read_seconds(text.removesuffix("s"))
+
+
 _SIZE: Final = re.compile(r"(0X[0-9A-F]+|\d+)([KMG]?)")
 
 
@@ -238,6 +243,13 @@ SESSION: Final = (
         " checked",
         read_bytes,
         metavar="SIZE",
+    ),
+    Option(
+        "--explore",
+        "virtual machine: repeat a launch whose threads observe each other under other schedules, for so long in all (2s; 0: not at all);"
+        " the default is 2s in consan check, and 0 elsewhere",
+        read_budget,
+        metavar="SECONDS",
     ),
     _switch("--exhaustive", "replay each CTA, also those that did the same as others (recorded launches)"),
     Option(

@@ -205,6 +205,7 @@ class Finding:
     tests: tuple[str, ...] = ()  # the tests of a pytest run that showed it
     situation: str = ""  # the catalogue row of its words, such as "waited-no-barrier"
     verified: VerifiedFix | None = None  # a repair that a replay of the recorded launch has confirmed
+    seed: int | None = None  # of the schedule that shows it, where that of the run does not
 
     @property
     def pair(self) -> tuple[Access, ...]:
@@ -224,6 +225,22 @@ class Unmodelled:
     opcode: str
     ptx_line: int
     count: int = 1
+
+
+@dataclass(frozen=True)
+class Schedules:
+    """What the schedule can change in a kernel. `holds`: nothing, since no thread observes what others do; else `why` it may.
+
+    `explored`: other schedules that were run. An observation is an instruction by which a thread sees what others do. It has two outcomes,
+    of which so many (`outcomes`) were seen in all. `ended`: why not all planned schedules have run.
+    """
+
+    holds: bool
+    why: str = ""
+    explored: int = 0
+    observations: int = 0
+    outcomes: int = 0
+    ended: str = ""
 
 
 @dataclass(frozen=True)
@@ -257,6 +274,7 @@ class KernelSummary:
     excluded: tuple[str, ...] = ()  # areas that the user's options leave out
     missing: tuple[str, ...] = ()  # areas that were not checked in it, as "AREA: why"
     annotations: tuple[str, ...] = ()  # of consan.h, in words
+    schedules: Schedules | None = None  # None: not known
 
 
 @dataclass(frozen=True)

@@ -14,7 +14,7 @@ import sys
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Final, NoReturn
 
 from consan import late, options
 from consan._errors import ConsanError, ExitCode, UsageError
@@ -32,6 +32,7 @@ from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, 
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
+from consan.session.executing.schedules import data_seed
 from consan.session.planning.options import SessionOptions
 from consan.session.session_options import open_session
 from consan.suppressions import finish
@@ -46,6 +47,7 @@ if TYPE_CHECKING:
     More = tuple["RequestedLaunch", int]
 
 _LARGEST_SHARED = 227 << 10
+EXPLORES: Final = 2.0  # seconds
 _CLUSTER, _SMEM = "1", "0"  # defaults of --cluster and --smem
 
 
@@ -69,6 +71,7 @@ class CheckCommand:
         check_writable(args.output)
         check_writable(args.patch)
         requested = RequestedLaunch(args)
+        args.explore = EXPLORES if args.explore is None else args.explore
         sessions: list[Session] = []
         report = requested.run(args, sessions.append)
         if any(session.record_lost for session in sessions):
@@ -170,7 +173,7 @@ class RequestedLaunch:
     def again(self, args: argparse.Namespace, ptx: str, seed: int) -> Ran:
         """The same launch of a changed kernel under a schedule, in a session of its own."""
         placed: list[Placement] = []
-        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False})))
+        session = self._open(argparse.Namespace(**(vars(args) | {"seed": seed, "keep_histories": False, "explore": 0.0})))
         session.recording.fixes.off = True
         if self.changed is None or self.changed.text != ptx:  # the module that was launched, and some instructions more
             self.changed = read_module(ptx, args.file, wild=False)
@@ -182,7 +185,7 @@ class RequestedLaunch:
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
         backend = late.timing.gpu()
-        arrays = [spec.materialise(args.seed) for spec in self.specs]
+        arrays = [spec.materialise(data_seed(args.seed)) for spec in self.specs]
         placed = Placement(backend)
         values = placed.parameters(arrays, "--arg")
         assert self.module is not None
@@ -212,7 +215,7 @@ class RequestedLaunch:
         given: Callable[[Placement], None] = lambda placed: None,
     ) -> int:  # fmt: skip
         """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
-        arrays = [spec.materialise(data) for spec in self.specs]
+        arrays = [spec.materialise(data_seed(data)) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)

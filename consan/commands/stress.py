@@ -144,6 +144,8 @@ def job_of(args: argparse.Namespace) -> Job:
     """The job that the words describe."""
     if args.keep_histories:
         raise UsageError("--keep-histories: stress keeps no histories; check a seed that it found with consan check --seed N")
+    if args.explore:
+        raise UsageError("--explore: stress has schedules of its own (--seeds)")
     limit = options.read_as("--run-timeout", args.run_timeout, options.read_seconds)
     if _names_kernel(args):
         kernel, ptx = kernel_of(args)

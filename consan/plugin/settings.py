@@ -24,6 +24,7 @@ _OURS: Final = ("device", "seed", "strict", "allow_incomplete", "notes", "baseli
 _OF_LAUNCH: Final = (
     *("device", "seed", "policy", "timeout", "shadow_memory", "assembly"),
     *("engine", "trace_memory", "exhaustive", "sample", "keep_histories", "global_memory"),
+    "explore",
 )
 
 

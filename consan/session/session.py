@@ -323,9 +323,10 @@ class Session:
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, global_races)
         of_records = self.recording.findings, self.watch.findings
         findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
+        kernels = summary.with_schedules(summary.kernels(), self._executor.schedules, findings, next(iter(self.watch.reasons), ""))
         report = assemble(
             device=self.backend.device_name,
-            kernels=summary.kernels(),
+            kernels=kernels,
             findings=findings,
             checked=summary.checked(),
             uninstrumented=summary.listed(self._collected.uninstrumented),

@@ -12,7 +12,8 @@ from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final
 
 from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
-from consan.backends.cpu.state.schedule import Schedule, for_seed
+from consan.backends.cpu.engine.steered import schedule_of
+from consan.backends.cpu.state.schedule import Schedule
 from consan.reports.source.places import located
 from consan.triage.outcome import DecisionPlace, DecisionWords, Request
 from consan.triage.subject import hash_ptx
@@ -44,14 +45,14 @@ class Steering:
         try:
             yield
         finally:
-            machine.schedules = for_seed
+            machine.schedules = schedule_of
 
     def _next(self, _seed: int) -> Schedule:
         launch, request = len(self._schedules), self._request
         if request.decisions is not None:
             schedule: Schedule = Replay([each for each in request.decisions if each.launch == launch], request.baseline)
         else:
-            schedule = for_seed(request.seed)
+            schedule = schedule_of(request.seed)
             schedule = Recorder(schedule, self.recorded, launch) if request.record else schedule
         self._schedules.append(schedule)
         return schedule

@@ -30,12 +30,13 @@ from consan.reports.model import (
     KernelSummary,
     RanTest,
     Report,
+    Schedules,
     Suppressed,
     Uninstrumented,
     Unmodelled,
     VerifiedFix,
 )
-from consan.reports.verdict.coverage import by_kernel
+from consan.reports.verdict.coverage import by_kernel, schedule_sentence
 from consan.reports.words.verified import sentence_of
 
 SCHEMA_FILE: Final = "consan.report-1.json"
@@ -121,7 +122,9 @@ def _kernels_to_json(report: Report) -> list[Json]:
 
 
 def _kernel_to_json(kernel: KernelSummary) -> Json:
-    return {**_flat_to_json(kernel), "unmodelled": [vars_of(gap) for gap in kernel.unmodelled]}
+    flat = {name: value for name, value in _flat_to_json(kernel).items() if name != "schedules"}
+    known = {"schedules": {"text": schedule_sentence(kernel.schedules), **vars_of(kernel.schedules)}} if kernel.schedules else {}
+    return {**flat, "unmodelled": [vars_of(gap) for gap in kernel.unmodelled], **known}
 
 
 def _findings_to_json(findings: tuple[Finding, ...]) -> list[Json]:
@@ -152,6 +155,7 @@ def finding_to_json(finding: Finding) -> Json:
         **({"situation": finding.situation} if finding.situation else {}),
         **({"tests": list(finding.tests)} if finding.tests else {}),
         **({"verified": _fix_to_json(finding.verified)} if finding.verified else {}),
+        **({"seed": finding.seed} if finding.seed is not None else {}),
     }
 
 
@@ -239,7 +243,8 @@ def _kernel_from_json(data: Json) -> Any:
     unmodelled = tuple(_flat(Unmodelled, gap) for gap in data["unmodelled"])
     names = ("global_gaps", "global_shapes", "global_missed", "excluded", "missing", "annotations")
     lists = {name: tuple(data.get(name, ())) for name in names}
-    return _flat(KernelSummary, data, unmodelled=unmodelled, **lists)
+    schedules = _flat(Schedules, data["schedules"]) if data.get("schedules") else None
+    return _flat(KernelSummary, data, unmodelled=unmodelled, schedules=schedules, **lists)
 
 
 def finding_from_json(data: Json) -> Any:

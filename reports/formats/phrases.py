@@ -33,6 +33,7 @@ from consan.reports.model import (
 )
 from consan.reports.source.names import kernel_name
 from consan.reports.source.places import LIBRARY, rank
+from consan.reports.verdict.coverage import schedule_rows
 from consan.reports.verdict.speaking.causes import causes
 from consan.reports.words.kinds import place
 from consan.reports.words.verified import sentence_of
@@ -89,6 +90,7 @@ def header(file: str) -> str:
 
 def facts(finding: Finding) -> Iterator[tuple[str, str]]:
     """Facts of a finding beside its accesses: (label, text). Texts may be empty."""
+    yield "schedule", "" if finding.seed is None else f"only another schedule shows this; --seed {finding.seed} repeats it"
     yield "missing", finding.missing
     yield "fix", finding.fix
     if finding.verified is not None:
@@ -135,6 +137,7 @@ def summary(report: Report, *, notes: bool = True) -> Iterator[tuple[str, str]]:
     for kernel in report.uninstrumented:
         why = f": {kernel.reason}" if kernel.reason else ""
         yield "not instrumented", f"{kernel.name} ({plural(kernel.launches, 'launch', 'launches')}){why}"
+    yield from (("schedule", sentence) for sentence in schedule_rows(report))
     for note in report.notes:
         yield "note", note
     yield "seed", f"{report.seed}" + ("" if report.policy == "default" else f", policy {report.policy}")

@@ -15,7 +15,7 @@ from typing import Any
 from consan import late
 from consan.reports.model import INCOMPLETE, NOTHING_RAN, Cost, KernelSummary, Report, Uninstrumented, kernels_checked
 from consan.reports.verdict.conclusion import concluded
-from consan.reports.verdict.coverage import AREAS, gaps, not_checked, nothing_ran, of_reasons, rows, says_nothing_ran
+from consan.reports.verdict.coverage import AREAS, gaps, not_checked, nothing_ran, of_reasons, rows, says_nothing_ran, united
 
 _COUNTS = (
     "launches",
@@ -91,10 +91,10 @@ def _kernels(kernels: Iterable[KernelSummary]) -> tuple[KernelSummary, ...]:
     sums: dict[KernelSummary, KernelSummary] = {}
     for kernel in kernels:
         none: dict[str, Any] = dict.fromkeys(_COUNTS, 0)
-        same = replace(kernel, **none)
-        before = sums.get(same, same)
+        same = replace(kernel, **none, schedules=None)
+        before = sums.get(same, replace(same, schedules=kernel.schedules))
         summed: dict[str, Any] = {name: getattr(before, name) + getattr(kernel, name) for name in _COUNTS}
-        sums[same] = replace(before, **summed)
+        sums[same] = replace(before, **summed, schedules=united(before.schedules, kernel.schedules))
     return tuple(sums.values())
 
 

@@ -16,7 +16,7 @@ from functools import cache
 from typing import Final
 
 from consan import late
-from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Unmodelled, kernels_checked, plural
+from consan.reports.model import NOTHING_RAN, KernelSummary, Report, Schedules, Unmodelled, kernels_checked, plural
 
 GLOBAL_MEMORY: Final = "global-memory"
 INSTRUCTIONS: Final = "instructions"  # that the engines model
@@ -268,3 +268,50 @@ def installed_version() -> str:
         return late.metadata.version("consan")
     except late.metadata.PackageNotFoundError:
         return "unknown"
+
+
+# Schedules ---------------------------------------------------------------------------------------------------------------
+
+HOLDS: Final = "holds for every schedule"
+OUTCOMES: Final = 2  # of an observation
+
+
+def schedule_sentence(schedules: Schedules) -> str:
+    """`holds for every schedule`; else why another schedule may do otherwise, and which were run."""
+    if schedules.holds:
+        return f"{HOLDS}: no thread observes what others do, but for the synchronisation that all threads share"
+    return "; ".join(filter(None, (f"may depend on it: {schedules.why}", _explored(schedules))))
+
+
+def _explored(schedules: Schedules) -> str:
+    """`12 schedules, all outcomes of 3 observations seen`."""
+    if not schedules.explored:
+        return schedules.ended
+    observations, possible = plural(schedules.observations, "observation"), OUTCOMES * schedules.observations
+    of = "all" if schedules.outcomes >= possible else f"{schedules.outcomes} of {possible}"
+    seen = f"{of} outcomes of {observations} seen" if schedules.observations else "nothing observed"
+    return ", ".join(filter(None, (plural(schedules.explored, "schedule"), seen, schedules.ended)))
+
+
+def united(one: Schedules | None, other: Schedules | None) -> Schedules | None:
+    """What two runs of a kernel say. None: one of them says nothing."""
+    if one is None or other is None or one.holds:
+        return None if one is None or other is None else other
+    if other.holds:
+        return one
+    ended = one.ended or other.ended
+    return Schedules(
+        False, one.why, one.explored + other.explored, max(one.observations, other.observations), max(one.outcomes, other.outcomes), ended
+    )
+
+
+def schedule_rows(report: Report) -> Iterator[str]:
+    """A sentence for each kernel; one for all, where it is the same."""
+    known = [kernel for kernel in report.kernels if kernel.schedules is not None and kernel.launches]
+    found: dict[str, list[KernelSummary]] = {}
+    for kernel in known:
+        assert kernel.schedules is not None
+        found.setdefault(schedule_sentence(kernel.schedules), []).append(kernel)
+    for sentence, kernels in found.items():
+        names = ", ".join(dict.fromkeys(late.names.kernel_name(kernel.name) for kernel in kernels))
+        yield sentence if len(found) == 1 else f"{names}: {sentence}"

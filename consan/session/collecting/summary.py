@@ -12,6 +12,7 @@ from consan.reports import model
 from consan.reports.decoding.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
+from consan.session.executing.schedules import KernelSchedules
 from consan.session.modules.prepared import Prepared
 from consan.session.planning.selection import Selection
 
@@ -120,6 +121,14 @@ class Summary:
                 found[key] = _united(found[key], made) if key in found else made
         missing = self._missing(list(found.values()))
         return [replace(kernel, missing=missing.get(kernel.name, ())) for kernel in found.values()]
+
+    def with_schedules(
+        self, kernels: Iterable[model.KernelSummary], schedules: KernelSchedules, findings: list[model.Finding], unsettled: str
+    ) -> list[model.KernelSummary]:
+        """The kernels, with what the schedule can change in them. `unsettled`: why that is not known of a run that did not end."""
+        texts = {name: prepared for prepared in self.used for name in prepared.entries}
+        blocks = {name: [block for _, block, _ in self.recording.shapes.known(each.plain, name)] for name, each in texts.items()}
+        return [replace(one, schedules=schedules.of(texts[one.name], one, blocks[one.name], findings, unsettled)) for one in kernels]
 
     def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:
         reached = prepared.instrumented.reachable(name)

@@ -4,20 +4,24 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from consan.backends.base import Dim3
 from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
+from consan.reports.model import Finding
 from consan.reports.records.finding_records import ModuleSites
+from consan.reports.verdict.speaking.shared import merge_key
 from consan.session.executing.background import Background
 from consan.session.executing.histories import Keeper
 from consan.session.executing.judging import Judge, Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.recording import Recording
+from consan.session.executing.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames
@@ -60,6 +64,9 @@ class Executor:
         self.names = AddressNames()  # of buffers in global memory, from the arguments of launches
         self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
         self.background = Background(device, self.judge, self.watch)
+        self.schedules = KernelSchedules()
+        self.budget = options.explore or 0.0  # seconds that are left for other schedules
+        self._base = base
         self.executed = 0  # instructions on the virtual machine, over all threads
         self.ever_launched = False  # `forget` does not reset it
 
@@ -67,9 +74,63 @@ class Executor:
         """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
         taken = self.selection.accepts(prepared.number, asked.entry)
+        explores = self._explores(prepared, asked) if taken else None
+        began = time.monotonic()
         while self._once(prepared, asked, taken=taken):
             pass
+        if explores is not None:
+            explores(time.monotonic() - began)
         return taken
+
+    def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[float], None] | None:
+        """What repeats a launch under other schedules, given the seconds that it has taken; None: nothing does."""
+        schedules, machine, shape = self.schedules, getattr(self.device.backend, "machine", None), (asked.grid, asked.block)
+        key = prepared.plain, asked.entry, *shape
+        if machine is None or self.budget <= 0 or prepared.recorded is None or key in schedules.shapes:
+            return None
+        schedules.shapes.add(key)
+        if not schedules.observed(prepared, asked.entry, math.prod(asked.block)):
+            return None
+        explored = schedules.explored.setdefault((prepared.plain, asked.entry), Explored())
+        restore = machine.saved(MOST_MEMORY)
+        if restore is None:
+            explored.ended = "not explored: the memory of the program is too large to be kept"
+            return None
+        return lambda took: self._explore(prepared, asked, explored, restore, took)
+
+    def _explore(self, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
+        """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
+        found = [*self.recording.findings, *self.watch.findings]
+        machine: Any = getattr(self.device.backend, "machine")  # noqa: B009 - of virtual backends
+        if self.watch.reasons or any(each.severity == "error" for each in found):
+            explored.ended = "not explored: what this schedule shows comes first"
+            return
+        after, began = machine.saved(MOST_MEMORY), time.monotonic()
+
+        def launch(seed: int, left: float) -> tuple[list[Finding], bool]:
+            restore()
+            return self._other(left).repeated(prepared, replace(asked, seed=seed, restore=None))
+
+        keys = {merge_key(each) for each in found}
+        exploration = Exploration(machine, launch, data_seed(asked.seed), began + self.budget, took, keys, explored)
+        try:
+            exploration.run()
+        finally:
+            after()
+            self.budget -= time.monotonic() - began
+        self.recording.findings.add(exploration.found)
+
+    def _other(self, seconds: float) -> Executor:
+        """An executor for one launch under another schedule, which ends after so many seconds."""
+        options = self.recording.options.unexplored(timeout=seconds, keep_histories=False)
+        other = Executor(self.device, options, self._base, self.judge.cta_limit)
+        other.recording.fixes.off, other.recording.histories, other.judge.proofs = True, self.recording.histories, self.judge.proofs
+        return other
+
+    def repeated(self, prepared: Prepared, asked: RequestedRun) -> tuple[list[Finding], bool]:
+        """Make one launch: what was found, and whether it could be judged."""
+        judged = quietly(lambda: self.launch(prepared, asked)) and not self.watch.reasons
+        return [*self.recording.findings, *self.watch.findings], judged
 
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
@@ -121,6 +182,7 @@ class Executor:
         self.watch.forget()
         self.selection.forget()
         self.recording.forget()
+        self.schedules.forget()
         if self.keeper is not None:
             self.keeper.forget()
 

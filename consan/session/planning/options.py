@@ -8,7 +8,7 @@ from __future__ import annotations
 import argparse
 import math
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field, fields, replace
 from typing import Any, Final
 
 from consan._errors import UsageError
@@ -29,11 +29,15 @@ from consan.options import (
 
 @dataclass(frozen=True)
 class LaunchFilter:
-    """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most."""
+    """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most.
+
+    `explore`: seconds for other schedules of them, in all.
+    """
 
     kernel_name: KernelFilter | None = None
     launch_skip: int = 0
     launch_count: int | None = None
+    explore: float | None = None
 
 
 @dataclass(frozen=True)
@@ -93,6 +97,15 @@ class SessionOptions:
         return {name: values[name] for name in NAMES}
 
     @property
+    def explore(self) -> float | None:
+        """Seconds for other schedules of the launches that are checked."""
+        return self.filter.explore
+
+    def unexplored(self, **changes: Any) -> SessionOptions:
+        """The same for one schedule, with some changes."""
+        return replace(self, filter=replace(self.filter, explore=0.0), **changes)
+
+    @property
     def isa(self) -> bool:
         """Whether the strict reading of the ISA holds."""
         return self.policy == ISA
@@ -138,6 +151,7 @@ _VALUES: Final[Mapping[str, tuple[Callable[[Any], bool], str]]] = {
     "seed": (lambda value: isinstance(value, int), "a whole number"),
     "shadow_memory": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of bytes above zero"),
     "timeout": (lambda value: value is None or (isinstance(value, (int, float)) and 0 < value < math.inf), "a time in seconds above zero"),
+    "explore": (lambda value: value is None or (isinstance(value, (int, float)) and 0 <= value < math.inf), "a time in seconds, 0 or more"),
     "sample": (lambda value: value is None or (isinstance(value, int) and value > 0), "a number of CTAs above zero"),
 }
 _OF_FILTER: Final = tuple(each.name for each in fields(LaunchFilter))

@@ -11,6 +11,7 @@ Not followed: values that leave through global memory and come back in a later l
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 
 from consan.instrument.control_flow import CONTROL, Key, guard_of, key_of, written
 from consan.instrument.effects import MbarrierWait
@@ -33,9 +34,28 @@ def value_depends(module: Module, lines: Iterable[int], *, global_races: bool) -
     if any(map(_gives_up, functions)):
         return True
     slices = [_Slice(function, global_races) for function in functions]
-    spaces: set[str] = set()
-    for each in slices:
-        spaces |= each.start(wanted)
+    return _reaches(slices, {space for each in slices for space in each.start(wanted)})
+
+
+@dataclass(frozen=True)
+class Start:
+    """An instruction whose results may differ. `memory`: and what it leaves in memory."""
+
+    instruction: Instruction
+    memory: bool
+
+
+def value_follows(module: Module, starts: Iterable[Start]) -> bool:
+    """Whether a branch, a guard, an address or an operand of an asynchronous operation may follow from what some instructions give."""
+    slices, spaces = [_Slice(each, True) for each in module.functions if each.body is not None], set[str]()
+    for start in starts:
+        for each in slices:
+            spaces |= each.begin(start)
+    return _reaches(slices, spaces)
+
+
+def _reaches(slices: list[_Slice], spaces: set[str]) -> bool:
+    """Whether something that the log holds follows from the registers of slices, and from the memory in some spaces."""
     while True:
         before = (len(spaces), sum(len(each.registers) for each in slices))
         for each in slices:
@@ -72,6 +92,14 @@ class _Slice:
             if not loaded:
                 spaces |= _spaces(row, instruction, "write")
         return spaces
+
+    def begin(self, start: Start) -> set[str]:
+        """Begin at an instruction; returns the state spaces whose contents it may alter."""
+        instruction, row = start.instruction, lookup(start.instruction.parts)
+        if not any(each is instruction for each, _ in self._instructions):
+            return set()
+        self.registers.update(written(instruction))
+        return _spaces(row, instruction, "write") if start.memory else set()
 
     def follow(self, spaces: set[str]) -> None:
         """One pass over the text."""

@@ -79,6 +79,7 @@ def _merge(group: list[Finding]) -> Finding:
         waiters=_distinct([waiter for finding in group for waiter in finding.waiters]),
         tests=tuple(dict.fromkeys(test for finding in group for test in finding.tests)),
         verified=next((finding.verified for finding in group if finding.verified), None),
+        seed=None if any(finding.seed is None for finding in group) else group[0].seed,
     )
 
 

@@ -25,12 +25,13 @@ from consan.backends.cpu.decode.special import LaunchInfo
 from consan.backends.cpu.state.faults import Dim3, LaunchStats
 from consan.backends.cpu.state.memory import CODE_BASE, RESERVED_SHARED, Arena
 from consan.backends.cpu.state.queue import LaunchQueue, resident
-from consan.backends.cpu.state.schedule import Schedule, for_seed
+from consan.backends.cpu.state.schedule import Schedule
 from consan.backends.cpu.state.wave import Shape
 
 from .code import Plan
 from .module import LoadedModule
 from .scheduler import Scheduler
+from .steered import schedule_of
 
 # Wider waves cost more than they save: 64-bit temporaries of 16384 lanes leave the L2 cache, and malloc maps fresh pages for each.
 WAVE_LANES = 8192
@@ -55,7 +56,7 @@ class Machine:
         self.code_names: dict[int, tuple[LoadedModule, str]] = {}
         self._modules: weakref.WeakSet[LoadedModule] = weakref.WeakSet()
         self.on_ctas: Callable[[int, int], None] = lambda done, total: None  # called as CTAs of a launch end
-        self.schedules: Callable[[int], Schedule] = for_seed  # makes the schedule of a launch from its seed
+        self.schedules: Callable[[int], Schedule] = schedule_of  # makes the schedule of a launch from its seed
 
     # Memory --------------------------------------------------------------------------------------------------------
 
@@ -82,6 +83,17 @@ class Machine:
         """Device memory as a host array, without a copy."""
         dtype = np.dtype(dtype)
         return self.arena.span(address, dtype.itemsize * count).view(dtype)
+
+    def saved(self, most: int) -> Callable[[], None] | None:
+        """Keep the program's memory, and how many launches there were: the result brings them back. None: it is more than `most` bytes."""
+        memory, launches = self.arena.saved(most), self._launches
+
+        def restore() -> None:
+            assert memory is not None
+            memory()
+            self._launches = launches
+
+        return None if memory is None else restore
 
     # Code ----------------------------------------------------------------------------------------------------------
 

@@ -67,9 +67,10 @@ class Scheduler:
         self.wave.sp[...] = self.plan.reach.static_local + entry.frame_bytes
         self._start(LaneGroup(self.wave.ids, Activation(None, entry), entry.entry))
         group: LaneGroup | None = None
+        steers = self.schedule.steers
         try:
             while (group := self._next()) is not None:
-                if self._run_group(group):
+                if (not steers or self._hold_back(group)) and self._run_group(group):
                     self._stop(group)
                     return False
         except LaneError as fault:

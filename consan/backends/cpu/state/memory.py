@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import bisect
 import mmap
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -50,6 +51,7 @@ class Allocation:
     nbytes: int
     name: str
     views: tuple[Array, ...] = field(repr=False)
+    separate: bool = False  # consan's own, far from all other buffers
 
     @property
     def end(self) -> int:
@@ -143,11 +145,24 @@ class Arena:
         """A new allocation that threads may touch."""
         offset = (self.reserve_separate if separate else self.reserve)(nbytes, align)
         raw = self.raw[offset : offset + _align(max(nbytes, 1), 16)]
-        allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw))
+        allocation = Allocation(GLOBAL_BASE + offset, nbytes, name, unit_views(raw), separate)
         index = bisect.bisect_left(self._starts, allocation.address)
         self._starts.insert(index, allocation.address)
         self._live.insert(index, allocation)
         return allocation
+
+    def saved(self, most: int) -> Callable[[], None] | None:
+        """Keep what the allocations hold, but those of consan: the result brings it back. None: it is more than `most` bytes."""
+        kept = [each for each in self._live if not each.separate]
+        if sum(each.nbytes for each in kept) > most:
+            return None
+        contents = [(self.span(each.address, each.nbytes), self.span(each.address, each.nbytes).copy()) for each in kept]
+
+        def restore() -> None:
+            for span, before in contents:
+                span[...] = before
+
+        return restore
 
     def free(self, address: int) -> None:
         """Forget the allocation that starts at `address`."""

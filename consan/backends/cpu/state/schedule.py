@@ -8,8 +8,8 @@ A `Schedule` answers the scheduler's questions for one launch, wave by wave:
 - `first`: which operation lands when no thread can run;
 - `stay`: which lanes of a try_wait with an incomplete phase keep waiting; the others time out.
 
-`Schedule` itself is seed 0. `Seeded` draws the answers from a seed. decisions.py records answers and
-replays some of them.
+`Schedule` itself is seed 0. `Seeded` draws the answers from a seed, engine/steered.py steers at what a kernel observes. decisions.py
+records answers and replays some of them.
 
 Not decided here: where groups merge and which goes first (groups.py), the order of atomics and arrivals of one instruction.
 """
@@ -40,6 +40,7 @@ HELD: Final = -3  # later still: even a polling thread does not make it land
 
 EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed delays warps; short kernels need delays early
 LONGEST_HOLD = 120
+STEERED: Final = 1 << 32  # seeds from here on name schedules that steer (engine/steered.py)
 LATEST = (4, 40, 400)  # the latest steps at which a seed lets an operation land or a CTA of a cluster start
 GIVE_UP = 1 / 4  # how often a seed lets some lanes of a try_wait time out at once
 
@@ -49,6 +50,7 @@ class Schedule:
 
     perturbs = False  # whether the scheduler must ask after each block
     counts = False  # whether the scheduler calls `enter` before each block
+    steers = False  # whether the scheduler must ask before the first block of a group, too
 
     def start_wave(self, scheduler: Scheduler) -> None:
         """A wave starts."""

@@ -1,0 +1,236 @@
+"""Schedules that steer at what a kernel observes: this wait fails, this warp comes first, or last.
+
+A seed from `STEERED` on names one: its upper half is a `Steer`, its lower half the seed of random arguments. So a seed alone repeats a
+schedule. A `point` is a block of the kernel with an instruction by which threads see what others do, or show it: a strong access, an
+atomic, an operation on an mbarrier, a barrier of some threads. Points are numbered in the order of the text.
+
+`Steered` also notes what has happened (`Seen`): who came to which point, and which waits found their phase incomplete.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import IntEnum
+from typing import TYPE_CHECKING, Final
+
+import numpy as np
+
+from consan.backends.cpu.decode.operands import is_of_hooks
+from consan.backends.cpu.state.schedule import AT_ONCE, LATE, STEERED, Bools, Schedule, for_seed
+from consan.instrument.isa import row_of
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from consan.backends.cpu.decode.reach import Reach
+    from consan.backends.cpu.state.copies import PendingOperation
+    from consan.backends.cpu.state.groups import LaneGroup
+    from consan.instrument.ptx import Instruction
+
+    from .code import BoundBlock
+    from .scheduler import Scheduler
+
+HOLD: Final = 600  # steps that a warp is held at most; it goes on before, if nobody else can run
+CTAS: Final = 128  # parties from here on are CTAs of a wave; those below are warps of each CTA
+EVERYONE: Final = 255
+EACH: Final = 0  # the first visits of a point, not one of them
+_OFTEN: Final = 6  # of these visits are steered: a wait that always fails would never end
+_BITS: Final = (("prompt", 1), ("action", 2), ("nth", 3), ("party", 8), ("point", 10))  # of a number, the lowest first
+MOST_POINTS: Final = 1 << 10
+_MOST_SEEN: Final = 100_000  # visits that are noted
+
+
+class Action(IntEnum):
+    """What is done at the point."""
+
+    NOTHING = 0
+    LAST = 1  # the party is held
+    FIRST = 2  # all others are held
+    FAIL = 3  # waits of the party whose phase is incomplete fail at once
+
+
+@dataclass(frozen=True)
+class Steer:
+    """One schedule. `prompt`: asynchronous operations land at once, else as late as is legal. `nth`: which visit of the point, from 1."""
+
+    prompt: int = 0
+    action: int = Action.NOTHING
+    nth: int = EACH
+    party: int = EVERYONE
+    point: int = 0
+
+    @property
+    def number(self) -> int:
+        """The steering as a number above zero."""
+        number, shift = 0, 0
+        for name, bits in _BITS:
+            number |= int(getattr(self, name)) << shift
+            shift += bits
+        return number + 1
+
+    @classmethod
+    def of(cls, number: int) -> Steer:
+        """The steering of a number."""
+        fields, rest = {}, number - 1
+        for name, bits in _BITS:
+            fields[name] = rest & ((1 << bits) - 1)
+            rest >>= bits
+        return cls(**fields)
+
+    def seed(self, data: int) -> int:
+        """The seed of the schedule, where random arguments have the seed `data`."""
+        return self.number * STEERED + data % STEERED
+
+
+@dataclass(frozen=True)
+class SteeringPoint:
+    """A point: its place among the blocks, whether a thread observes something there, and whether it waits for a phase."""
+
+    position: int
+    line: int
+    observes: bool
+    waits: bool
+
+
+def points(reach: Reach) -> list[SteeringPoint]:
+    """The points of a kernel."""
+    found: list[SteeringPoint] = []
+    for code in reach.functions:
+        if code.name.startswith("__consan_"):
+            continue
+        for block in code.blocks:
+            inside = [each for each in code.instructions[block.start : block.end] if _is_point(each)]
+            if inside:
+                rows = [row_of(each) for each in inside]
+                line = code.line(next((each for each in inside if _observes(each)), inside[0]))
+                waits = any(row.is_blocking_phase_wait for row in rows)
+                found.append(SteeringPoint((code.ordinal << 32) + block.index, line, any(map(_observes, inside)), waits))
+    return sorted(found, key=lambda each: each.position)[:MOST_POINTS]
+
+
+def _observes(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    return row.is_phase_wait or row.is_atomic or (row.is_load and _is_point(instruction)) or row.asks_who_is_active
+
+
+def _is_point(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    if is_of_hooks(instruction):
+        return False
+    if row.is_ordinary and row.touches:
+        return row.is_update or row.describe(instruction).is_strong
+    if row.is_cta_barrier:
+        return row.arrives_only or len(instruction.operands) > 1
+    return (row.is_mbarrier and not row.begins_mbarrier) or row.asks_who_is_active or row.takes_cluster
+
+
+@dataclass
+class Seen:
+    """What happened in a launch: visits of points in order, as point and warp of the grid; and waits whose phase was incomplete."""
+
+    visits: list[tuple[int, int]] = field(default_factory=list)
+    failed: set[int] = field(default_factory=set)  # points
+    passed: set[int] = field(default_factory=set)
+    taken: bool = False  # whether the steering had any effect
+
+
+class Steered(Schedule):
+    """The schedule of a steering."""
+
+    perturbs = counts = steers = True
+
+    def __init__(self, steering: Steer) -> None:
+        self.steering = steering
+        self.seen = Seen()
+
+    def start_wave(self, scheduler: Scheduler) -> None:  # noqa: D102 - as in Schedule
+        super().start_wave(scheduler)
+        found = points(scheduler.plan.reach)
+        self._numbers = {each.position: number for number, each in enumerate(found)}
+        self._waiting = {number for number, each in enumerate(found) if each.waits}
+        self._position = found[self.steering.point].position if self.steering.point < len(found) else -1
+        lanes = self.wave.lanes
+        self._visits = np.zeros(lanes, np.int64)
+        self._was_held = np.zeros(lanes, np.bool_)
+        self._party = self._members()
+
+    def _members(self) -> Bools:
+        party, wave = self.steering.party, self.wave
+        if party == EVERYONE:
+            return np.ones(wave.lanes, np.bool_)
+        if party >= CTAS:
+            return np.asarray(wave.cta_of == party - CTAS)
+        return np.asarray(wave.warp_in_cta == party)
+
+    def enter(self, group: LaneGroup, block: BoundBlock) -> None:  # noqa: D102 - as in Schedule
+        number = self._numbers.get(block.position)
+        if number is None:
+            return
+        if len(self.seen.visits) < _MOST_SEEN:
+            warps = np.unique(self.wave.warp_of[group.lanes])
+            self.seen.visits += [(number, int(warp)) for warp in warps]
+        if number in self._waiting:
+            self.seen.passed.add(number)
+        if block.position == self._position:
+            self._visits[group.lanes] += 1
+            self._was_held[group.lanes] = False
+
+    def holds(self, group: LaneGroup) -> list[tuple[Bools, int]]:  # noqa: D102 - as in Schedule
+        action = self.steering.action
+        if group.block.position != self._position or action not in (Action.LAST, Action.FIRST):
+            return []
+        lanes = group.lanes
+        chosen = self._party[lanes] == (action == Action.LAST)
+        chosen = chosen & ~self._was_held[lanes] & self._is_now(lanes)
+        if not chosen.any():
+            return []
+        self._was_held[lanes[chosen]] = self.seen.taken = True
+        return [(chosen, HOLD)]
+
+    def _is_now(self, lanes: np.ndarray[tuple[int], np.dtype[np.intp]]) -> Bools:
+        nth = self.steering.nth
+        visits = self._visits[lanes] + 1
+        return np.asarray(visits <= _OFTEN if nth == EACH else visits == nth)
+
+    def landings(self, operation: PendingOperation) -> list[tuple[PendingOperation, int]]:  # noqa: D102 - as in Schedule
+        return [(operation, AT_ONCE if self.steering.prompt else LATE)]
+
+    def stay(self, group: LaneGroup, incomplete: Bools) -> Bools:  # noqa: D102 - as in Schedule
+        number = self._numbers.get(group.block.position)
+        if number is None or group.block.position != self._position or self.steering.action != Action.FAIL:
+            return incomplete
+        visits, nth = self._visits[group.lanes], self.steering.nth
+        fails = self._party[group.lanes] & (visits <= _OFTEN if nth == EACH else visits == nth)
+        if (incomplete & fails).any():
+            self.seen.failed.add(number)
+            self.seen.taken = True
+        return np.asarray(incomplete & ~fails)
+
+
+def schedule_of(seed: int) -> Schedule:
+    """The schedule of a launch with a seed."""
+    return Steered(Steer.of(seed // STEERED)) if seed >= STEERED else for_seed(seed)
+
+
+def steerings(found: list[SteeringPoint], seen: Seen, warps_per_cta: int, ctas: int) -> Iterator[Steer]:
+    """The schedules to try, the most telling first. `seen`: of a first launch, which says who comes to which point."""
+    visitors: dict[int, list[int]] = {}
+    for number, warp in dict.fromkeys(seen.visits):
+        visitors.setdefault(number, []).append(warp)
+    looking = [number for number in visitors if found[number].observes]
+    yield from (Steer(0, Action.FAIL, nth, EVERYONE, number) for nth in (1, EACH, 2) for number in looking if found[number].waits)
+    for nth, prompt in ((1, 0), (2, 0), (1, 1), (3, 0), (EACH, 0)):
+        for number in (*looking, *(each for each in visitors if each not in looking)):
+            for party in _parties(visitors[number], warps_per_cta, ctas):
+                yield Steer(prompt, Action.LAST, nth, party, number)
+                if number in looking:
+                    yield Steer(prompt, Action.FIRST, nth, party, number)
+
+
+def _parties(warps: list[int], warps_per_cta: int, ctas: int) -> list[int]:
+    """Some of those who come to a point: the first and the last warp of a CTA, the first and the last CTA."""
+    inside = sorted({warp % warps_per_cta for warp in warps})
+    found = [each for each in dict.fromkeys((inside[0], inside[-1], *inside[1:3])) if each < CTAS] if warps_per_cta > 1 else []
+    outside = sorted({warp // warps_per_cta for warp in warps})
+    found += [CTAS + each for each in dict.fromkeys((outside[0], outside[-1])) if CTAS + each < EVERYONE] if ctas > 1 else []
+    return found

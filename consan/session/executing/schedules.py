@@ -1,0 +1,216 @@
+"""What the schedule can change: whether what a kernel does may depend on it, and other schedules of a launch on the virtual machine.
+
+A launch whose threads observe nothing of each other does the same in each schedule (instrument/record/observations.py), and costs nothing
+here. Others are repeated under schedules that steer at what was observed (backends/cpu/engine/steered.py), each from the same memory, until
+the budget of the session is spent. What only they show goes into the report with the seed that repeats it.
+
+A kernel is explored once for each grid and block, and only if its launch has ended and no error was found in it.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Collection, Iterable, Iterator
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any, Final
+
+from consan._errors import ConsanError
+from consan.backends.cpu.engine.steered import Seen, Steer, Steered, SteeringPoint, points, schedule_of, steerings
+from consan.backends.cpu.state.schedule import STEERED
+from consan.reports.model import Dim3, Finding, KernelSummary, Schedules
+from consan.reports.verdict.speaking.shared import merge_key
+from consan.session.planning.observations import Observation, depends_on_schedule, observations
+
+if TYPE_CHECKING:
+    from consan.backends.cpu.engine.machine import Machine
+    from consan.backends.cpu.state.schedule import Schedule
+    from consan.session.modules.prepared import Prepared
+
+MOST_MEMORY: Final = 256 << 20  # bytes of the program's memory that are kept for repetitions
+_OfKernel = tuple[str, str]  # text and name
+_RACES: Final = frozenset({"data-race", "missing-wait", "missing-order", "global-race", "scope", "missing-proxy-fence"})
+
+
+@dataclass
+class Explored:
+    """The schedules of one kernel's launches. `seen`: outcomes of observations, of `possible`."""
+
+    schedules: int = 0
+    observed: set[int] = field(default_factory=set)  # lines of the text that ran
+    outcomes: set[tuple[int, bool]] = field(default_factory=set)  # of a line: whether others came first
+    ended: str = ""  # why not all planned schedules have run
+
+
+@dataclass
+class KernelSchedules:
+    """What a session knows of the schedules of its kernels."""
+
+    explored: dict[_OfKernel, Explored] = field(default_factory=dict)
+    shapes: set[tuple[str, str, Dim3, Dim3]] = field(default_factory=set)
+    _observations: dict[tuple[str, str, int], list[Observation]] = field(default_factory=dict)
+
+    def observed(self, prepared: Prepared, entry: str, threads: int) -> list[Observation]:
+        """The instructions of a kernel that observe what others do, in CTAs of so many threads."""
+        key = prepared.plain, entry, threads
+        if key not in self._observations:
+            instrumented = prepared.instrumented
+            names = {each.name for each in instrumented.reachable(entry)}
+            self._observations[key] = observations(instrumented.module, names, threads)
+        return self._observations[key]
+
+    def of(
+        self, prepared: Prepared, kernel: KernelSummary, blocks: Collection[Dim3], findings: Iterable[Finding], unsettled: str
+    ) -> Schedules | None:
+        """What the schedule can change in a kernel; None without launches. `blocks`: of these. `unsettled`: why that is not known."""
+        if not blocks:
+            return None
+        why = unsettled or _unchecked(kernel)
+        own = [each for each in findings if each.kernel == kernel.name]
+        elsewhere = next((each.kind for each in own if each.seed is not None), "")
+        why = f"only another schedule shows {elsewhere}" if elsewhere else why
+        others = [each for each in own if each.kind not in _RACES and each.severity == "error"]
+        if others and not why:
+            why = f"{others[0].kind} was found, after which threads may go on otherwise"
+        racing = [access.ptx_line for each in own for access in each.accesses]
+        if not why:
+            found = (self._first(prepared, kernel.name, threads, racing) for threads in set(map(math.prod, blocks)))
+            why = next(filter(None, found), "")
+        return _described(why, self.explored.get((prepared.plain, kernel.name)))
+
+    def _first(self, prepared: Prepared, entry: str, threads: int, racing: list[int]) -> str:
+        """The first observation of which something may follow, in words."""
+        found = depends_on_schedule(prepared.instrumented.module, self.observed(prepared, entry, threads), racing)
+        if found is None:
+            return ""
+        site = next((each for each in prepared.instrumented.sites if each.ptx_line == found.line), None)
+        where = f"line {site.line}" if site is not None and site.line else f"PTX line {found.line}"
+        return f"{found.opcode} at {where} observes other threads"
+
+    def forget(self) -> None:
+        """Start anew, for the next report."""
+        self.explored.clear()
+        self.shapes.clear()
+
+
+def _unchecked(kernel: KernelSummary) -> str:
+    """What was not looked at in a kernel: there may be races from which something follows."""
+    gaps = (*kernel.missing, *kernel.global_gaps, *(f"{each} was left out" for each in kernel.excluded), *map(str, kernel.unmodelled))
+    if kernel.engine != "record":
+        return "called hooks see one run"
+    return gaps[0] if gaps else "a launch was not checked" if kernel.unchecked else ""
+
+
+def _described(why: str, explored: Explored | None) -> Schedules:
+    if not why:
+        return Schedules(holds=True)
+    if explored is None:
+        return Schedules(holds=False, why=why)
+    return Schedules(
+        holds=False, why=why, explored=explored.schedules, observations=len(explored.observed), outcomes=len(explored.outcomes),
+        ended=explored.ended,
+    )  # fmt: skip
+
+
+# Exploration -------------------------------------------------------------------------------------------------------------
+
+Launch = Callable[[int, float], tuple[list[Finding], bool]]
+"""Repeats the launch under a seed, in so many seconds: what was found, and whether it could be judged."""
+
+
+@dataclass
+class Exploration:
+    """The schedules of one launch. `ends`: when the budget is spent, as time.monotonic() has it. `took`: seconds of the launch itself."""
+
+    machine: Machine
+    launch: Launch
+    data: int  # seed of random arguments
+    ends: float
+    took: float
+    known: set[Any]  # keys of findings that the launch has
+    explored: Explored
+    found: list[Finding] = field(default_factory=list)
+    _made: list[Schedule] = field(default_factory=list)
+
+    def run(self) -> None:
+        """Explore until all planned schedules have run, or the budget is spent."""
+        with _schedules(self.machine, self._made_for):
+            first = self._run_once(Steer(prompt=1))
+            if first is None:
+                return
+            found = points(first.scheduler.plan.reach)
+            wave = first.scheduler.wave
+            for steering in steerings(found, first.seen, wave.warps_per_cta, wave.shape.ctas):
+                if self._run_once(steering) is None:
+                    return
+
+    def _made_for(self, seed: int) -> Schedule:
+        self._made.append(schedule_of(seed))
+        return self._made[-1]
+
+    def _run_once(self, steering: Steer) -> Steered | None:
+        """Run one schedule. None: no other one follows, since the budget is spent or there is an error."""
+        left = self.ends - time.monotonic()
+        if left < self.took:
+            self.explored.ended = "budget ended"
+            return None
+        self._made.clear()
+        seed = steering.seed(self.data)
+        found, judged = self.launch(seed, left)
+        schedule = self._made[0] if self._made else None
+        if not judged or not isinstance(schedule, Steered) or not hasattr(schedule, "scheduler"):
+            self.explored.ended = "budget ended" if time.monotonic() >= self.ends else "a schedule could not be judged"
+            return None
+        self.explored.schedules += 1
+        self._note(schedule)
+        fresh = [each for each in found if merge_key(each) not in self.known]
+        self.known |= set(map(merge_key, fresh))
+        self.found += [replace(each, seed=seed) for each in fresh]
+        if any(each.severity == "error" for each in fresh):
+            self.explored.ended = "the last one shows an error"
+            return None
+        return schedule
+
+    def _note(self, schedule: Steered) -> None:
+        """Keep what was observed, and which outcomes came."""
+        found = points(schedule.scheduler.plan.reach)
+        looks = {number for number, each in enumerate(found) if each.observes}
+        self.explored.observed |= {found[number].line for number, _ in schedule.seen.visits if number in looks}
+        self.explored.outcomes |= {(found[number].line, late) for number, late in _outcomes(found, schedule.seen) if number in looks}
+
+
+def _outcomes(found: list[SteeringPoint], seen: Seen) -> set[tuple[int, bool]]:
+    """The outcomes of each point: a wait fails, or does not; elsewhere a warp comes before all others, or after all."""
+    outcomes = {(number, True) for number in seen.failed} | {(number, False) for number in seen.passed - seen.failed}
+    warps = {warp for _, warp in seen.visits}
+    for late, visits in ((False, seen.visits), (True, seen.visits[::-1])):
+        came = set[int]()
+        for number, warp in visits:
+            if not found[number].waits and (came <= {warp} or len(warps) == 1):
+                outcomes.add((number, late))
+            came.add(warp)
+    return outcomes
+
+
+@contextmanager
+def _schedules(machine: Machine, make: Callable[[int], Schedule]) -> Iterator[None]:
+    """Inside the block launches get their schedules from `make`."""
+    before, machine.schedules = machine.schedules, make
+    try:
+        yield
+    finally:
+        machine.schedules = before
+
+
+def data_seed(seed: int) -> int:
+    """The seed of random arguments in a seed that names a schedule."""
+    return seed % STEERED if seed >= STEERED else seed
+
+
+def quietly(launch: Callable[[], object]) -> bool:
+    """Make a launch that may fail. Returns whether it did not."""
+    with suppress(ConsanError, MemoryError):
+        launch()
+        return True
+    return False

@@ -1,0 +1,82 @@
+"""Whether what the threads of a kernel do may depend on the schedule.
+
+A schedule can only matter through what a thread observes of others: whether a phase is complete, what an atomic or a strong load finds, who
+is active, what a clock says, and what an access reads that races. If no order, branch, address or guard follows from such an observation,
+then the threads of each schedule execute the same, with the same order between them, and what was found in one schedule holds for all.
+
+So the answer "it cannot" is given only for instructions that are known to be independent of the schedule (isa/observing.py). An operation
+on an mbarrier is always an observation: which phase it meets depends on who was first. A strong load or an atomic is one in a kernel with
+fences, because then it may order accesses; in other kernels only its value counts.
+
+A slice of the text follows the values (record/value_dependence.py): a yes may be wrong, a no is certain. It rests on races being found: the
+caller gives the lines of the accesses that race, and does not ask where something was not checked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable
+from dataclasses import dataclass
+
+from consan.instrument.control_flow import read
+from consan.instrument.isa import Row, lookup, observing
+from consan.instrument.ptx import Immediate, Instruction, Module
+from consan.instrument.record.analyses.value_dependence import Start, value_follows
+
+
+@dataclass(frozen=True)
+class Observation:
+    """An instruction whose result may depend on the schedule. `orders`: what it observes may order accesses of two threads."""
+
+    instruction: Instruction
+    orders: bool
+
+
+def observations(module: Module, names: Collection[str], threads: int) -> list[Observation]:
+    """The observations in functions of a module. `threads`: of a CTA; a barrier of so many is one of all."""
+    functions = [each for each in module.functions if each.body is not None]
+    known = {each.name for each in functions}
+    rows = [(each, lookup(each.parts)) for one in functions if one.name in names for each in one.instructions()]
+    orders = any(observing.orders_others(*each) for each in rows)
+    alike = len({observing.update_of(each, row) for each, row in rows if row is not None and row.is_update}) <= 1
+    found: list[Observation] = []
+    for instruction, row in rows:
+        if row is None or not observing.is_steady(instruction, row, known, of_all=_is_of_all(instruction, row, threads)):
+            found.append(Observation(instruction, orders=True))
+        elif observing.observes_strongly(instruction, row) or (row.is_update and not (alike and observing.commutes(instruction, row))):
+            found.append(Observation(instruction, orders and not row.is_reduction))
+        elif observing.gives_who_is_there(instruction) or _reads_system(instruction):
+            found.append(Observation(instruction, orders=False))
+    return found
+
+
+def depends_on_schedule(module: Module, found: Iterable[Observation], racing: Iterable[int]) -> Instruction | None:
+    """The first observation from which an order, a branch, an address or a guard may follow. None: from none of them.
+
+    `racing`: lines of accesses that race.
+    """
+    known, lines = list(found), set(racing)
+    ordering = next((each.instruction for each in known if each.orders), None)
+    if ordering is not None:
+        return ordering
+    functions = (each for each in module.functions if each.body is not None)
+    raced = (each for function in functions if lines for each in function.instructions() if each.line in lines)
+    starts = [Start(each, memory=_writes(each)) for each in (*(each.instruction for each in known), *raced)]
+    return starts[0].instruction if starts and value_follows(module, starts) else None
+
+
+def _writes(instruction: Instruction) -> bool:
+    row = lookup(instruction.parts)
+    return row is None or row.writes
+
+
+def _is_of_all(instruction: Instruction, row: Row, threads: int) -> bool:
+    """Whether an instruction has no count of threads, or that of all."""
+    if not row.is_cta_barrier:
+        return True
+    counts = [each for role, each in zip(row.roles(instruction), instruction.operands, strict=True) if role == "count"]
+    return all(isinstance(each, Immediate) and int(each.value) == threads for each in counts)
+
+
+def _reads_system(instruction: Instruction) -> bool:
+    special = (name for name in read(instruction) if name.startswith("%") and not instruction.scope.is_register(name))
+    return any(map(observing.is_of_system, special))

@@ -1,0 +1,55 @@
+"""Kernels of schedules/: bugs that the first schedule does not show, and other schedules do. `consan check` finds them by itself."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+import twin_file
+
+import consan
+
+FILES = sorted((Path(__file__).parent / "schedules").glob("*.cu"))
+LONG = 60.0  # seconds: a loaded machine needs some; the exploration ends with the first error
+
+
+def _launch(path: Path, *, racy: bool, **how: Any) -> tuple[Any, dict[str, Any]]:
+    spec = twin_file.read(path)
+    args = spec.fresh_args()
+    kernel = twin_file.kernel(path, racy)
+    return consan.launch(kernel, spec.grid, spec.block, spec.parameters(args), smem=spec.smem, device="cpu", **how), args
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_what_another_schedule_shows_is_found(path: Path) -> None:
+    report, _ = _launch(path, racy=True, explore=LONG)
+    kinds = {kind for expectation in twin_file.read(path).expected for kind in expectation.kinds}
+    shown = [each for each in report.findings if each.kind in kinds]
+    assert report.verdict == "violations"
+    assert shown
+    assert report.kernels[0].schedules is not None
+    assert not report.kernels[0].schedules.holds
+    for finding in shown:
+        again, _ = _launch(path, racy=True, seed=finding.seed or 0)
+        assert finding.kind in {each.kind for each in again.findings}, "its seed repeats it"
+        assert {each.seed for each in again.findings} == {None}
+
+
+@pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
+def test_a_repaired_kernel_is_clean_in_other_schedules(path: Path) -> None:
+    report, args = _launch(path, racy=False, explore=1.0)
+    assert [each for each in report.findings if each.severity != "note"] == []
+    assert report.verdict == "clean"
+    assert report.kernels[0].schedules is not None
+    assert report.kernels[0].schedules.explored
+    assert report.kernels[0].launches == 1, "the other schedules are no launches of the program"
+    spec = twin_file.read(path)
+    for name in spec.results:
+        np.testing.assert_array_equal(args[name].reshape(-1), spec.reference(name).reshape(-1), err_msg="as the launch itself leaves it")
+
+
+def test_some_bugs_need_another_schedule() -> None:
+    clean = [path.stem for path in FILES if _launch(path, racy=True)[0].verdict == "clean"]
+    assert {"stale_barrier", "counter_reset"} <= set(clean)
