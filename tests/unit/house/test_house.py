@@ -52,7 +52,7 @@ ROOMS = {
     ),
     f"{SESSION}.planning": (
         *(ERRORS, "consan.suggest", "consan.instrument", "consan.options"),
-        *("consan.backends.base", "consan.checker.launch", "consan.ranges", f"{SESSION}.modules"),
+        *("consan.backends.base", "consan.checker.logs.launch", "consan.ranges", f"{SESSION}.modules"),
     ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
