@@ -161,8 +161,7 @@ def launch(
 
     `grid`, `block`, `cluster`: an int or up to three, x first. `cluster` is in CTAs. `args`: one value for each parameter.
     `smem`: dynamic shared memory in bytes. `seed`: the schedule of the virtual machine. `timeout`: seconds, as `--timeout`; so is
-    `explore`, which is 0 by default, because a test asks for the launch that it makes.
-    `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
+    `explore` (0: a test asks for the launch that it makes). `policy`: "default" or "isa". `cooperative`: a grid-wide barrier may be used.
 
     `shadow_memory`: limit on shadow cells in bytes. `assembly`: "fast" assembles sooner; the code may run slower (GPU only).
     `engine`, `global_memory`: as `--engine` and `--global`. `trace_memory`: limit on the logs of a recorded launch in bytes.
