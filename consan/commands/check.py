@@ -32,8 +32,8 @@ from consan.launching.source import DEFAULT_ARCH, add_compile_options, is_cuda, 
 from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
-from consan.session.executing.schedules import data_seed
 from consan.session.planning.options import SessionOptions
+from consan.session.planning.schedules import data_seed
 from consan.session.session_options import open_session
 from consan.suppressions import finish
 

@@ -12,8 +12,8 @@ from consan.reports import model
 from consan.reports.decoding.static import static_findings
 from consan.reports.verdict.coverage import GLOBAL_MEMORY, NOT_CHECKED, Coverage, coverage_of, of_reasons
 from consan.session.executing.recording import WITH_HOOKS, Recording
-from consan.session.executing.schedules import KernelSchedules
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.schedules import KernelSchedules
 from consan.session.planning.selection import Selection
 
 if TYPE_CHECKING:

@@ -21,7 +21,6 @@ from consan.session.executing.judging import Judge, Restore
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.loading import Modules
 from consan.session.executing.recording import Recording
-from consan.session.executing.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly
 from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames
@@ -29,6 +28,7 @@ from consan.session.modules.prepared import Prepared
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
+from consan.session.planning.schedules import MOST_MEMORY, Exploration, Explored, KernelSchedules, data_seed, quietly
 from consan.session.planning.selection import Selection
 
 

@@ -51,8 +51,8 @@ ROOMS = {
         *(ERRORS, "consan.instrument", "consan.reports", "consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),
     ),
     f"{SESSION}.planning": (
-        *(ERRORS, "consan.suggest", "consan.instrument", "consan.options"),
-        *("consan.backends.base", "consan.checker.logs.launch", "consan.ranges", f"{SESSION}.modules"),
+        *(ERRORS, "consan.suggest", "consan.instrument", "consan.options", "consan.reports"),
+        *("consan.backends.base", "consan.backends.cpu", "consan.checker.logs.launch", "consan.ranges", f"{SESSION}.modules"),
     ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
