@@ -323,7 +323,8 @@ class Session:
         summary = Summary(self.modules.used.values(), self.selection, drained, self.recording, global_races)
         of_records = self.recording.findings, self.watch.findings
         findings, left_out = selected(found, *of_records, summary.static(), unknown_order(summary.used))
-        kernels = summary.with_schedules(summary.kernels(), self._executor.schedules, findings, next(iter(self.watch.reasons), ""))
+        unsettled = next(iter(self.watch.reasons), "") or ("not all CTAs were checked" if self.cta_limit else "")
+        kernels = summary.with_schedules(summary.kernels(), self._executor.schedules, findings, unsettled)
         report = assemble(
             device=self.backend.device_name,
             kernels=kernels,

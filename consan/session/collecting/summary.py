@@ -127,7 +127,7 @@ class Summary:
     ) -> list[model.KernelSummary]:
         """The kernels, with what the schedule can change in them. `unsettled`: why that is not known of a run that did not end."""
         texts = {name: prepared for prepared in self.used for name in prepared.entries}
-        blocks = {name: [block for _, block, _ in self.recording.shapes.known(each.plain, name)] for name, each in texts.items()}
+        blocks = {name: [block for _, block, _ in self.recording.kernels.shapes.known(each.plain, name)] for name, each in texts.items()}
         return [replace(one, schedules=schedules.of(texts[one.name], one, blocks[one.name], findings, unsettled)) for one in kernels]
 
     def _kernel(self, prepared: Prepared, index: int, name: str) -> model.KernelSummary:

@@ -102,8 +102,8 @@ class SessionOptions:
         return self.filter.explore
 
     def unexplored(self, **changes: Any) -> SessionOptions:
-        """The same for one schedule, with some changes."""
-        return replace(self, filter=replace(self.filter, explore=0.0), **changes)
+        """The same for one schedule of a launch that the filter has taken, with some changes."""
+        return replace(self, filter=LaunchFilter(explore=0.0), **changes)
 
     @property
     def isa(self) -> bool:
