@@ -20,13 +20,13 @@ from consan.instrument.abi.bits import RESULT_SITE
 from consan.instrument.abi.flags import GlobalFlags, MapFlags, ResultFlags
 from consan.instrument.abi.hooks import Value, hook
 from consan.instrument.abi.records import SLOT as SLOT_RECORD, offsets
-from consan.instrument.control_flow import Graph, definitions, graph_of
+from consan.instrument.control_flow import Graph, graph_of
 from consan.instrument.functions.analyse import propagate
 from consan.instrument.isa import MemoryAccess, row_of
 from consan.instrument.ptx import Function, Instruction
 from consan.instrument.rewriting.context import Context, FunctionPlan, GlobalSides, Work, operand_of
 from consan.instrument.rewriting.emit import SLOT, Snippet, Unsupported, guard_text, narrow_guard, wide_address, word
-from consan.instrument.rewriting.tensor_operands import in_parameter, is_tile, map_address, map_and_place
+from consan.instrument.rewriting.tensor_operands import has_map, is_tile, map_address, map_and_place
 from consan.instrument.sites import Site
 
 _MAP_BYTES = 128
@@ -44,7 +44,7 @@ def add_accesses(plans: dict[str, FunctionPlan], communicates: bool, isa: bool) 
         results=bool(generic) and any(_result(work) is not None for work in works),
         fetches=writes and loads,
         polls=isa and loads and any(map(_polls, generic)),
-        maps=any(_changes_map(work) for work in (*works, *accesses)) and any(map(_has_map, plans.values())),
+        maps=any(_changes_map(work) for work in (*works, *accesses)) and any(map(has_map, plans.values())),
         copies=writes and any(work.row.is_copy for work in works),
         elsewhere=communicates,
     )
@@ -91,13 +91,6 @@ def _changes_map(work: Work) -> bool:
     if work.row.changes_map:
         return any(access.may_be_global and access.writes for access in work.event.accesses)
     return work.row.is_ordinary and _writes(work)
-
-
-def _has_map(plan: FunctionPlan) -> bool:
-    """Whether a function has a tensor copy whose map may be in global memory."""
-    copies = [work for work in plan.work if work.row.is_tensor_copy]
-    made = definitions(plan.function) if copies else {}
-    return any(not in_parameter(work, made) for work in copies)
 
 
 def published(function: Function) -> set[int]:

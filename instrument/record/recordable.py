@@ -5,7 +5,8 @@ A kernel is judged with the functions that it can reach. What else is in its fil
 Taken are instructions whose rows say their effects (`Row.makes`), accesses in the generic proxy, and device functions (functions.py).
 Not taken: what is not modelled and, where global memory is not recorded, synchronisation through shared memory (a strong store and a strong
 load with an order), because the order of such accesses is not in the log, and loops that poll memory, because each round of such a loop
-would fill the log. The logs of such kernels have global memory whatever is looked for (module.py).
+would fill the log; and tensor maps in global memory that may change while copies use them. The logs of such kernels have global memory
+whatever is looked for (module.py).
 
 Order through global memory alone is not in such a log either, as it is not in the shadow memory of hooks. Nearly always that is an order
 between CTAs: threads of one CTA have barriers. A kernel without findings is clean with any such order.
@@ -25,6 +26,7 @@ from consan.instrument.record.families import global_memory, global_operands
 from consan.instrument.record.families.global_memory import Mode
 from consan.instrument.record.functions import BY_ADDRESS, called_in_loops
 from consan.instrument.rewriting.context import FunctionPlan
+from consan.instrument.rewriting.tensor_operands import has_map
 
 _COUNTERS = frozenset({"add", "inc", "dec"})
 _UNKNOWN_MEMORIES = ("shared", "generic")
@@ -96,9 +98,23 @@ def _reasons(plans: Plans, mode: Mode, isa: bool) -> Iterator[str]:
             yield f"{plan.function.name} polls memory in a loop"
     if isa and mode is Mode.OFF and any(map(global_operands.fetches, plans.values())) and _reads_flags(plans):
         yield "a bulk load may read what a flag in global memory announces (--policy isa, D14)"
+    if mode is Mode.OFF and _may_change_maps(plans):
+        yield "tensor maps in global memory may change"
     synchronises = mode is not Mode.SYNCED and global_memory.synchronises(plans, _UNKNOWN_MEMORIES if mode is Mode.OFF else _MEMORIES)
     if synchronises or (mode is Mode.OFF and _may_cross(plans)):
         yield "threads may synchronise through memory"
+
+
+def _may_change_maps(plans: Plans) -> bool:
+    """Whether tensor copies have maps that are no parameters, and something writes to global memory (R-B7)."""
+    instructions = (each for plan in plans.values() for each in plan.function.instructions())
+    return any(map(has_map, plans.values())) and any(map(_writes_global, instructions))
+
+
+def _writes_global(instruction: Instruction) -> bool:
+    row = row_of(instruction)
+    named = row.is_ordinary or row.changes_map
+    return named and any(access.may_be_global and access.writes for access in row.accesses(instruction))
 
 
 def _may_cross(plans: Plans) -> bool:

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from consan.instrument.abi.hooks import Value
-from consan.instrument.control_flow import Key, key_of
+from consan.instrument.control_flow import Key, definitions, key_of
 from consan.instrument.isa import makes_generic, row_of
 from consan.instrument.ptx import Instruction, Operand, Register, Symbol, TensorAddress
-from consan.instrument.rewriting.context import Work, operand_of
+from consan.instrument.rewriting.context import FunctionPlan, Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address, word
 
 _DIMENSIONS = 5
@@ -23,6 +23,13 @@ def map_address(work: Work, tensor: Operand | None, snippet: Snippet) -> str:
     if not isinstance(tensor, TensorAddress):
         raise Unsupported("tensor operand")
     return wide_address(snippet, tensor.base, work.instruction.scope)
+
+
+def has_map(plan: FunctionPlan) -> bool:
+    """Whether a function has a tensor copy whose map may be in global memory."""
+    copies = [work for work in plan.work if work.row.is_tensor_copy]
+    made = definitions(plan.function) if copies else {}
+    return any(not in_parameter(work, made) for work in copies)
 
 
 def in_parameter(work: Work, made: dict[Key, list[Instruction]]) -> bool:

@@ -159,6 +159,18 @@ def test_polls_of_shared_memory_are_recorded_with_global_memory(name: str, racy:
     assert report.verdict == ("violations" if racy else "clean")
 
 
+@pytest.mark.parametrize("racy", [False, True])
+@pytest.mark.parametrize("name", ["tensormap_changed_in_flight", "tensormap_not_acquired", "tensormap_stored_not_fenced"])
+def test_maps_in_global_memory_are_checked_without_it(name: str, racy: bool) -> None:
+    """Without global memory called hooks follow such maps (R-B7), and so do logs."""
+    inline, _ = launch(name, racy, "inline")
+    report, _ = launch(name, racy, "record")
+    assert {kernel.engine for kernel in report.kernels} == {"record"}
+    assert (found(report), report.verdict) == (found(inline), inline.verdict)
+    assert report.verdict == ("violations" if racy else "clean")
+    assert report.not_checked[0].startswith("global-memory: races are not looked for")
+
+
 GRID_BARRIER = """
 extern "C" __global__ void kernel(unsigned* count, float* out) {
     __shared__ float tile[64];
