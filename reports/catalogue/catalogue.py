@@ -21,7 +21,7 @@ from consan.reports.catalogue.global_races import GLOBAL_RACE, SCOPES
 from consan.reports.catalogue.launch_rows import CLC_MISUSE, LAUNCH_AT_EXIT, LAUNCH_WAITS
 from consan.reports.catalogue.order_rows import MISSING_ORDER
 from consan.reports.catalogue.proxy_rows import PROXY_FENCES
-from consan.reports.catalogue.races import DATA_RACE
+from consan.reports.catalogue.races import DATA_RACE, NARROW_SCOPE
 from consan.reports.catalogue.situations import GENERAL, CatalogueEntry, Situation
 from consan.reports.catalogue.tensor_rows import (
     TCGEN05_FENCE,
@@ -295,6 +295,7 @@ _SCOPE = CatalogueEntry(
             " to threads of its own CTA",
         ),
         **SCOPES,
+        "narrow-scope": NARROW_SCOPE,
         GENERAL: Situation("the same edge at a wider scope", "use .cluster (another CTA of the cluster) or .gpu on both sides of the edge"),
     },
 )

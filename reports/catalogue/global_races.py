@@ -213,12 +213,17 @@ GLOBAL_RACE: Final = CatalogueEntry(
             "one thread of a CTA has acquired what the other CTA has written at {first_at}, another thread does the {second_role} at"
             " {second_at}, and nothing orders the two",
         ),
-        "no-warp-sync": Situation(
-            "{warp_barrier} between the lane that releases or acquires the flag and the others of its warp",
-            "put {warp_barrier} between the access and the flag: after {first_at} and before the release, or after the acquire and before"
-            " {second_at}",
-            "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the access releases or acquires"
-            " it, and nothing orders the two lanes",
+        "other-lanes": Situation(
+            "{warp_barrier} after the acquire by another lane of the warp: it serves its own lane",
+            "put {warp_barrier} after the acquire and before {second_at}, or let all lanes of the warp acquire the flag",
+            "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the {second_role} at {second_at}"
+            " acquires it, and nothing orders the two lanes",
+        ),
+        "other-lane-released": Situation(
+            "{warp_barrier} before the release by another lane of the warp: it publishes what its own lane did",
+            "put {warp_barrier} after {first_at} and before the release, or let all lanes of the warp release",
+            "a flag comes between {first_at} and {second_at}, but another lane of the warp than that of the {first_role} at {first_at}"
+            " releases it, and nothing orders the two lanes",
         ),
         "surface-of-ctas": Situation(
             "another launch: within one, no synchronisation orders the accesses of two CTAs to a surface (ISA 8.9.5: order through its"

@@ -103,6 +103,13 @@ _UPDATES = {
     "replicated@update": replace(_SAME_UPDATE, severity="note"),
 }
 
+NARROW_SCOPE: Final = Situation(
+    ".cluster scope on both accesses: {narrow_at} has .cta scope",
+    "write .cluster in place of .cta at {narrow_at}",
+    "CTAs of one cluster access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} "
+    "does not include the other CTA",
+)
+
 DATA_RACE: Final = CatalogueEntry(
     "data-race",
     "data race",
@@ -182,12 +189,7 @@ DATA_RACE: Final = CatalogueEntry(
         **LAUNCH_RACES,
         **OPERATION_RACES,
         **TENSOR_RACES,
-        "narrow-scope": Situation(
-            ".cluster scope on both accesses: {narrow_at} has .cta scope",
-            "write .cluster in place of .cta at {narrow_at}",
-            "CTAs of one cluster access the same bytes at {first_at} and {second_at}, and the .cta scope of {narrow_at} "
-            "does not include the other CTA",
-        ),
+        "narrow-scope": NARROW_SCOPE,
         "cluster": Situation(
             "a cluster barrier between (1) and (2): barrier.cluster.arrive and barrier.cluster.wait",
             "put {cluster_barrier} between {first_at} and {second_at}",

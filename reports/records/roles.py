@@ -100,7 +100,7 @@ def _turned(kind: Kind, hazard: Hazard, action: AsyncInfo | None, own_action: As
     """Whether the record's second access is (1)."""
     if kind is Kind.MISSING_WAIT:
         return action is None and own_action is not None
-    return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None
+    return kind is Kind.DATA_RACE and hazard is Hazard.WAR and action is not None and own_action is None
 
 
 def _actions(found: FindingRecord, module: ModuleSites) -> tuple[AsyncInfo | None, AsyncInfo | None]:

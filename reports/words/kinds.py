@@ -64,6 +64,8 @@ def refined(finding: Finding, situation: str | None) -> str:
     """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
     if situation == "arrive-scope" and finding.accesses and {"release", "cta"} <= set(_first(finding).op.split(".")):
         return "store-scope"  # (1) is the release itself
+    if situation == "access-scope" and not _first(finding).in_global:
+        return "narrow-scope"
     if situation == "not-waited" and _is_of_peer(finding):
         return "peer-not-waited"
     if situation == "not-committed" and finding.barrier:
@@ -97,7 +99,7 @@ def _one_atomic(finding: Finding) -> bool:
 
 def _narrow(finding: Finding) -> tuple[Access, ...]:
     """The accesses whose scope excludes the other CTA, if both are strong."""
-    narrow = {"cta"} if finding.kind == "data-race" else {"cta", "cluster"}  # a data race is one of a cluster
+    narrow = {"cta", "cluster"} if _first(finding).in_global else {"cta"}
     strong = all(map(_is_strong, finding.pair))
     return tuple(access for access in finding.pair if strong and narrow & set(access.op.split(".")))
 

@@ -1,7 +1,7 @@
 // Two CTAs add to one word of CTA 0. An atomic of .cta scope is not atomic for another CTA, even where it is the word's own.
 // launch: grid=2 block=64 arch=sm_90
 // arg: out u32[1]=zeros
-// expect: data-race WAW @own @other severity=error
+// expect: scope|data-race WAW @own @other severity=error
 // result: out = np.array([64 + 2 * 64])
 #include "../mbarrier.cuh"
 #include "../cluster.cuh"

@@ -1,7 +1,7 @@
 // A bulk reduction changes each element by a relaxed operation: with an atomic of .cta scope of another CTA it races.
 // launch: grid=2 block=64 arch=sm_90
 // arg: out u32[64]=zeros
-// expect: data-race WAW @push @atomic severity=error
+// expect: scope|data-race WAW @push @atomic severity=error
 // result: out = np.arange(64) + 6
 #include "../mbarrier.cuh"
 #include "../cluster.cuh"

@@ -1,7 +1,7 @@
 // red.async is a relaxed operation of .cluster scope. An atomic of .cta scope at the same bytes does not include its thread.
 // launch: grid=2 block=64 arch=sm_90
 // arg: out u32[64]=zeros
-// expect: data-race WAW @async @atomic severity=error
+// expect: scope|data-race WAW @async @atomic severity=error
 // result: out = np.arange(64) + 9
 #include "../mbarrier.cuh"
 #include "../cluster.cuh"

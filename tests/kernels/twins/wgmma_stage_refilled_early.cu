@@ -5,7 +5,7 @@
 // arg: y tma:f16[8,64]=random,box=8x8
 // arg: out f32[64,8]=zeros
 // arg: seen u32[1]=zeros
-// expect: missing-wait WAR @multiply @load severity=error
+// expect: data-race|missing-wait WAR @multiply @load severity=error
 // result: out = np.tile(x, (1, 4)).astype(np.float32) @ y.astype(np.float32).T
 #include "../hopper.cuh"
 extern "C" __global__ void kernel(const f16* x, const __grid_constant__ TensorMap y, float* out, unsigned* seen) {

@@ -180,11 +180,13 @@ class Copies {
         bool complete() const { return all.observed(found_wait, item, cell, now); }
         bool asynchronous() const { return true; }
         bool issued() const { return item.thread == now.thread || all.clocks_.before(item.thread, item.issued, now.thread); }
-        bool awaited() const { return true; }
+        bool awaited() const { return !now.writes; }
         // A read of what an earlier copy brought, before this one.
         bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
         bool in_step() const { return false; }
-        Reason lane() const { return NO_REASON; }
+        bool one_warp() const { return false; }
+        bool lanes_take() const { return false; }
+        bool lane_knows() const { return false; }
         void bridge(...) const {}
 
         void place(Record &found) const {

@@ -5,6 +5,7 @@
 // that complete in order, the latest is enough: it is complete only where the earlier ones are.
 #pragma once
 
+#include <array>
 #include <map>
 
 #include "groups.hpp"
@@ -55,6 +56,7 @@ class Operations {
     // Thread `issuer` (of a product: the first of its warp) issues an operation on some chunks.
     void issue(Operation made, u32 issuer, const std::vector<u32> &chunks) {
         made.issued = clocks_.time(issuer);
+        if (made.kind == WGMMA_OPERATION) product_issues_[{made.thread, made.group}][(issuer - made.thread) / LANES] = made.issued;
         if (!chunks.empty()) made.low = *std::min_element(chunks.begin(), chunks.end()) * CHUNK + (u32)__builtin_ctz(made.chosen);
         if (!chunks.empty()) made.high = *std::max_element(chunks.begin(), chunks.end()) * CHUNK + LANES - (u32)__builtin_clz(made.chosen);
         if (made.loads() && shape_.ctas() > 1) made.seen = clocks_.seen(issuer);
@@ -108,6 +110,9 @@ class Operations {
     // The groups of products have so many more numbers, by thread.
     void move(const std::vector<u32> &more) {
         for (Operation &each : operations_) each.group += more[each.thread];
+        ProductIssues moved;
+        for (const auto &[key, times] : product_issues_) moved[{key.first, key.second + more[key.first]}] = times;
+        product_issues_ = std::move(moved);
     }
 
     // The CTA has ended: nobody knows that these are complete (R-CP5, R-M12).
@@ -131,6 +136,8 @@ class Operations {
     }
 
   private:
+    // By the first thread of a warpgroup, and the group of products: when each warp has issued the last one of the group; 0: it has not.
+    typedef std::map<std::pair<u32, u32>, std::array<u32, 4>> ProductIssues;
     struct Node {
         u32 next, operation, mask;  // mask: bytes of the chunk
         std::vector<u32> behind;    // of a tcgen05 operation: those whose completion its thread knew when it issued it
@@ -173,6 +180,17 @@ class Operations {
     }
 
     const Groups::Owner &owner(const Operation &of) const { return of.kind == WGMMA_OPERATION ? groups_.products(of.thread) : groups_.bulk(of.thread); }
+
+    // Whether a thread is behind the issue of an operation; of a product, behind that of a warp: all four execute it.
+    bool issued_before(const Operation &of, u32 thread) const {
+        if (of.kind != WGMMA_OPERATION) return of.thread == thread || clocks_.before(of.thread, of.issued, thread);
+        const std::array<u32, 4> &times = product_issues_.at({of.thread, of.group});
+        for (u32 warp = 0; warp < times.size(); ++warp) {
+            u32 first = of.thread + warp * LANES;
+            if (times[warp] && (thread / LANES == first / LANES || clocks_.before(first, times[warp], thread))) return true;
+        }
+        return false;
+    }
 
     bool observed(const Operation &of, u32 thread) const {
         if (of.by_phase()) return mbarriers_.knows(thread, of.phase);
@@ -258,12 +276,14 @@ class Operations {
             bool requests = old().kind == LAUNCH_REQUEST_OPERATION && now.operation == LAUNCH_REQUEST_OPERATION;
             return !requests && is_behind() && !(old().thread == now.thread && early());
         }
-        // Anybody may wait for a phase or a product; only the issuer for a group of bulk operations. A read orders nothing else.
-        bool awaited() const { return !now.writes || !(old().by_phase() || old().kind == BULK_STORE_OPERATION); }
+        // A read is of what the operation brings. R-T5: a thread waits at the mbarrier of the commit, for another phase.
+        bool awaited() const { return !now.writes || (old().by_commit() && all.issuers_.informed(old().ticket, now.thread)); }
         bool early() const { return !(now.operation && now.writes) && all.overtakes(old(), now.thread, all.clocks_.time(now.thread)); }
         bool in_step() const { return false; }
-        Reason lane() const { return NO_REASON; }
-        bool is_behind() const { return old().thread == now.thread || all.clocks_.before(old().thread, old().issued, now.thread); }
+        bool one_warp() const { return false; }
+        bool lanes_take() const { return false; }
+        bool lane_knows() const { return false; }
+        bool is_behind() const { return all.issued_before(old(), now.thread); }
 
         // T13: a generic write behind the wait for a commit, and no proxy fence between. D5: complete_tx is a release at .cluster scope, of an issuer
         // in another CTA, and all acquires that bring it are of .cta scope.
@@ -338,5 +358,6 @@ class Operations {
     std::vector<u32> heads_;  // by chunk
     std::vector<Node> nodes_;
     std::vector<Operation> operations_;
+    ProductIssues product_issues_;
     std::map<std::pair<u32, u32>, u32> seen_;  // at the end: by CTA and mbarrier
 };

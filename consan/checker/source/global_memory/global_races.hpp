@@ -142,7 +142,7 @@ class GlobalRaces : GlobalRaceItems {
 
         const RacingAccess &old() const { return item.access; }
         bool together() const { return all.views_.together(old().unit, old().thread, now.unit, now.thread); }
-        bool warp() const { return together() && old().thread / LANES == now.thread / LANES; }
+        bool one_warp() const { return together() && old().thread / LANES == now.thread / LANES; }
         Scope narrowest() const { return old().unit != now.unit ? GPU_SCOPE : together() ? CTA_SCOPE : CLUSTER_SCOPE; }
         // R-GM8: a write that was observed is before what follows.
         bool ordered() const {
@@ -161,27 +161,30 @@ class GlobalRaces : GlobalRaceItems {
         bool issued() const { return all.before(item, now); }
         bool awaited() const { return false; }
         bool early() const {
-            return together() && !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
+            return !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
         }
-        bool in_step() const { return decided<NO_WARP_SYNC>(all.knows_as_warp(item, now)); }
-        Reason lane() const { return NO_WARP_SYNC; }
+        bool in_step() const { return all.knows_as_warp(item, now); }
+        // What one lane has taken of another CTA, others of its warp need not have.
+        bool lanes_take() const { return !together() || all.views_.clocks(now.unit).lanes_take(now.thread); }
+        bool lane_knows() const { return all.lane_knows(item, now); }
         template <typename Add> void bridge(Add add) const {
             if (Reason reason = all.unbridged(item, now)) add(all.lacking_fence(item, now, reason));
         }
 
         void place(Record &found) const {
             all.place(old(), now, found);
-            found.flags = GLOBAL | GRID | warp() * SAME_WARP | same_value() * SAME_VALUE | old().updates() * OTHER_ATOMIC;
+            found.flags = GLOBAL | GRID | one_warp() * SAME_WARP | same_value() * SAME_VALUE | old().updates() * OTHER_ATOMIC;
         }
         bool same_value() const {
-            bool of_one = !(old().operation || now.operation) || (old().operation && now.operation && warp() && old().site == now.site);
+            bool of_one = !(old().operation || now.operation) || (old().operation && now.operation && one_warp() && old().site == now.site);
             return of_one && race_rule::same_value(old(), now, old().address == now.address);
         }
         void wait(Record &found) const { all.in_flight(old(), now, found); }
-        void race(Record &found, Reason reason, bool) const {
+        Reason unsynchronised() const { return together() ? NO_BARRIER : old().unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION; }
+        void race(Record &found, Reason reason, bool early) const {
             found.kind = together() ? DATA_RACE : GLOBAL_RACE, found.reason = reason;
             if (Reason why = incoherent()) found.reason = why;
-            else if (decided<ACCESS_SCOPE>(!together() && race_rule::excluded(old(), now, *this))) found.kind = SCOPE, found.reason = ACCESS_SCOPE;
+            else if (reason == NO_BARRIER && early) found.reason = unsynchronised();
             else if (reason == NO_BARRIER) together() ? all.explain_within(item, now, found) : all.explain(item, now, found);
             if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().unit, old().thread, item.time, now.unit, now.thread);
         }
@@ -229,11 +232,11 @@ class GlobalRaces : GlobalRaceItems {
         Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
         if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
         Record found = between(old, now);
-        bool separate = !views_.together(old.unit, old.thread, now.unit, now.thread), warp = !separate && old.thread / LANES == now.thread / LANES;
-        if (knows_as_warp(item, now) || warp) found.reason = NO_WARP_SYNC;
-        else if (separate && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
-        else found.reason = !separate ? NO_BARRIER : old.unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION, name_lack(deficit, found);
-        found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID | warp * SAME_WARP;
+        Facts known = facts(item, now);
+        if (known.in_step() || known.one_warp()) found.reason = race_rule::lane(known);
+        else if (!known.together() && deficit.lack == Lack::NONE && others_know(item, now)) found.reason = OTHER_THREADS;
+        else found.reason = known.unsynchronised(), name_lack(deficit, found);
+        found.kind = MISSING_ORDER, found.hazard = now.writes ? WAR : RAW, found.flags = GLOBAL | GRID | known.one_warp() * SAME_WARP;
         findings_.add(found);
     }
 
@@ -340,9 +343,16 @@ class GlobalRaces : GlobalRaceItems {
 
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const RacingAccess &now) {
-        for (u32 thread = 0; thread < threads_; ++thread)
-            if (views_.together(now.unit, thread, now.unit, now.thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread))
-                return true;
+        return any_knows(item, now, 0, threads_, [&](u32 thread) { return views_.together(now.unit, thread, now.unit, now.thread); });
+    }
+    // Whether it reaches a lane of the warp.
+    bool lane_knows(const Item &item, const RacingAccess &now) {
+        u32 first = now.thread / LANES * LANES;
+        return any_knows(item, now, first, std::min(first + LANES, views_.clocks(now.unit).threads()), [](u32) { return true; });
+    }
+    template <typename F> bool any_knows(const Item &item, const RacingAccess &now, u32 first, u32 end, F counts) {
+        for (u32 thread = first; thread < end; ++thread)
+            if (counts(thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
         return false;
     }
 

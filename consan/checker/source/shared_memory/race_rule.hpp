@@ -7,8 +7,11 @@
 //   asynchronous()  the earlier access is one of an operation
 //   issued()        then: the later access is behind its issue
 //   early()         the later access is to see what was there before the earlier one, which therefore comes too early
-//   awaited()       one is of an operation, and to wait for it would order the two
-//   in_step()       the two are in order once each warp is one thread (R-W1)
+//   awaited()       one is of an operation and brings what the other reads: to wait for it orders the two
+//   in_step()       the two are in order once each warp is one thread (R-W1); then:
+//   one_warp()      both threads are of one warp
+//   lanes_take()    single lanes of the later thread's warp have acquired something
+//   lane_knows()    a lane of that warp is behind the earlier access
 // and completes a finding by what it alone knows: the place, and which wait, lane, fence or synchronisation lacks (Facts of each memory).
 #pragma once
 
@@ -53,9 +56,9 @@ template <typename Facts> inline bool morally_strong(const Side &old, const Side
     return old.strong && now.strong && same_bytes(old, now) && one_proxy(old, now) && both_strong(old, now, facts);
 }
 
-// Strong accesses of the same bytes, of which a scope excludes the other thread.
+// R-SCOPE: they would be morally strong, but a scope excludes the other thread.
 template <typename Facts> inline bool excluded(const Side &old, const Side &now, const Facts &facts) {
-    return old.strong && now.strong && same_bytes(old, now) && !both_strong(old, now, facts);
+    return old.strong && now.strong && same_bytes(old, now) && !both_strong(old, now, facts) && one_proxy(old, now);
 }
 
 // Each of two read-modify-writes that overlap in part is performed as a whole (ISA 8.7.2).
@@ -83,10 +86,17 @@ template <typename Facts> inline Wrong wrong(const Side &old, const Side &now, c
     return facts.awaited() ? Wrong::NO_WAIT : Wrong::RACE;
 }
 
+// R-W1: which lane lacks the order.
+template <typename Facts> inline Reason lane(const Facts &facts) {
+    if (decided<NO_WARP_SYNC>(facts.one_warp() || !facts.lanes_take())) return NO_WARP_SYNC;
+    return decided<OTHER_LANES>(facts.lane_knows()) ? OTHER_LANES : OTHER_LANE_RELEASED;
+}
+
 // Why two accesses race.
 template <typename Facts> inline Reason why(const Side &old, const Side &now, const Facts &facts) {
     if (decided<MIXED_ATOMICS>(mixed_atomics(old, now, facts))) return MIXED_ATOMICS;
-    return facts.in_step() ? facts.lane() : NO_BARRIER;
+    if (decided<ACCESS_SCOPE>(excluded(old, now, facts))) return ACCESS_SCOPE;
+    return facts.in_step() ? lane(facts) : NO_BARRIER;
 }
 
 // The earlier access comes too early, so it is the second of a finding.
@@ -117,7 +127,9 @@ template <typename Facts> inline Record compare(const Side &old, const Side &now
         facts.wait(found);
         return found;
     }
-    facts.race(found, why(old, now, facts), is == Wrong::TOO_EARLY);
+    Reason reason = why(old, now, facts);
+    facts.race(found, reason, is == Wrong::TOO_EARLY);
+    if (found.reason == ACCESS_SCOPE) found.kind = SCOPE;
     if (is == Wrong::TOO_EARLY) turn(found, hazard_of(now, old));
     return found;
 }

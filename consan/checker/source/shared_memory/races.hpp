@@ -201,14 +201,15 @@ class Races {
             return !now.writes && !old().reads && !now.operation && item.before && races.clocks_.before(old().thread, item.before, now.thread);
         }
         bool in_step() const { return races.clocks_.warps_before(old().thread, item.warp_time, now.thread); }
-        Reason lane() const { return races.lane(item, now); }
+        bool one_warp() const { return old().thread / LANES == now.thread / LANES; }
+        bool lanes_take() const { return races.clocks_.lanes_take(now.thread); }
+        bool lane_knows() const { return races.lane_knows(item, now.thread); }
         // Of a strong store the log has the value only where R-MO1 needs it, so none is compared.
         bool same_place() const { return old().offset == now.offset && !(old().strong || now.strong); }
         void bridge(...) const {}
 
         void place(Record &found) const {
-            found.flags = (old().thread / LANES == now.thread / LANES) * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE |
-                          old().updates() * OTHER_ATOMIC;
+            found.flags = one_warp() * SAME_WARP | race_rule::same_value(old(), now, same_place()) * SAME_VALUE | old().updates() * OTHER_ATOMIC;
             found.own_operation = now.operation;
             found.offset = now.offset, found.bytes = now.bytes;
             u8 shared = item.mask & mask_of(now, cell), part = shared & 3 ? shared & 3 : shared;
@@ -250,12 +251,6 @@ class Races {
     void add(const Record &found, const Access &old, const Access &now) {
         by_value_ |= found.flags & SAME_VALUE && !(old.constant && now.constant);
         findings_.add(found);
-    }
-
-    // Of two accesses that are in order once each warp is one thread: which lane lacks the order.
-    Reason lane(const Item &item, const Access &now) const {
-        if (decided<NO_WARP_SYNC>(item.access.thread / LANES == now.thread / LANES || !clocks_.lanes_take(now.thread))) return NO_WARP_SYNC;
-        return decided<OTHER_LANES>(lane_knows(item, now.thread)) ? OTHER_LANES : OTHER_LANE_RELEASED;
     }
 
     // Whether a lane of a thread's warp is behind an access.

@@ -161,11 +161,15 @@ class TensorOrder {
         bool complete() const { return all.ordered(old(), now); }
         bool asynchronous() const { return true; }
         bool issued() const { return all.issued_before(old(), now) || fence(); }
-        // Who has not issued an operation may wait for its commit.
-        bool awaited() const { return old().pipelined() && !now.pipelined(); }
-        bool early() const { return awaited() && now.kind != NO_OPERATION && all.overtakes(item, now); }
+        // Who has not issued an operation may wait for its commit, and a read is of what the operation brings. R-T5: a thread waits at the mbarrier of
+        // the commit, for another phase.
+        bool awaited() const { return behind_commit() && (!now.writes || now.kind == NO_OPERATION || all.issuers_.informed(old().ticket, now.thread)); }
+        bool behind_commit() const { return old().pipelined() && !now.pipelined(); }
+        bool early() const { return behind_commit() && now.kind != NO_OPERATION && all.overtakes(item, now); }
         bool in_step() const { return false; }
-        Reason lane() const { return NO_REASON; }
+        bool one_warp() const { return false; }
+        bool lanes_take() const { return false; }
+        bool lane_knows() const { return false; }
         Reason fence() const { return all.missing_fence(old(), now); }
 
         template <typename Add> void bridge(Add add) const {
