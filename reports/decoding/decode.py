@@ -109,8 +109,8 @@ def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:
 def _hazard(found: FindingRecord, module: ModuleSites) -> str | None:
     """As observed. For a stage refilled too early the record says WAR also if the last fill was overwritten.
 
-    A race with the issue of an operation is shown with the operation last: of one that reads, the value may be missed. Of two operations, the
-    second one refills what the first one reads.
+    A race with the issue of an operation is shown with the operation last: of one that reads, the value may be missed. Of two
+    operations, the second one refills what the first one reads.
     """
     site, hazard = module.site(found.site), found.hazard
     unordered = found.kind is Kind.DATA_RACE and hazard is Hazard.WAR and found.operation and not found.own_operation

@@ -62,9 +62,10 @@ def _advice(finding: Finding, chosen: Situation, framework: str) -> str:
 
 def refined(finding: Finding, situation: str | None) -> str:
     """Refine the situation: the device reports only the missing edge, the accesses select among several wordings."""
-    if situation == "arrive-scope" and finding.accesses and {"release", "cta"} <= set(_first(finding).op.split(".")):
+    in_cluster = situation == "access-scope" and bool(finding.accesses) and not _first(finding).in_global
+    if (in_cluster or (situation == "arrive-scope" and finding.accesses)) and {"release", "cta"} <= set(_first(finding).op.split(".")):
         return "store-scope"  # (1) is the release itself
-    if situation == "access-scope" and not _first(finding).in_global:
+    if in_cluster:
         return "narrow-scope"
     if situation == "not-waited" and _is_of_peer(finding):
         return "peer-not-waited"

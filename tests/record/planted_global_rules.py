@@ -390,12 +390,19 @@ RULES = {
     ),
     "R-MO1: the finding": (
         "global_races.hpp",
-        "        Record found = between(old, now);\n        bool separate",
-        "        if (true) return;\n        Record found = between(old, now);\n        bool separate",
+        "        Facts known = facts(item, now);\n",
+        "        if (true) return;\n        Facts known = facts(item, now);\n",
         "relaxed_message_no_acquire",
         True,
     ),
-    "R-MO1: within a CTA": ("global_races.hpp", "!separate ? NO_BARRIER : old.unit", "old.unit", "volatile_exchange_within_a_cta", True),
+    "R-MO1: within a CTA": ("global_races.hpp", "return together() ? NO_BARRIER : ", "return ", "volatile_exchange_within_a_cta", True),
+    "W1: lanes of another CTA": (
+        "global_races.hpp",
+        "bool lanes_take() const { return !together() ||",
+        "bool lanes_take() const { return together() &&",
+        "acquired_by_other_lane",
+        True,
+    ),
     "R-MO1, shared: loads": ("races.hpp", "part.data && !part.writes && !part.looked)", "false)", "volatile_broadcast_in_a_warp", True),
     "R-MO1, shared: stores": (
         "races.hpp",

@@ -19,7 +19,7 @@ extern "C" __global__ void __cluster_dims__(2) kernel(u32* out) {
     CLUSTER_SYNC();
     if (rank == 0 && t == 0) PUSH_ADD(peer(box, 1), from, 256, peer(&full, 1));  /*@push*/
 #ifdef RACY
-    if (rank == 1) asm volatile("st.relaxed.cluster.shared::cta.u32 [%0], %1;" :: "r"(shared(box + t)), "r"(5u) : "memory");  /*@store*/
+    if (rank == 1) asm volatile("st.relaxed.cta.shared::cta.u32 [%0], %1;" :: "r"(shared(box + t)), "r"(5u) : "memory");  /*@store*/
 #endif
     CLUSTER_SYNC();
     if (rank == 1) {

@@ -161,7 +161,7 @@ class GlobalRaces : GlobalRaceItems {
         bool issued() const { return all.before(item, now); }
         bool awaited() const { return false; }
         bool early() const {
-            return !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
+            return together() && !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
         }
         bool in_step() const { return all.knows_as_warp(item, now); }
         // What one lane has taken of another CTA, others of its warp need not have.
@@ -181,10 +181,9 @@ class GlobalRaces : GlobalRaceItems {
         }
         void wait(Record &found) const { all.in_flight(old(), now, found); }
         Reason unsynchronised() const { return together() ? NO_BARRIER : old().unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION; }
-        void race(Record &found, Reason reason, bool early) const {
+        void race(Record &found, Reason reason, bool) const {
             found.kind = together() ? DATA_RACE : GLOBAL_RACE, found.reason = reason;
             if (Reason why = incoherent()) found.reason = why;
-            else if (reason == NO_BARRIER && early) found.reason = unsynchronised();
             else if (reason == NO_BARRIER) together() ? all.explain_within(item, now, found) : all.explain(item, now, found);
             if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().unit, old().thread, item.time, now.unit, now.thread);
         }
