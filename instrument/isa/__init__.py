@@ -11,6 +11,7 @@ from consan.instrument.isa.model import NO_ACCESS, STATUSES, InstructionEvent, I
 from consan.instrument.isa.queries import (
     UNKNOWN,
     adds,
+    announces_bytes,
     chooses,
     combines_from,
     compares,
@@ -31,6 +32,8 @@ from consan.instrument.isa.queries import (
     is_exact,
     is_move,
     is_noncoherent,
+    is_of_bytes,
+    is_of_predicates,
     is_of_reals,
     is_wide,
     lowest_bit,
@@ -43,6 +46,7 @@ from consan.instrument.isa.queries import (
     sums,
     swaps,
     takes_from_lane,
+    transposes,
 )
 from consan.instrument.isa.table import ROWS, canonical, destinations, is_memory_or_sync, lookup, sources
 
@@ -58,6 +62,7 @@ __all__ = [
     "Spelled",
     "Touch",
     "adds",
+    "announces_bytes",
     "canonical",
     "chooses",
     "combines_from",
@@ -81,6 +86,8 @@ __all__ = [
     "is_memory_or_sync",
     "is_move",
     "is_noncoherent",
+    "is_of_bytes",
+    "is_of_predicates",
     "is_of_reals",
     "is_wide",
     "lookup",
@@ -95,4 +102,5 @@ __all__ = [
     "sums",
     "swaps",
     "takes_from_lane",
+    "transposes",
 ]

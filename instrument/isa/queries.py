@@ -119,6 +119,26 @@ def fences_maps(instruction: Spelled) -> bool:
     return row_of(instruction).is_proxy_fence and "tensormap::generic" in instruction.parts
 
 
+def transposes(instruction: Spelled) -> bool:
+    """Whether a matrix is moved with rows and columns exchanged."""
+    return "trans" in instruction.parts
+
+
+def is_of_bytes(instruction: Spelled) -> bool:
+    """Whether the elements of the matrix that an instruction moves are bytes."""
+    return "b8" in instruction.parts
+
+
+def is_of_predicates(instruction: Spelled) -> bool:
+    """Whether an instruction computes with predicates."""
+    return row_of(instruction).modifiers(instruction.parts).get("type") == "pred"
+
+
+def announces_bytes(opcode: str) -> bool:
+    """Whether an arrival announces bytes, too."""
+    return "expect_tx" in opcode.split(".")
+
+
 def fenced_spaces(instruction: Spelled) -> frozenset[str]:
     """The memories, shared or global, in which a fence orders generic accesses and those of copies; empty for other instructions."""
     if not row_of(instruction).is_proxy_fence or "async" not in instruction.parts:

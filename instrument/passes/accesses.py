@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from consan.instrument.abi.flags import PatternFlags, SiteFlags
 from consan.instrument.abi.hooks import HOOKS, hook
-from consan.instrument.isa import MemoryAccess
+from consan.instrument.isa import MemoryAccess, transposes
 from consan.instrument.passes import globals as global_sides
 from consan.instrument.ptx import Operand, Vector
 from consan.instrument.rewriting.context import Context, FunctionPlan, Work, operand_of
@@ -160,7 +160,7 @@ def _row_word(work: Work, matrices: list[str], word: int, whole: str, own: str, 
     another, and a hook must not wait. So lanes exchange data only if all are active (`whole`); otherwise different threads count as
     storing different values.
     """
-    guard, transposed = narrow_guard(snippet, work.instruction, whole), "trans" in work.words
+    guard, transposed = narrow_guard(snippet, work.instruction, whole), transposes(work.instruction)
     lane, row, result, of_matrix = (snippet.register(kind) for kind in ("b32", "b32", "b32", "pred"))
     snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {lane}, {lane}, 3; mov.b32 {result}, {own};")
     for number, matrix in enumerate(matrices):

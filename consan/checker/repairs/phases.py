@@ -14,6 +14,7 @@ from consan.checker.questions.changes import Spot, Statement
 from consan.checker.questions.pieces import BARRIER, PROXY_FENCE, arrival, invalidation, phase_wait
 from consan.checker.repairs.forms import Forms, Repair, RepairStep, is_arrival, without
 from consan.instrument import effects
+from consan.instrument.isa import announces_bytes
 
 MOST_PLACES = 6  # mbarriers that are tried
 _EXPECTS = (effects.MbarrierArrive, effects.MbarrierTransaction)
@@ -77,7 +78,7 @@ class PhaseForms(Forms):
         return self._announcing(event, effects.WordValue(size))
 
     def _expects(self, event: effects.Effect) -> bool:
-        return isinstance(event, _EXPECTS) and (isinstance(event, effects.MbarrierTransaction) or "expect_tx" in self.opcode(event))
+        return isinstance(event, _EXPECTS) and (isinstance(event, effects.MbarrierTransaction) or announces_bytes(self.opcode(event)))
 
     def _announced(self, event: effects.Effect) -> int:
         return self._announcement(event).number

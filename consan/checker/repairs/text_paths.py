@@ -19,7 +19,7 @@ from consan.checker.repairs.text_places import TextPlaces
 from consan.instrument import effects
 from consan.instrument.control_flow import Key, definitions, graph_of, key_of, read, written
 from consan.instrument.control_flow.paths import reached
-from consan.instrument.isa import compares, computes, lookup, row_of, sums
+from consan.instrument.isa import announces_bytes, compares, computes, lookup, row_of, sums
 from consan.instrument.ptx import Function, Immediate, Instruction, Label
 from consan.instrument.rewriting.context import place_of
 from consan.instrument.sites import Site
@@ -190,7 +190,7 @@ class PathForms:
             return
         for function, arrival in self._of_kinds((effects.MbarrierArrive,)):
             opcode = arrival.opcode.replace(".arrive.", ".arrive_drop.", 1)
-            for branch in _loops_around(function, arrival) if opcode != arrival.opcode and "expect_tx" not in opcode else ():
+            for branch in _loops_around(function, arrival) if opcode != arrival.opcode and not announces_bytes(opcode) else ():
                 step = RepairStep("add", opcode, "after", self._site(function, branch))
                 yield TextRepair((step,), ((branch.end, branch.end, f" {arrival.text.replace(arrival.opcode, opcode, 1)}"),))
 

@@ -19,6 +19,7 @@ from consan.instrument.between import TextRelations
 from consan.instrument.ptx import Function, Instruction
 from consan.reports.model import Finding
 from consan.reports.source.places import shown_at
+from consan.reports.verdict.speaking.shared import takes_lock
 from consan.reports.waiting.waiters import Waiter, deadlock_of
 from consan.session.executing.endings import poll_of
 from consan.session.executing.positions import waiter
@@ -29,7 +30,6 @@ if TYPE_CHECKING:
     from consan.session.executing.launch_check import LaunchCheck
     from consan.session.modules.prepared import Prepared
 
-_LOCKS = frozenset({"cas", "exch"})
 
 
 def hang(started: LaunchCheck, checked: Checked, prepared: Prepared, entry: str, backend: Backend) -> Finding | None:
@@ -81,7 +81,7 @@ def _site(prepared: Prepared, poll: Polling) -> Site:
 
 def _waiter(poll: Polling, prepared: Prepared, entry: str, started: LaunchCheck) -> Waiter:
     site, position = _site(prepared, poll), poll.position
-    lock = not _LOCKS.isdisjoint(site.opcode.split("."))
+    lock = takes_lock(site.opcode)
     polled = late.machine_faults.Polled("shared" if poll.shared else "global", poll.address, poll.nbytes, poll.value, lock=lock)
     shown = poll_of(polled, prepared, entry)
     where = started.launched.ctaid(position.cta), position.warp, position.lanes

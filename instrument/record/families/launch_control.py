@@ -15,7 +15,7 @@ from consan.instrument.control_flow.dataflow import Marks, spread_marks
 from consan.instrument.effects import NO_WORD, WordValue
 from consan.instrument.effects.kinds import LaunchAnswer, LaunchUse
 from consan.instrument.effects.makes import Makes
-from consan.instrument.isa import Row, row_of
+from consan.instrument.isa import Row, is_of_predicates, row_of
 from consan.instrument.ptx import Instruction, Register
 from consan.instrument.rewriting.context import Work, operand_of
 from consan.instrument.rewriting.emit import Snippet, Unsupported, guard_text, predicate_of
@@ -81,7 +81,7 @@ def selects(instruction: Instruction, row: Row | None) -> bool:
     """Whether an instruction chooses between values, or joins predicates."""
     if row is None or row.name not in _JOINS:
         return row is not None and row.name in _SELECTS
-    return row.modifiers(instruction.parts)["type"] == "pred"
+    return is_of_predicates(instruction)
 
 
 def _passed_on(instruction: Instruction, marks: Marks) -> Iterator[int]:

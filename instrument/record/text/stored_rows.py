@@ -14,6 +14,7 @@ all are active; otherwise different threads count as storing different values.
 
 from __future__ import annotations
 
+from consan.instrument.isa import is_of_bytes, transposes
 from consan.instrument.ptx import Operand, Vector
 from consan.instrument.record.text.text import FACTOR
 from consan.instrument.rewriting.context import Work, operand_of
@@ -27,14 +28,14 @@ def row_fold(work: Work, own: str, snippet: Snippet) -> str:
     source = operand_of(work, "src")
     elements: list[Operand] = list(source.elements) if isinstance(source, Vector) else [source]  # type: ignore[list-item]
     matrices = value_words(elements, 4, snippet, work.instruction.scope)
-    if "b8" in work.words:
+    if is_of_bytes(work.instruction):
         matrices = _rows_of_bytes(matrices, snippet)
     lane, row, of_row, result = snippet.registers("b32", 4)
     whole = snippet.register("pred")
     snippet.add(f"activemask.b32 {row}; setp.eq.u32 {whole}, {row}, -1;")
     snippet.add(f"mov.u32 {lane}, %laneid; and.b32 {row}, {lane}, 7; shr.u32 {of_row}, {lane}, 3;")
     guard = narrow_guard(snippet, work.instruction, whole)
-    if "trans" in work.words:
+    if transposes(work.instruction):
         values = _halves(matrices, lane, snippet)
         value = _summed(values, (4, 8, 16), lane, guard, snippet)
         holder = "and.b32 {0}, {1}, 1; mad.lo.u32 {2}, {2}, 2, {0}; shr.u32 {0}, {1}, 1; mad.lo.u32 {0}, {2}, 4, {0};"

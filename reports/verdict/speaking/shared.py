@@ -94,7 +94,12 @@ def blocks(root: Finding, finding: Finding) -> bool:
 
 def lock(root: Finding, _: Finding) -> bool:
     """A lock, which all CTAs may take."""
-    return any(_LOCKS.intersection(access.op.split(".")) for access in root.pair)
+    return any(takes_lock(access.op) for access in root.pair)
+
+
+def takes_lock(opcode: str) -> bool:
+    """Whether an atomic operation may take a lock: it exchanges, and does not count."""
+    return not _LOCKS.isdisjoint(opcode.split("."))
 
 
 def counter(root: Finding, finding: Finding) -> bool:
