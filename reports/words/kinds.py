@@ -146,7 +146,7 @@ _STRONG: Final = frozenset(("atom", "red", "reduce", "relaxed", "acquire", "rele
 # Tried in order if the decoder gives no situation. Cluster first: its CTAs have equal warp numbers.
 _INFERENCES: Final[dict[str, tuple[tuple[str, Callable[[Finding], bool]], ...]]] = {
     "data-race": (
-        ("narrow-scope", lambda f: _first(f).block != _last(f).block and bool(_narrow(f))),
+        ("narrow-scope", lambda f: _first(f).block != _last(f).block and bool(_narrow(f)) and not any(a.asynchronous for a in f.accesses)),
         ("cluster", lambda f: _first(f).block != _last(f).block and not _engine(f)),
         ("requests-overlap", lambda f: _requests(f) == 2),
         ("response-overwritten", lambda f: _requests(f) == 1 and f.hazard == "WAR"),
