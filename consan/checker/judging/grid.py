@@ -22,9 +22,12 @@ from consan.checker.compiled.layouts import GRID_INPUT, GRID_OUTPUT, RECORD, RET
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.logs.memory import SMALLER
+from consan.instrument.effects import GlobalRead, GlobalWrite
+from consan.instrument.findings import FindingFlags, Kind
 from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
+from consan.reports.verdict.speaking.raw import selected
 
 HALTED = "the replay was ended before it was over"
 MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
@@ -90,6 +93,20 @@ def check_grid(
             strict = at(Level.EXACT, descending=descending, reading=Reading.STRICT)
             each.records += scopes.of_weaker_fences(each.records, strict.records)
     return done
+
+
+def meets_copies(tables: Tables) -> bool:
+    """Whether the logs have accesses to global memory, which asynchronous copies may meet."""
+    return bool(np.isin(tables[1]["kind"], (GlobalRead.number, GlobalWrite.number)).any())
+
+
+def check_copies(tables: Tables, history: History, isa: bool, patience: Patience) -> list[np.void]:
+    """What copies and accesses of one unit do in global memory (R-GM11), where its races are not looked for."""
+    (done,) = check_grid(tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
+    found = [record for record in selected(done.records) if record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)]
+    for record in found:
+        record["flags"] &= ~np.uint32(FindingFlags.GRID)  # its threads are those of the unit
+    return found
 
 
 def _replay(

@@ -22,7 +22,7 @@ from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, Tables, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
-from consan.checker.judging.grid import access_gaps, by_unit, check_grid, replay_gaps
+from consan.checker.judging.grid import access_gaps, by_unit, check_copies, check_grid, meets_copies, replay_gaps
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
@@ -31,8 +31,8 @@ from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.checker.logs.shares import AT_ONCE, LEAST, read_units, spread
 from consan.checker.logs.stops import Stop
-from consan.instrument.effects import LANES, GlobalRead, GlobalWrite
-from consan.instrument.findings import FindingFlags, FindingRecord, Kind
+from consan.instrument.effects import LANES
+from consan.instrument.findings import FindingRecord
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
@@ -50,8 +50,6 @@ LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupt
 INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
 OUT_OF_ROOM = f"ran out of room in their logs ({SMALLER}, --global off needs less)"
-_MEETS_COPIES = (GlobalRead.number, GlobalWrite.number)
-_OF_COPIES = (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)
 _WHY = {
     Status.STUCK: "could not be replayed to their end",
     Status.CORRUPT: "left a log that does not fit the kernel",
@@ -145,14 +143,11 @@ def check(
     before = len(histories)
     of_templates, collected = recorded.tables, Collected(launched)
     patience = patience or Patience(math.inf)
-    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep)
+    mode = recorded.modes[launched.entry]
+    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep, mode)
     ctas = checker.collected.unit_ctas
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
-    mode = recorded.modes[launched.entry]
-    # Addresses in global memory are no part of a history's name, so other processes tell nothing of them.
-    checker.copies = mode is Mode.OFF and bool(np.isin(of_templates[1]["kind"], _MEETS_COPIES).any())
-    checker.earlier = None if checker.copies else earlier
     if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.units * ctas:
         mode = checker.one_by_one(found.units * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
@@ -192,6 +187,7 @@ class _Checker:
     patience: Patience
     earlier: Earlier | None
     keep: bool = False
+    mode: Mode = Mode.OFF
     retained: Retained | None = None
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     share: str = ""  # of the CTAs whose global memory was compared, if not all
@@ -210,6 +206,9 @@ class _Checker:
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
+        # Addresses in global memory are no part of a history's name, so other processes tell nothing of them.
+        self.copies = self.mode is Mode.OFF and meets_copies(self.tables)
+        self.earlier = None if self.copies else self.earlier
 
     def one_by_one(self, ctas: int) -> Mode:
         """Check so many CTAs each for itself: their logs have no hashes. What follows from the order of flags is missing."""
@@ -319,17 +318,9 @@ class _Checker:
         whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
-        found = proven(found, deadlocks=deadlocked) + (self._of_copies(history) if self.copies else [])
+        found = proven(found, deadlocks=deadlocked) + (check_copies(self.tables, history, self.isa, self.patience) if self.copies else [])
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
-
-    def _of_copies(self, history: History) -> list[np.void]:
-        """What one unit's copies and accesses do in global memory (R-GM11), where its races are not looked for."""
-        (done,) = check_grid(self.tables, [history], Mode.ALONE, whole=False, isa=self.isa, patience=self.patience)
-        found = [record for record in selected(done.records) if record["kind"] in _OF_COPIES]
-        for record in found:
-            record["flags"] &= ~np.uint32(FindingFlags.GRID)
-        return found
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
