@@ -20,7 +20,7 @@ from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.cores import replayed
 from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
-from consan.checker.compiled.replay import History, Replayed, Tables, replay
+from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
 from consan.checker.judging.grid import access_gaps, by_unit, check_copies, check_grid, meets_copies, replay_gaps
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
@@ -141,10 +141,10 @@ def check(
     if len(histories) > _MOST_KNOWN:
         histories.clear()
     before = len(histories)
-    of_templates, collected = recorded.tables, Collected(launched)
+    collected = Collected(launched)
     patience = patience or Patience(math.inf)
     mode = recorded.modes[launched.entry]
-    checker = _Checker(launch, of_templates, collected, histories, exhaustive, recorded.isa, patience, earlier, keep, mode)
+    checker = _Checker(launch, recorded, collected, histories, exhaustive, patience, earlier, keep)
     ctas = checker.collected.unit_ctas
     if sample:
         checker.sample = spread(found.units, -(-sample // ctas))
@@ -179,15 +179,13 @@ def check(
 @dataclass
 class _Checker:
     launch: RecordedLaunch
-    tables: Tables
+    recorded: Recorded
     collected: Collected
     histories: Histories
     exhaustive: bool
-    isa: bool
     patience: Patience
     earlier: Earlier | None
     keep: bool = False
-    mode: Mode = Mode.OFF
     retained: Retained | None = None
     copies: bool = False  # global memory is not checked, but accesses that meet the copies of a CTA there
     share: str = ""  # of the CTAs whose global memory was compared, if not all
@@ -207,7 +205,7 @@ class _Checker:
     def __post_init__(self) -> None:
         self._window = self.launch.window()
         # Addresses in global memory are no part of a history's name, so other processes tell nothing of them.
-        self.copies = self.mode is Mode.OFF and meets_copies(self.tables)
+        self.copies = self.recorded.modes[self.collected.launched.entry] is Mode.OFF and meets_copies(self.recorded.tables)
         self.earlier = None if self.copies else self.earlier
 
     def one_by_one(self, ctas: int) -> Mode:
@@ -318,14 +316,16 @@ class _Checker:
         whole = [each for each in done if each.status is not Status.CORRUPT]
         deadlocked = all(each.proven for each in done)
         found = united([each.records for each in whole], undefined=any(each.status is Status.UNDEFINED for each in whole))
-        found = proven(found, deadlocks=deadlocked) + (check_copies(self.tables, history, self.isa, self.patience) if self.copies else [])
+        found = proven(found, deadlocks=deadlocked)
+        if self.copies:
+            found += check_copies(self.recorded.tables, history, self.recorded.isa, self.patience)
         by_address, overtaken = (any(getattr(each, name) for each in done) for name in ("by_address", "overtaken"))
         return Known(found, frozenset(troubles), history.without_log(), by_address, overtaken, deadlocked, done[0].positions)
 
     def _replayed(self, history: History, opened: tuple[int, int], closed: bool, descending: bool) -> Replayed:
         def at(level: Level) -> Replayed:
-            how: dict[str, Any] = {"level": level, "isa": self.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
-            return replay(self.tables, history, descending=descending, **how)
+            how: dict[str, Any] = {"level": level, "isa": self.recorded.isa, "opened": opened, "closed": closed, "halt": self.patience.halt}
+            return replay(self.recorded.tables, history, descending=descending, **how)
 
         exact = at(Level.EXACT)
         if history.ctas == 1:
@@ -350,7 +350,8 @@ class _Checker:
             self.share += f"{'; ' * bool(self.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
-        done = check_grid(self.tables, histories, mode, whole=whole, isa=self.isa, keep=self.keep, patience=self.patience, stopped=stopped)
+        how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
+        done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
         self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared, ctas
