@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import sys
 from pathlib import Path
 from typing import Any, Final
@@ -19,6 +20,7 @@ from consan.files import check_writable, read_file
 
 _FORMATS: Final = ("text", "json")
 _SUFFIXES: Final = (".cu", ".py")
+_KERNELS: Final = re.compile(r"__global__|\bload_inline\b|\bcpp_extension\b|\bModelNew\b")
 
 
 class AuditCommand:
@@ -63,13 +65,18 @@ class AuditCommand:
         return status
 
 
+def _has_kernels(path: Path) -> bool:
+    """Whether a file of a folder is one to audit: of Python modules, those that speak of kernels."""
+    return path.suffix == ".cu" or (path.suffix == ".py" and _KERNELS.search(path.read_text(errors="replace")) is not None)
+
+
 def _files(paths: list[str]) -> list[Path]:
     """The files, and those in folders. Raises UsageError where there is none."""
     found: dict[Path, None] = {}
     for name in paths:
         path = Path(name)
         if path.is_dir():
-            found |= dict.fromkeys(sorted(each.resolve() for each in path.rglob("*") if each.suffix in _SUFFIXES and each.is_file()))
+            found |= dict.fromkeys(sorted(each.resolve() for each in path.rglob("*") if each.is_file() and _has_kernels(each)))
         elif path.suffix not in _SUFFIXES:
             raise UsageError(f"{name}: expected a .cu or .py file, or a folder")
         else:

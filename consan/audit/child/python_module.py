@@ -31,7 +31,8 @@ from consan.session.session import Session
 _SEED: Final = 42
 _TOLERANCE: Final = 1e-2  # absolute and relative
 _NUMBER: Final = re.compile(r"(?<![\w.])(\d{2,4})(?![\w.])")
-_CUDA: Final = re.compile(r"__global__")
+_STRING: Final = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
+_SMALL: Final = 64  # an inner size, where there are several
 _MOST_CONSTANT: Final = 1024
 
 
@@ -110,17 +111,18 @@ def _module(name: str, path: str, text: str) -> types.ModuleType:
 
 
 def _least(text: str) -> int:
-    """The least inner size: the largest number of the CUDA code that may be a tile or a block."""
-    at = _CUDA.search(text)
-    found = [int(each) for each in _NUMBER.findall(text)] if at else []
+    """The least inner size: the largest power of two in the CUDA code that may be a tile or a block."""
+    code = "".join(found[0] for found in _STRING.finditer(text) if "__global__" in found[0])
+    found = [int(each) for each in _NUMBER.findall(code)]
     return max((each for each in found if each <= _MOST_CONSTANT and each & (each - 1) == 0), default=LEAST)
 
 
 def _shrink(module: Any, least: int) -> None:
-    """Give the module's constants smaller values."""
-    for name, value in list(vars(module).items()):
-        if type(value) is int and value > 1:
-            setattr(module, name, smaller(name, value, least))
+    """Give the module's constants smaller values: smaller ones, if several multiply."""
+    sizes = {name: value for name, value in vars(module).items() if type(value) is int and value > 1}
+    inner = sum(smaller(name, value, 1) < value for name, value in sizes.items() if value > _SMALL)
+    for name, value in sizes.items():
+        setattr(module, name, smaller(name, value, least if inner <= 1 else min(least, _SMALL)))
 
 
 def _outputs(torch: Any, model: Any, module: Any) -> list[Any]:

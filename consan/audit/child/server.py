@@ -22,10 +22,12 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, Final
 
+from consan._errors import ConsanError
 from consan.audit import rows
 from consan.audit.child import limits, worker
 from consan.audit.child.machine import TakenError, new_device
 from consan.audit.child.warming import warm
+from consan.audit.host import building
 from consan.audit.rows import FileEvents
 from consan.session.modules.device import Device
 from consan.toolchain.cache import default_folder
@@ -56,8 +58,10 @@ def serve() -> int:
 
 
 def _import_torch() -> None:
-    with contextlib.suppress(ImportError):
+    with contextlib.suppress(ImportError, ConsanError):
         importlib.import_module("torch").set_num_threads(1)
+        building.precompiled()
+        building.converting()
 
 
 def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
@@ -95,7 +99,7 @@ def _work(device: Device, request: Mapping[str, Any], folder: Path, writer: int,
         os.environ["TMPDIR"] = tempfile.tempdir = str(folder)
         cache = default_folder()
         cache.mkdir(mode=0o700, parents=True, exist_ok=True)
-        limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull)))
+        limits.limit(request["memory"], request["timeout"], (folder, cache, Path(os.devnull), Path("/dev/shm")))
         events = worker.Events(pipe, token)
         work = worker.FileWork(device, events, folder, request["launch_timeout"])
         worker.audit(work, request["file"], request["text"], request.get("reference"))

@@ -7,12 +7,13 @@ from __future__ import annotations
 
 import ctypes
 import json
+import mmap
 import os
 import re
 import sys
 import time
 import traceback
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
@@ -38,6 +39,12 @@ class Events:
     number: int
     token: str
     guessed: bool = False
+    counted: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8))  # shared with processes that are forked
+
+    @property
+    def launches(self) -> int:
+        """How many launches have been sent."""
+        return int.from_bytes(self.counted[:8], "little")
 
     def send(self, event: str, **what: Any) -> None:
         """One event."""
@@ -50,6 +57,7 @@ class Events:
         """A launch that was made."""
         shape = f"{_dims(made.grid)} x {_dims(made.block)}" + (f", {made.shared} B" if made.shared else "")
         report = made.report
+        self.counted[:8] = (self.launches + 1).to_bytes(8, "little")
         found = [_finding(each) for each in report.active if each.severity != "note"]
         self.send(
             "launch", kernel=made.kernel, launch=shape, verdict=report.verdict, findings=found, guessed=self.guessed,
@@ -113,16 +121,15 @@ def _run_modes(program: HostProgram, main: int, text: str, work: FileWork) -> No
     chooses = _ARGUMENT.search(text) is not None
     for number in range(1, _MOST_MODES + 1) if chooses else (None,):
         arguments = [program.source.name, *([] if number is None else [str(number)])]
+        before = work.events.launches
         status = _in_child(lambda arguments=arguments: _call(main, arguments))
-        if chooses and status:
-            if number == 1:
-                work.events.send("note", text=f"main ended with status {status}")
-            break
+        if chooses and status and work.events.launches == before and number != 1:
+            break  # there is no kernel of this number
         if status:
-            _tell_status(work.events, status)
+            _send_status(work.events, status)
 
 
-def _tell_status(events: Events, status: int) -> None:
+def _send_status(events: Events, status: int) -> None:
     if status < 0:
         events.failed("", rows.CRASHED, f"the host's code ended by signal {-status}")
     else:

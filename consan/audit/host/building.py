@@ -56,7 +56,7 @@ def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
     wrong = {(found[1], int(found[2])) for found in _ERROR.finditer(log)}
     spans = []
     for item in source.items:
-        if item.kind in _DROPPED:
+        if item.kind in _DROPPED or (item.kind == cuda.HOST and item.body and item.name != "main"):
             (name, first), (_, last) = sources.place(source.text, item.begin), sources.place(source.text, item.end)
             if any(file == name and first <= line <= last for file, line in wrong):
                 spans.append((item.begin, item.end))
@@ -79,7 +79,7 @@ def converting() -> bytes:
     """The library between Python and torch extensions."""
     text = (FOLDER / "converting.cpp").read_text()
     command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *_torch_folders()]
-    return CACHE.fetch(key("audit converting", *command, *_headers(), text), lambda: _compiled(command, text))
+    return CACHE.fetch(key("audit converting", *command, *_headers(("torch",)), text), lambda: _compiled(command, text))
 
 
 def _compiled(command: Sequence[str], text: str) -> bytes:
@@ -117,8 +117,9 @@ def _own_options() -> list[str]:
     return [*_folders(), "-include", "consan_host.h"]
 
 
-def _headers() -> list[str]:
-    return [path.read_text() for path in sorted(FOLDER.rglob("*.h"))]
+def _headers(folders: Sequence[str] = ("",)) -> list[str]:
+    """The texts of our headers, for keys of the cache."""
+    return [path.read_text() for folder in folders for path in sorted((FOLDER / folder).rglob("*.h"))]
 
 
 # -- torch ----------------------------------------------------------------------------------------------------------------------
@@ -144,7 +145,8 @@ def _torch_options() -> list[str]:
 def precompiled() -> Path | None:
     """The header of extensions whose compiled form is beside it. None where the cache has no folder for it."""
     command = [*_compiler(), *_FIXED[:-2], *_torch_folders(), "-DTORCH_EXTENSION_NAME=consan_extension"]
-    name = key("audit precompiled", *command, *_headers())[:24]
+    included = [(FOLDER / "consan_host.h").read_text(), *_headers(("crt", "torch"))]
+    name = key("audit precompiled", *command, *included)[:24]
     folder = default_folder() / "precompiled" / name
     header = folder / "consan_torch.h"
     try:

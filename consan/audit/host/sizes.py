@@ -18,7 +18,9 @@ _REPEATS: Final = re.compile(r"^(?:repeat\w*|n?iter\w*|n?reps?|num_(?:iter\w*|ru
 _ASSIGNED: Final = re.compile(
     r"\b((?:const\s+|constexpr\s+|static\s+|unsigned\s+|long\s+)*(?:int|size_t|int64_t|long)\s+|,\s*)([A-Za-z_]\w*)(\s*=\s*)(\d+)\b(?=\s*[,;])"
 )
+_SEQUENCE: Final = re.compile(r"^(?:T|L|seq(?:_?len(?:gth)?)?|sequence_length)$", re.IGNORECASE)
 FEWEST_BATCHES: Final = 2
+SHORTEST_SEQUENCE: Final = 64
 LEAST: Final = 256  # of an inner size, where the code has no larger constant
 
 
@@ -35,6 +37,8 @@ def smaller(name: str, value: int, least: int = LEAST) -> int:
         return min(value, 1)
     if _BATCH.match(name):
         return min(value, FEWEST_BATCHES)
+    if _SEQUENCE.match(name):
+        return halved(value, SHORTEST_SEQUENCE)
     return halved(value, least) if _INNER.match(name) else value
 
 

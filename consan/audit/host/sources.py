@@ -29,6 +29,9 @@ _HOST_HAS: Final = re.compile(r"cooperative_groups.*|mma\.h|cuda/.*|cub/.*|cute/
 # The device's view of a header that is for the host: names that kernels take from it.
 _PRELUDE: Final = '#include <cstdint>\n#include <math.h>\n#include <cfloat>\n#include <climits>\n#include "consan_device.h"\n'
 _STANDARD: Final = (
+    ("cuda_bf16.h", r"\b__nv_bfloat16"),  # which headers of the host include
+    ("cuda_fp16.h", r"\b(?:__half|half2?)\b"),
+    ("consan_halves.h", r"\b(?:scalar_t|(?:c10|at)::(?:Half|BFloat16))\b"),
     ("algorithm", r"\bstd::(?:max|min|swap|clamp)\b"),
     ("limits", r"\bnumeric_limits\b"),
     ("type_traits", r"\bstd::(?:is_|enable_|conditional|decay)"),
@@ -106,16 +109,23 @@ def _on_device(header: str) -> bool:
 
 
 def for_host(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
-    """What the host's compiler builds. `without`: places to leave out."""
+    """What the host's compiler builds. `without`: places to leave out. Of a function of the host, the body is left out."""
     text = source.text
-    edits = [(begin, end, _code_blanked(text[begin:end])) for begin, end in without]
+    hollow = {(item.begin, item.end): item for item in source.items if item.kind == cuda.HOST and item.body}
+    edits = [_hollowed(hollow[place], text) if place in hollow else (*place, _code_blanked(text[slice(*place)])) for place in without]
     edits += [edit for item in source.items if item.body and item.kind in (cuda.KERNEL, cuda.DEVICE) for edit in _emptied(item, text)]
-    left_out = list(without)
+    left_out = [place for place in without if place not in hollow]
     free = [edit for edit in edits if edit[:2] in left_out or not any(begin <= edit[0] < end for begin, end in left_out)]
     for begin, end, replacement in sorted(free, reverse=True):
         text = text[:begin] + replacement + text[end:]
     text = _INCLUDE.sub(lambda found: cuda.blank(found[0]) + "//" if _HOST_HAS.fullmatch(found[1]) else found[0], text)
     return launches_rewritten(_for_torch(text))
+
+
+def _hollowed(item: cuda.Item, text: str) -> tuple[int, int, str]:
+    """A function of the host that says, when it is called, that it does not compile."""
+    assert item.body is not None
+    return (*item.body, f'{{ ::consan::missing("{item.name}"); ' + "\n" * text.count("\n", *item.body) + "}")
 
 
 def _emptied(item: cuda.Item, text: str) -> list[tuple[int, int, str]]:

@@ -30,7 +30,7 @@ _DIRECTIVE: Final = re.compile(r"^[ \t]*#(?:\\\r?\n|[^\n])*", re.MULTILINE)
 _SCOPE: Final = re.compile(r"^\s*(?:(?:inline\s+)?namespace\b[^()=;]*|extern\s*)$")
 _ATTRIBUTE: Final = re.compile(r"\b(?:__\w+__|alignas|__declspec)\s*\([^()]*(?:\([^()]*\)[^()]*)*\)|\[\[.*?\]\]", re.DOTALL)
 _TYPE: Final = re.compile(r"^\s*(?:typedef\s+)?(?:struct|class|union|enum)\b")
-_NAMED: Final = re.compile(r"^\s*(?:using|typedef|static_assert|concept)\b")
+_NAMED: Final = re.compile(r"^\s*(?:(?:using|typedef|static_assert|concept)\b|namespace\s+\w+\s*=)")
 
 
 @dataclass(frozen=True)

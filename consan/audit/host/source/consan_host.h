@@ -1,10 +1,10 @@
 // Included before each source of the host: the launch of a kernel, and what only nvcc declares.
 #pragma once
 #include <cuda_runtime.h>
-#include <cmath>
+#include <math.h>
 #include <cstdint>
 #include <cstdio>
-#include <cstdlib>
+#include <stdlib.h>
 #include <cstring>
 #include <algorithm>
 
@@ -22,6 +22,12 @@ template <class... T> __attribute__((noinline)) void hand_over(const T &...argum
     const void *values[] = {static_cast<const void *>(&arguments)..., nullptr};
     const size_t sizes[] = {sizeof(T)..., 0};
     consan_hand_over(__builtin_return_address(0), int(sizeof...(T)), values, sizes);
+}
+
+// In place of the body of a function of the host that does not compile.
+[[noreturn]] inline void missing(const char *function) {
+  std::fprintf(stderr, "consan: %s does not compile, and was called\n", function);
+  std::exit(71);
 }
 } // namespace consan
 
