@@ -67,8 +67,8 @@ class AuditServer:
             answer = process.stdout.readline()
             if answer:
                 return FileResult.of(json.loads(answer))
-            status = process.wait()
-            self._process = None
+            self.close()
+            status = process.returncode
             if status != TAKEN:
                 row = KernelRow(request.file, "", rows.CRASHED, note=f"the server of the audit ended with status {status}")
                 return FileResult(request.file, (row,))
@@ -83,11 +83,10 @@ class AuditServer:
 
     def close(self) -> None:
         """End it."""
-        if self._process is not None and self._process.stdin is not None:
+        process, self._process = self._process, None
+        if process is not None:
             with contextlib.suppress(BrokenPipeError):
-                self._process.stdin.close()
-            self._process.wait()
-            self._process = None
+                process.communicate()
 
 
 class Journal:

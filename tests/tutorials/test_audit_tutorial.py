@@ -1,0 +1,27 @@
+"""The tutorial about `consan audit`: its commands end as it says, and its table is what the command prints."""
+
+from __future__ import annotations
+
+import re
+import shlex
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+FOLDER = Path(__file__).parents[2] / "tutorials" / "11_audit_gate"
+README = (FOLDER / "README.md").read_text()
+COMMANDS = re.findall(r"^\$ (consan audit .*)$", README, re.MULTILINE)
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_command_of_the_audit_tutorial(command: str, tmp_path: Path) -> None:
+    copy = shutil.copytree(FOLDER, tmp_path / "tutorial")
+    done = subprocess.run([sys.executable, "-m", *shlex.split(command)], cwd=copy, capture_output=True, text=True, check=False)
+    assert done.returncode == (66 if "kernels" in command else 0), done.stdout + done.stderr
+    if "kernels" in command:
+        times = re.compile(r"\d+\.\d s")
+        table = README.split("```text\n")[1].split("```")[0]
+        assert times.sub("", done.stdout) == times.sub("", table)
