@@ -101,7 +101,11 @@ def test_a_path_that_is_not_there_is_refused(tmp_path: Path) -> None:
         ("2", "return extension.twice(x.cuda(), 1.0)", "clean"),
         ("3", "return extension.twice(x, 1)", "wrong result"),
         ("2", "return 2 * x", "not reached"),
-        ("2", "try:\n            return extension.twice(x.double(), 1.0)\n        except RuntimeError:\n            return 2 * x", "not reached"),
+        (
+            "2",
+            "try:\n            return extension.twice(x.double(), 1.0)\n        except RuntimeError:\n            return 2 * x",
+            "not reached",
+        ),
     ],
 )
 def test_a_module_is_compared_with_its_reference(factor: str, call: str, verdict: str) -> None:

@@ -161,7 +161,8 @@ def _parameter(declared: str, number: int) -> tuple[str, str]:
 
 
 def _for_torch(text: str) -> str:
-    """A tensor of the device is one of the CPU."""
+    """A tensor of the device is one of the CPU. `x.type()` as the first argument of a dispatch went with torch 2.9."""
+    text = re.sub(r"(\bAT_DISPATCH_\w+\s*\(\s*[\w.\[\]>-]*?)\.type\(\)", r"\1.scalar_type()", text)
     text = re.sub(r"([.>]\s*)is_cuda(\s*\(\s*\))", r"\1is_cpu\2", text)
     return re.sub(r"\bkCUDA\b", "kCPU", re.sub(r"\bDeviceType::CUDA\b", "DeviceType::CPU", text))
 

@@ -73,6 +73,12 @@ def test_launches_are_rewritten(launch: str, made: str) -> None:
     assert sources.launches_rewritten(launch) == made
 
 
+def test_tensors_of_the_device_are_on_the_cpu() -> None:
+    host = sources.for_host(AuditedSource("k.cu", "void f(T x) { C(x.is_cuda()); AT_DISPATCH_ALL_TYPES(x.type(), [&] {}); }"))
+    assert "x.is_cpu()" in host
+    assert "AT_DISPATCH_ALL_TYPES(x.scalar_type()," in host
+
+
 def test_branches_that_open_a_brace_each_count_once() -> None:
     found = text.items("void f(int a) {\n#ifdef X\n  if (a) {\n#else\n  if (!a) {\n#endif\n  }\n}\nint main() {}\n")
     assert [item.name for item in found] == ["f", "main"]
