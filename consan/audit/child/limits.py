@@ -56,7 +56,7 @@ def confine(writable: Iterable[Path]) -> bool:
     for path in writable:
         _allow(libc, rules, path, handled)
     libc.prctl(_NO_NEW_PRIVILEGES, 1, 0, 0, 0)
-    done = libc.syscall(_RESTRICT, rules, 0) == 0
+    done: bool = libc.syscall(_RESTRICT, rules, 0) == 0
     os.close(rules)
     return done
 
@@ -83,7 +83,8 @@ def descendants(root: int) -> list[int]:
                 parents[int(entry.name)] = int((entry / "stat").read_text().rpartition(")")[2].split()[1])
             except (OSError, IndexError, ValueError):
                 continue
-    found, below = [], {root}
+    found: list[int] = []
+    below = {root}
     while below:
         below = {each for each, parent in parents.items() if parent in below and each not in found}
         found += below

@@ -32,6 +32,7 @@ _SEED: Final = 42
 _TOLERANCE: Final = 1e-2  # absolute and relative
 _NUMBER: Final = re.compile(r"(?<![\w.])(\d{2,4})(?![\w.])")
 _STRING: Final = re.compile(r'("""|\'\'\').*?\1', re.DOTALL)
+_MOST_SIZE: Final = 1 << 62
 _SMALL: Final = 64  # an inner size, where there are several
 _MOST_CONSTANT: Final = 1024
 
@@ -93,13 +94,32 @@ def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None)
     else:
         shapes = module
     other = _module("consan_reference", path, reference) if reference is not None else shapes
-    _shrink(shapes, least)
-    if other is not shapes:
-        _shrink(other, least)
-    outputs = _outputs(torch, model, shapes)
     expected = getattr(other, "Model", None)
-    if expected is not None and expected is not model:
-        _judge(work, torch, outputs, _outputs(torch, expected, other if hasattr(other, "get_inputs") else shapes))
+    compared = expected is not None and expected is not model
+    first = (expected, other if hasattr(other, "get_inputs") else shapes) if compared else (model, shapes)
+    found = _shrunk_outputs(work, torch, first, (shapes, other), least)
+    if compared:
+        _judge(work, torch, _outputs(torch, model, shapes), found)
+
+
+def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tuple[Any, Any], least: int) -> list[Any]:
+    """The outputs of the model that runs first, which is the reference if there is one, in smaller sizes.
+
+    Where these do not fit together, because a module has computed others from them, only the batch is smaller.
+    """
+    whole = [dict(vars(module)) for module in modules]
+    for module in dict.fromkeys(modules):
+        _shrink(module, least)
+    try:
+        return _outputs(torch, *first)
+    except RuntimeError:
+        if work.events.launches:
+            raise
+    for module, before in zip(modules, whole, strict=True):
+        vars(module).update(before)
+        _shrink(module, _MOST_SIZE)
+    work.events.send("note", text="inner sizes are those of the module: smaller ones do not fit together")
+    return _outputs(torch, *first)
 
 
 def _module(name: str, path: str, text: str) -> types.ModuleType:
@@ -122,7 +142,7 @@ def _shrink(module: Any, least: int) -> None:
     sizes = {name: value for name, value in vars(module).items() if type(value) is int and value > 1}
     inner = sum(smaller(name, value, 1) < value for name, value in sizes.items() if value > _SMALL)
     for name, value in sizes.items():
-        setattr(module, name, smaller(name, value, least if inner <= 1 else min(least, _SMALL)))
+        setattr(module, name, smaller(name, value, least if inner <= 1 or least == _MOST_SIZE else min(least, _SMALL)))
 
 
 def _outputs(torch: Any, model: Any, module: Any) -> list[Any]:
