@@ -118,7 +118,7 @@ class NeedsGpu(Seam):
 
     def _refuse(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise NotSupported(
-            f"{self.title} needs a GPU: with --device cpu, consan runs CuPy and Triton programs, and PTX with `consan check`"
+            f"{self.title} needs a GPU: with --device cpu, consan runs programs of CuPy, Triton, CuTe DSL and cuda.core, and single kernels"
         )
 
 

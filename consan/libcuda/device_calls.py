@@ -57,6 +57,14 @@ def _count(driver: StandInDriver) -> int:
     return 1
 
 
+@serves("Q Q", "cuGetExportTable")
+def _table(driver: StandInDriver, place: int, identity: int) -> None:
+    """Tables of the driver that no manual describes: the CUDA runtime cannot do without them."""
+    raise CallFailed(
+        calls.NOT_SUPPORTED, "the program uses the CUDA runtime (cudart), which works with NVIDIA's own driver only: it needs a GPU"
+    )
+
+
 @serves(">i i", "cuDeviceGet")
 def _get(driver: StandInDriver, ordinal: int) -> int:
     if ordinal:

@@ -162,13 +162,6 @@ EXPORT int cuGetErrorString(int code, const char **text) { return error_text(cod
 
 // ---- addresses of functions ----
 
-// The hidden tables of the driver are its own.
-EXPORT int cuGetExportTable(const void **table, const void *uuid) {
-    (void)uuid;
-    *table = NULL;
-    return NOT_SUPPORTED;
-}
-
 EXPORT int cuGetProcAddress(const char *name, void **function, int version, uint64_t flags);
 EXPORT int cuGetProcAddress_v2(const char *name, void **function, int version, uint64_t flags, int *status);
 
@@ -180,8 +173,8 @@ static const struct {
 #include "calls.h"
 #undef CALL
 #define OWN(name) {#name, (void *)name}
-    OWN(cuMemAllocHost_v2),   OWN(cuMemHostAlloc), OWN(cuMemFreeHost),    OWN(cuFuncGetName),    OWN(cuKernelGetName),  OWN(cuLaunchHostFunc),
-    OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString), OWN(cuGetExportTable), OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
+    OWN(cuMemAllocHost_v2),   OWN(cuMemHostAlloc), OWN(cuMemFreeHost),    OWN(cuFuncGetName),    OWN(cuKernelGetName),     OWN(cuLaunchHostFunc),
+    OWN(cuStreamAddCallback), OWN(cuGetErrorName), OWN(cuGetErrorString), OWN(cuGetProcAddress), OWN(cuGetProcAddress_v2),
 };
 
 // Versions of a call with other parameters, and the first CUDA that has each. Of all other calls the newest serves every program.
