@@ -25,6 +25,7 @@ from consan import adapters, late
 from consan._errors import UsageError
 from consan.backends.base import Dim3
 from consan.files import read_file
+from consan.instrument.rewriting.ranked import ranked
 from consan.launching import AGAIN
 from consan.launching.entries import choose_entry
 from consan.launching.placement import Placement, placed
@@ -156,6 +157,7 @@ def launch(
     suppress: str | Path | None = None,
     stream: Stream | None = None,
     programmatic: bool = False,
+    ranks: int = 1,
 ) -> Report:
     """Launch once, sanitized, and return the report of this launch.
 
@@ -169,6 +171,7 @@ def launch(
     `keep_histories`: write a file for `consan replay`.
     `skip`, `checks`: kinds of findings that are not reported, or the only ones that are, as text with commas or as a sequence of names.
     `suppress`: a file of suppressions. Inside of `check()` its rules hold, too.
+    `ranks`: so many GPUs run the launch at the same time, each with `args` of its own: a list of these, or a function of the rank.
     `stream`, `programmatic`: only inside of `check()` (session/comparing/streams.py); without a stream the launch comes after all others.
 
     Raises `UsageError` for bad arguments. Findings do not raise: see `Report.raise_if_racy`.
@@ -179,7 +182,7 @@ def launch(
     recording: dict[str, Any] = {"engine": engine, "exhaustive": exhaustive, "sample": sample, "keep_histories": keep_histories}
     limits: dict[str, Any] = {"timeout": timeout, "explore": explore, "global_memory": global_memory}
     options = SessionOptions.of({"device": device, "seed": seed, **limits, **checking, **recording})
-    made = _Made(kernel, _dim3(grid), _dim3(block), _dim3(cluster), smem, cooperative)
+    made, args = _made(kernel, (_dim3(grid), _dim3(block), _dim3(cluster)), smem, cooperative, args, ranks, options, stream)
     report = _without(_reported(made, options, args, block_of_checks, stream, programmatic), rules)
     block_of_checks.take(report)
     return report
@@ -199,10 +202,7 @@ def _reported(
     session.recording.keeps = stream is not None
     report, known = made.on(session, args, compare)
     if session.record_lost and known:
-        timeout = min(options.timeout or AGAIN, AGAIN)
-        machine = Session(replace(options, device="cpu", timeout=timeout))
-        machine.note(f"{kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
-        report = combine([report, made.on(machine, copy.deepcopy(list(args)))[0]])
+        report = combine([report, made.on_machine(options, args)])
     return report
 
 
@@ -227,6 +227,7 @@ class _Made:
     cluster: Dim3
     smem: int
     cooperative: bool
+    ranks: int = 1
 
     def on(
         self, session: Session, args: Sequence[Any], compare: Callable[[Prepared, Placement], None] = lambda prepared, placement: None
@@ -236,7 +237,7 @@ class _Made:
         with session.turn():
             prepared = session.prepare(kernel.module, name=kernel.name, cluster=math.prod(self.cluster))
             with placed(session) as placement:
-                values = placement.parameters(arguments(kernel.function, args), "argument")
+                values = self._values(placement, args)
                 session.address_name = name_addresses(prepared, kernel.entry, placement.buffers)
                 placement.owns_all &= not any(map(may_point, args))
                 how: dict[str, Any] = {"shared": self.smem, "cluster": self.cluster, "cooperative": self.cooperative}
@@ -247,6 +248,52 @@ class _Made:
                 if session.backend.simulates and placement.owns_all:
                     report = PlainRuns(session.backend, placement, launch, how).compared(report, kernel.module.text)
                 return report, placement.owns_all
+
+    def on_machine(self, options: SessionOptions, args: Sequence[Any]) -> Report:
+        """The report of the virtual machine, where a GPU has left none."""
+        machine = Session(replace(options, device="cpu", timeout=min(options.timeout or AGAIN, AGAIN)))
+        machine.note(f"{self.kernel.entry}: the GPU left no record, so the launch was checked again on the virtual machine")
+        return self.on(machine, copy.deepcopy(list(args)))[0]
+
+    def _values(self, placement: Placement, args: Sequence[Any]) -> list[bytes]:
+        """The bytes of each parameter."""
+        values, each = arguments(self.kernel.function, args), len(args) // self.ranks
+        names = [f"rank {rank}, argument" if self.ranks > 1 else "argument" for rank in range(self.ranks)]
+        return [value for rank, name in enumerate(names) for value in placement.parameters(values[rank * each :][:each], name)]
+
+
+def _made(
+    kernel: Kernel, shape: tuple[Dim3, Dim3, Dim3], smem: int, cooperative: bool,
+    args: Any, ranks: int, options: SessionOptions, stream: Stream | None,
+) -> tuple[_Made, Sequence[Any]]:  # fmt: skip
+    """The launch with its arguments: those of all ranks, if there are several."""
+    made = _Made(kernel, *shape, smem, cooperative)
+    if ranks == 1:
+        return made, args
+    _check_ranks(ranks, options, stream)
+    return _of_ranks(made, ranks, args)
+
+
+def _of_ranks(made: _Made, ranks: int, args: Any) -> tuple[_Made, Sequence[Any]]:
+    """A launch for all ranks, and the arguments of all. Its CTAs must all run at once: ranks wait for each other."""
+    kernel, (x, y, z) = copy.copy(made.kernel), made.grid
+    if made.cooperative:
+        raise UsageError("cooperative=True: the grid-wide barrier of a rank is not supported with ranks")
+    kernel.module = ranked(kernel.module, kernel.entry, ranks, made.grid)
+    kernel.function = choose_entry(kernel.module, kernel.entry, kernel.name)
+    given = [args(rank) for rank in range(ranks)] if callable(args) else list(args)
+    if len(given) != ranks or any(len(each) != len(made.kernel.function.params) for each in given):
+        raise UsageError(f"args: expected a list for each of {ranks} ranks, of {len(made.kernel.function.params)} values each")
+    whole = replace(made, kernel=kernel, grid=(x, y, z * ranks), cooperative=True, ranks=ranks)
+    return whole, [value for each in given for value in each]
+
+
+def _check_ranks(ranks: int, options: SessionOptions, stream: Stream | None) -> None:
+    if not isinstance(ranks, int) or not options.records:
+        why = 'expected a number, and a launch that is recorded: the called hooks (engine="inline") know one GPU'
+        raise UsageError(f"ranks={ranks!r}: {why}")
+    if stream is not None or options.explore:
+        raise UsageError("stream, explore: a launch of several ranks is not compared with others")
 
 
 def _check_kernel(kernel: Kernel, smem: int) -> None:

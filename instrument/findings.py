@@ -300,6 +300,7 @@ class Geometry:
     cta_threads: int = 0
     cta_bytes: int = 0
     rank: int = 0  # of that CTA
+    rank_grid: int = 0  # of a launch for several GPUs: the CTAs of one in the last dimension of the grid; else 0
 
 
 @dataclass(frozen=True)

@@ -86,6 +86,7 @@ class Access:
     space: str = "shared"  # "shared", "global", "tensor", ...
     innermost: Frame | None = None  # the instruction's own place, where that is another than `file` and `line`
     name: str = ""  # the bytes as the source names them: `tile[1][3]`
+    rank: int | None = None  # of the GPU, in a launch for several ranks: the CTA is one of its grid
 
     @property
     def in_shared(self) -> bool:

@@ -35,6 +35,7 @@ from consan.reports.verdict.tolerance import is_unused, with_lost_updates, with_
 from consan.reports.waiting.deadlocks import Phase
 from consan.reports.waiting.unended import with_late_arrivals
 from consan.reports.waiting.waiters import Waiter, deadlock_of
+from consan.reports.words.between_ranks import in_words_of_ranks
 from consan.reports.words.kinds import describe
 from consan.reports.words.ordering import NEXT_ITERATION, Pair, in_program_order, of_a_later_round
 
@@ -97,7 +98,7 @@ def _finding(found: FindingRecord, module: ModuleSites) -> Finding:
     described = explained_misuse(described, pair[0], module.relations, found.geometry.ntid)
     described = blame(explained_refill(described, module.relations), situation, pair, module.relations, facts, module.framework)
     described = with_late_arrivals(described, module.relations, lacked_arrivals(found))
-    return with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found, module)
+    return in_words_of_ranks(with_tolerance(where_all_pass(described, pair, module.relations, module.framework), found, module))
 
 
 def _is_recomputed(pair: Pair, module: ModuleSites) -> bool:

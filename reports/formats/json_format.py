@@ -165,7 +165,8 @@ def _fix_to_json(fix: VerifiedFix) -> Json:
 
 
 def _access_to_json(access: Access) -> Json:
-    data = {name: value for name, value in vars_of(access).items() if name not in ("asynchronous", "inlined")}
+    left_out = ("asynchronous", "inlined", *["rank"] * (access.rank is None))
+    data = {name: value for name, value in vars_of(access).items() if name not in left_out}
     lists = {name: _list(data[name]) for name in ("block", "thread", "bytes")}
     return {
         **data,

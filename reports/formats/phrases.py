@@ -57,6 +57,7 @@ def who(access: Access, dot: str = ", ") -> str:
         access.thread and f"thread {_triple(access.thread)}",
         None if access.warp is None else f"warp {access.warp}{lane}",
         access.block and f"CTA {_triple(access.block)}",
+        None if access.rank is None else f"rank {access.rank}",
         None if access.cluster_rank is None else f"cluster rank {access.cluster_rank}",
     )
     return dot.join(part for part in parts if part)

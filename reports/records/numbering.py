@@ -37,6 +37,12 @@ def block_of(found: FindingRecord, thread: int) -> Dim3:
     return (x, y, z)
 
 
+def place_of(found: FindingRecord, thread: int) -> tuple[Dim3, int | None]:
+    """%ctaid of a thread's CTA, and the rank of its GPU in a launch for several."""
+    (x, y, z), extent = block_of(found, thread), found.geometry.rank_grid
+    return ((x, y, z % extent), z // extent) if extent else ((x, y, z), None)
+
+
 def unflatten(thread: int, block: Dim3) -> Dim3:
     """Linear thread index to (x, y, z), x fastest (ISA "Special Registers: %tid")."""
     return (thread % block[0], thread // block[0] % block[1], thread // (block[0] * block[1]))

@@ -20,7 +20,7 @@ from consan.reports.records.finding_records import (
     layout_of,
     range_of,
 )
-from consan.reports.records.numbering import block_of, in_cta, inside, rank_of, unflatten
+from consan.reports.records.numbering import in_cta, inside, place_of, rank_of, unflatten
 from consan.reports.records.tensor_memory import SPACE as TENSOR_SPACE, cells_of, in_tensor_memory, role_of
 from consan.reports.source.places import located
 from consan.reports.words.ordering import Pair
@@ -128,12 +128,13 @@ def _access(found: FindingRecord, number_of_site: int, thread: int, module: Modu
     number, touched = in_cta(found, thread), range_of(found)
     if action is None and site is not None:
         action = action_of(site)
-    tensor = in_tensor_memory(found)
+    tensor, (block, rank) = in_tensor_memory(found), place_of(found, thread)
     place = Access(
         role="",
         op="",
         name=cells_of(found, module) if tensor else _name(found, module, touched) if touched else "",
-        block=block_of(found, thread),
+        block=block,
+        rank=rank,
         cluster_rank=rank_of(found, thread),
         thread=unflatten(number, found.geometry.ntid),
         warp=number // 32,

@@ -271,7 +271,7 @@ RULES = {
     ),
     "G3: gone with wide scopes": (
         "launch.hpp",
-        "output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;",
+        "output_.narrow |= scope_of(fence.order()) < grid_.views.all();",
         "output_.narrow = 0;",
         "scope_fence_of_reader_cta",
         True,

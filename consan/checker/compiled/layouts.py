@@ -218,7 +218,7 @@ GRID_INPUT = record(
     u32 capacity          findings for which there is room
     u32 most              accesses that the checker holds at a time
     u32 retained_capacity     accesses for which `retained` has room
-    u32 pad               -
+    u32 rank_units        units of a rank, if there are several; else 0
     """,
 )
 GRID_OUTPUT = record(

@@ -36,13 +36,17 @@ from consan.reports.verdict.speaking.terms import Key
 
 @dataclass(frozen=True)
 class LaunchedKernel:
-    """The kernel of a launch: the number of its module, its number in the module, block, grid and cluster."""
+    """The kernel of a launch: the number of its module, its number in the module, block, grid and cluster.
+
+    `ranks`: GPUs, each with a part of the grid in its last dimension.
+    """
 
     module: int
     entry: int
     grid: Dim3
     block: Dim3
     cluster: Dim3 = (1, 1, 1)
+    ranks: int = 1
 
     def ctaid(self, cta: int) -> Dim3:
         """The place of a CTA in the grid."""
@@ -154,9 +158,12 @@ class Collected:
     def _geometry(self, cta: int, history: History, *, of_grid: bool) -> Geometry:
         launched = self.launched
         where = launched.ctaid(cta), launched.block, history.shared_bytes
+        extent = launched.grid[2] // launched.ranks if launched.ranks > 1 else 0
         if of_grid:
-            return Geometry(*where, launched.grid, history.threads, rank=cta)
-        return Geometry(*where, launched.cluster, history.cta_threads, history.cta_bytes) if history.ctas > 1 else Geometry(*where)
+            return Geometry(*where, launched.grid, history.threads, rank=cta, rank_grid=extent)
+        if history.ctas == 1:
+            return Geometry(*where, rank_grid=extent)
+        return Geometry(*where, launched.cluster, history.cta_threads, history.cta_bytes, rank_grid=extent)
 
 
 _COMMON = ("site", "other_site", "thread", "offset", "bytes", "own_operation", "number")

@@ -60,12 +60,12 @@ class GridChecked:
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
     *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
-    patience: Patience | None = None, stopped: bool = False,
+    patience: Patience | None = None, stopped: bool = False, ranks: int = 1,
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
-    stopped the launch.
+    stopped the launch. `ranks`: GPUs, each with as many units.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
@@ -74,6 +74,7 @@ def check_grid(
     def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
+        how["rank_units"] = len(histories) // ranks if ranks > 1 else 0
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
     def named(descending: bool) -> GridChecked:
@@ -122,6 +123,7 @@ def _replay(
     keep: bool,
     halt: ctypes.c_uint32,
     stopped: bool,
+    rank_units: int,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
@@ -139,6 +141,7 @@ def _replay(
         "capacity": MOST_FINDINGS,
         "most": most,
         "retained_capacity": len(retained),
+        "rank_units": rank_units,
     }
     given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
     result = called(library().consan_replay_launch, given, GRID_OUTPUT)

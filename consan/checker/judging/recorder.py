@@ -351,6 +351,7 @@ class _Checker:
         some = next(iter(known.values())).without_log()
         histories = [known.get(unit, some) for unit in range(grouped.units)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
+        how["ranks"] = self.collected.launched.ranks
         done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
         self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         self.events += sum(each.events for each in done)

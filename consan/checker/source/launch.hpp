@@ -7,7 +7,7 @@ class LaunchReplay {
     LaunchReplay(const GridInput &input, GridOutput &output) : input_(input), output_(output), grid_(input), buffer_(1) {}
 
     void run() {
-        grid_.views.resize(input_.count, input_.one.cta_threads, input_.one.level >= SCOPES);
+        grid_.views.resize(input_.count, input_.one.cta_threads, input_.one.level >= SCOPES, input_.rank_units);
         read();
         if (input_.synced) together();
         else one_by_one();
@@ -83,12 +83,12 @@ class LaunchReplay {
     void note_write(const effects::MbarrierEffect &, u32, u32) { output_.narrow = true; }  // of narrow signals only
     void note_write(const effects::Unseen &, u32, u32) { output_.unseen = true; }
     void note_write(const effects::Observe &access, u32 unit, u32 thread) {
-        output_.narrow |= scope_of(access.order()) < GPU_SCOPE;
+        output_.narrow |= scope_of(access.order()) < grid_.views.all();
         if (input_.synced) grid_.flags.add(access, unit, thread, grid_.views.scope(access.order()));
     }
     void note_write(const effects::Fence &fence, u32, u32) {
-        output_.narrow |= scope_of(fence.order()) < GPU_SCOPE;
-        bool wide = grid_.views.scope(fence.order()) >= GPU_SCOPE;
+        output_.narrow |= scope_of(fence.order()) < grid_.views.all();
+        bool wide = grid_.views.scope(fence.order()) >= grid_.views.all();
         if (fence.order() & IS_SC) grid_.flags.fence(wide);
         grid_.sc |= fence.order() & IS_RELEASE && wide;
     }

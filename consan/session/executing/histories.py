@@ -21,6 +21,7 @@ from consan.checker.judging.tally import ProvenLaunches
 from consan.checker.logs.retained import Archive, RetainedLaunch, Watched, fingerprint, read
 from consan.checker.logs.stops import Stop
 from consan.files import stored_name, write_file
+from consan.instrument.rewriting.ranked import ranks_of
 from consan.options import INLINE
 from consan.reports.decoding.launch_race import BETWEEN_LAUNCHES
 from consan.reports.model import Report, plural
@@ -208,7 +209,7 @@ def _launch(session: Session, prepared: Prepared, launch: RetainedLaunch) -> tup
     """The arguments of `Session.replayed`."""
     about = launch.about
     grid, block, cluster = (_dim3(about[name]) for name in ("grid", "block", "cluster"))
-    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster)
+    launched = LaunchedKernel(prepared.number, prepared.number_of(about["entry"]), grid, block, cluster, ranks_of(prepared.plain))
     assert prepared.recorded is not None
     how = bool(about["exhaustive"]), int(about.get("sample", 0))
     started = LaunchCheck(launch, launched, prepared.recorded, session.recording.histories, *how)

@@ -27,6 +27,7 @@ from consan.checker.logs.memory import MOST_RETAINED, LogMemory
 from consan.instrument import Instrumented, Places
 from consan.instrument.abi.variant import Variant
 from consan.instrument.record import Recorded
+from consan.instrument.rewriting.ranked import ranks_of
 from consan.options import RECORD
 from consan.reports import model
 from consan.reports.decoding.decode import decode
@@ -109,7 +110,7 @@ class Recording:
     def start(self, memory: LogMemory, prepared: Prepared, log: LogPlan, *, background: bool = False) -> LaunchCheck:
         """Make the memory for a launch. `background`: the program goes on beside it. Raises `NoRoom`."""
         assert prepared.recorded is not None
-        launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster)
+        launched = LaunchedKernel(prepared.number, log.kernel, log.grid, log.block, log.cluster, ranks_of(prepared.plain))
         most = self.most_bytes(memory.backend, roomy=prepared.roomy)
         room = prepared.logs.room((log.kernel, log.grid, log.block, log.cluster), roomy=log.roomy)
         how: dict[str, Any] = {"room": room, "background": background, "machine": VirtualBackend}

@@ -100,7 +100,7 @@ ROOMS = {
     ),
     "consan.api": (
         *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap"),
-        *("consan.backends.base", "consan.launching", "consan.session", "consan.adapters"),
+        *("consan.backends.base", "consan.instrument.rewriting.ranked", "consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),
     "consan.triton": (ERRORS, "consan.adapters", "consan.api"),

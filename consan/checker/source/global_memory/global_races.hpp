@@ -116,7 +116,7 @@ class GlobalRaces : GlobalRaceItems {
         if (access.writes) compare(cell.reads, mask, access);
         if (cell.strong && access.strong) {
             const RacingAccess &known = items_[cell.strong].access;
-            bool scopes = access.scope == known.scope || std::min(access.scope, known.scope) >= GPU_SCOPE;
+            bool scopes = access.scope == known.scope || std::min(access.scope, known.scope) >= views_.all();
             cell.alike = cell.alike && race_rule::morally_strong(known, access, facts(items_[cell.strong], access)) && scopes && access.proxy == known.proxy;
         }
         if (!access.strong || !cell.alike) compare(cell.strong, mask, access);
@@ -143,7 +143,7 @@ class GlobalRaces : GlobalRaceItems {
         const RacingAccess &old() const { return item.access; }
         bool together() const { return all.views_.together(old().unit, old().thread, now.unit, now.thread); }
         bool one_warp() const { return together() && old().thread / LANES == now.thread / LANES; }
-        Scope narrowest() const { return old().unit != now.unit ? GPU_SCOPE : together() ? CTA_SCOPE : CLUSTER_SCOPE; }
+        Scope narrowest() const { return all.views_.both(old().unit, old().thread, now.unit, now.thread); }
         // R-GM8: a write that was observed is before what follows.
         bool ordered() const {
             bool write = old().flag >= 0 && old().writes;

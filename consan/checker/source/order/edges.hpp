@@ -55,11 +55,11 @@ class Edges {
         u32 order = fence.order() & 7;
         Scope scope = views_.scope(fence.order());
         Thread &own = threads_[unit][thread];
-        if (scope < GPU_SCOPE) note_narrow(unit, thread, own, fence);
+        if (scope < views_.all()) note_narrow(unit, thread, own, fence);
         if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(unit, thread, scope);
         if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(unit, thread, own, scope, 0, false);
         if (order & IS_ACQUIRE) own.relaxed.clear();
-        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= GPU_SCOPE;
+        bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.all();
         if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
         Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), fence.site(), sc);
@@ -155,7 +155,7 @@ class Edges {
         u32 write;
     };
     struct Thread {
-        Release fences[3] = {};  // the last one of .cta, of .cluster and of a wider scope
+        Release fences[4] = {};  // the last one of .cta, of .cluster, of .gpu and of .sys; of one GPU those of the last two are alike
         std::unordered_map<u64, Release> releases;
         std::vector<Pending> pending;  // of each address and root the last
         std::vector<u32> relaxed;      // sites of strong reads behind which the thread has not acquired
@@ -206,7 +206,7 @@ class Edges {
         observed_[access.unit].push_back(number);
         if (!hop) return;
         expect(own, access);
-        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= GPU_SCOPE))
+        if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= views_.all()))
             views_.take(access.unit, access.thread, handed.sc);
         else if (views_.clocks(access.unit).keeps_sc()) note_sc(access, handed.sc);
     }
@@ -230,7 +230,7 @@ class Edges {
             const Knowledge &given = views_.given(each.moment);
             if (each.layer == LOOSE) handed.loose.join(given), loose_[{handed.loose_root, each.moment.chain}].push_back({handed.depth, each});
             else if (each.layer == BEHIND_SC) handed.sc.join(given);
-            else if (each.scope >= GPU_SCOPE) handed.wide.join(given);
+            else if (each.scope >= views_.all()) handed.wide.join(given);
             else handed.narrow = true;
         }
     }
@@ -247,14 +247,14 @@ class Edges {
     }
 
     static bool same(const Observer &each, u32 unit, u32 thread) { return each.unit == unit && each.thread == thread; }
-    static u32 width(Scope scope) { return std::min<u32>(scope, GPU_SCOPE); }
+    u32 width(Scope scope) const { return std::min<u32>(scope, views_.all()); }
     // Whether a write and what reads it are morally strong.
     bool meet(const FlagAccess &write, const FlagAccess &read) const {
         return includes(write.scope, write.unit, write.thread, read) && includes(read.scope, write.unit, write.thread, read);
     }
     bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
 
-    static void carry(Handed &handed, const FlagAccess &access, Layer layer, const Release &release) {
+    void carry(Handed &handed, const FlagAccess &access, Layer layer, const Release &release) const {
         Carried made{layer, release.moment, release.scope, access.site, release.site, CTA_SCOPE};
         for (const Carried &each : handed.own) {
             if (layer != LOOSE) break;
@@ -286,11 +286,11 @@ class Edges {
 
     // A thread takes what its scope and that of each release allow. Returns whether no other acquire can bring more.
     bool take(u32 unit, u32 thread, Scope scope, const Handed &handed) {
-        bool wide = scope >= GPU_SCOPE, all = true;
+        bool wide = scope >= views_.all(), all = true;
         if (wide) views_.take(unit, thread, handed.wide);
         for (const Handed *at = wide && !handed.narrow ? nullptr : &handed; at; at = at->before < 0 ? nullptr : &carried_[at->before])
             for (const Carried &each : at->own) {
-                if (each.layer != KNOWN || (wide && each.scope >= GPU_SCOPE)) continue;
+                if (each.layer != KNOWN || (wide && each.scope >= views_.all())) continue;
                 const Views::Chain &from = views_.chain(each.moment.chain);
                 auto includes = [&](Scope of) { return views_.includes(of, from.unit, from.thread, unit, thread); };
                 bool included = decided<Inclusion::GLOBAL_RELEASE>(includes(each.scope)) && decided<Inclusion::GLOBAL_ACQUIRE>(includes(scope));
@@ -316,7 +316,7 @@ class Edges {
     }
 
     void take_behind_sc(u32 unit, u32 thread, Scope scope) {
-        if (unit >= sc_threads_.size() || scope < GPU_SCOPE) return;
+        if (unit >= sc_threads_.size() || scope < views_.all()) return;
         for (u32 each : sc_threads_[unit]) {
             const Thread &other = threads_[unit][each];
             if (u32 known = views_.clocks(unit).known(thread, other.sc_actor)) views_.take(unit, thread, other.sc[known - 1]);

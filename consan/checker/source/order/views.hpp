@@ -35,16 +35,22 @@ class Views {
         u32 thread = 0, time = 0, site = 0, made = 0;
     };
 
-    // `wide`: every scope counts as .sys.
-    void resize(u32 units, u32 cta_threads, bool wide) { units_.resize(units), cta_threads_ = cta_threads, wide_ = wide, pool_.resize(units); }
+    // `wide`: every scope counts as .sys. `rank_units`: those of a rank, which is a GPU; 0: all are of one.
+    void resize(u32 units, u32 cta_threads, bool wide, u32 rank_units) {
+        units_.resize(units), cta_threads_ = cta_threads, wide_ = wide, rank_units_ = rank_units, pool_.resize(units);
+    }
+    // The narrowest scope that includes all threads of the launch, and that includes two of them.
+    Scope all() const { return rank_units_ ? SYS_SCOPE : GPU_SCOPE; }
+    Scope both(u32 unit, u32 thread, u32 other_unit, u32 other) const {
+        if (unit == other_unit) return together(unit, thread, other_unit, other) ? CTA_SCOPE : CLUSTER_SCOPE;
+        return rank_units_ && unit / rank_units_ != other_unit / rank_units_ ? SYS_SCOPE : GPU_SCOPE;
+    }
     Scope scope(u32 order) const { return wide_ ? SYS_SCOPE : scope_of(order); }
     void set(u32 unit, Clocks *clocks) { units_[unit].clocks = clocks; }
     Clocks &clocks(u32 unit) { return *units_[unit].clocks; }
     // Whether threads are of one CTA, and whether a scope of the one includes the other.
     bool together(u32 unit, u32 thread, u32 other_unit, u32 other) const { return unit == other_unit && thread / cta_threads_ == other / cta_threads_; }
-    bool includes(Scope scope, u32 unit, u32 thread, u32 other_unit, u32 other) const {
-        return scope >= (unit != other_unit ? GPU_SCOPE : together(unit, thread, other_unit, other) ? CTA_SCOPE : CLUSTER_SCOPE);
-    }
+    bool includes(Scope scope, u32 unit, u32 thread, u32 other_unit, u32 other) const { return scope >= both(unit, thread, other_unit, other); }
     const Chain &chain(u32 number) const { return chains_[number]; }
 
     // How many moments there are.
@@ -227,6 +233,7 @@ class Views {
     std::vector<Unit> units_;
     u32 cta_threads_ = 1;
     bool wide_ = false;
+    u32 rank_units_ = 0;
     u32 made_ = 0;
     std::vector<Chain> chains_;
     std::map<std::tuple<u32, u32, u32>, u32> numbers_;

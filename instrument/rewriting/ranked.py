@@ -1,0 +1,109 @@
+"""A kernel for several ranks in one launch (SEMANTICS 12, R-RK2): the grid of each rank is a part of the launch, in the last dimension.
+
+Each rank has its own parameters, which follow those of rank 0, and sees the grid of a rank alone:
+
+    mov.u32 %ranked_z, %ctaid.z; setp.eq.u32 %ranked1, %ranked_z, 1;       // at the begin of the body
+    ld.param.u64 %rd1, [k_param_0]; @%ranked1 ld.param.u64 %rd1, [k_param_0_rank1];
+
+No line of the text moves. So places in reports are those of the user's text.
+
+Not handled, and refused: variables of the module in global memory (each rank would have its own), parameters under a guard, `%ctaid`
+and its kin as vectors, and the number of a cluster in the last dimension.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Final
+
+from consan._errors import UsageError
+from consan.instrument.ptx import Edits, Function, Instruction, Module, parse
+
+Dim3 = tuple[int, int, int]
+MOST_RANKS: Final = 16
+_RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
+_WORD: Final = re.compile(r"[\w$]+")
+_PLACES: Final = {"%ctaid.z": "%ranked_z", "%nctaid.z": "%ranked_nz"}
+_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%nctaid\b(?:\.\w)?")
+_OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z", "%nclusterid.z"}
+
+
+def ranked(module: Module, entry: str, ranks: int, grid: Dim3) -> Module:
+    """The module for so many ranks, each with this grid. Raises UsageError for what it does not handle."""
+    if not 1 < ranks <= MOST_RANKS:
+        raise UsageError(f"ranks={ranks}: expected 1 to {MOST_RANKS}")
+    _refuse_variables(module, ranks)
+    edits = Edits(module)
+    for function in module.functions:
+        if function.body is not None and (function.name == entry or _places(function)):
+            _rank(function, edits, ranks, grid[2], of_entry=function.name == entry)
+    return parse(edits.apply(), module.name)
+
+
+def ranks_of(ptx: str) -> int:
+    """The ranks of a launch of a module: 1 unless it was made for several."""
+    found = _RANKS.search(ptx)
+    return int(found[1]) if found is not None else 1
+
+
+def parameter_of(name: str, rank: int) -> str:
+    """The name of a rank's parameter."""
+    return f"{name}_rank{rank}" if rank else name
+
+
+def _of_rank(rank: int, named: re.Pattern[str], text: str) -> str:
+    return named.sub(lambda found: parameter_of(found[0], rank), text)
+
+
+def _refuse_variables(module: Module, ranks: int) -> None:
+    names = {name.name for each in module.variables if each.space == "global" for name in each.names}
+    texts = (each.text for function in module.functions for each in function.instructions())
+    if names and (name := next((name for text in texts for name in names.intersection(_WORD.findall(text))), "")):
+        raise UsageError(f"ranks={ranks}: the variable {name} would be one of each rank; give each rank a buffer instead")
+
+
+def _places(function: Function) -> list[Instruction]:
+    return [each for each in function.instructions() if _READS.search(each.text)]
+
+
+def _rank(function: Function, edits: Edits, ranks: int, extent: int, *, of_entry: bool) -> None:
+    assert function.body is not None
+    edits.insert_at(function.body.open + 1, _prologue(ranks, extent))
+    names = [each.name for each in function.params] if of_entry else []
+    named = re.compile("|".join(rf"{re.escape(name)}(?![\w$])" for name in names)) if names else None
+    for instruction in function.instructions():
+        text = _READS.sub(_place, instruction.text)
+        if named is not None and named.search(text):
+            if instruction.predicate is not None:
+                raise UsageError(f"ranks={ranks}: a parameter is read under a condition: {instruction.text}")
+            own = [_of_rank(rank, named, text) for rank in range(ranks)]
+            text = " ".join([own[0], *(f"@%ranked{rank} {each}" for rank, each in enumerate(own) if rank)])
+        if text != instruction.text:
+            edits.replace(instruction, text)
+    if named is not None:
+        _declare(function, edits, ranks, named)
+
+
+def _place(found: re.Match[str]) -> str:
+    if found[0] in _OTHER:
+        raise UsageError(f"a kernel that reads {found[0]} cannot be launched for several ranks")
+    return _PLACES.get(found[0], found[0])
+
+
+def _prologue(ranks: int, extent: int) -> str:
+    """What each thread knows of its rank."""
+    part = f"div.u32 %ranked_of, %ranked_z, {extent}; rem.u32 %ranked_z, %ranked_z, {extent};"
+    of = part if extent > 1 else "mov.u32 %ranked_of, %ranked_z; mov.u32 %ranked_z, 0;"
+    tests = " ".join(f"setp.eq.u32 %ranked{rank}, %ranked_of, {rank};" for rank in range(1, ranks))
+    registers = f".reg .b32 %ranked_z, %ranked_nz, %ranked_of; .reg .pred %ranked<{ranks}>;"
+    return f" {registers} mov.u32 %ranked_z, %ctaid.z; mov.u32 %ranked_nz, {extent}; {of} {tests}"
+
+
+def _declare(function: Function, edits: Edits, ranks: int, named: re.Pattern[str]) -> None:
+    """Give the entry the parameters of all ranks."""
+    assert function.body is not None
+    header = function.text[: function.body.open - function.start]
+    begin, end = header.index("(") + 1, header.index(")")
+    given = " ".join(header[begin:end].split())
+    more = [_of_rank(rank, named, given) for rank in range(1, ranks)]
+    edits.insert_at(function.start + end, "".join(f", {each}" for each in more))

@@ -1,0 +1,45 @@
+"""The kernels of several ranks in this folder, launched as one."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import consan
+from consan.reports.model import Report
+
+FOLDER = Path(__file__).parent
+THREADS, VALUES, SLOTS = 32, 128, 5
+# By file: the fault that a macro plants, and the kind of its findings.
+FAULTS: dict[str, dict[str, str]] = {
+    "one_shot": {"NO_START": "global-race", "NO_END": "global-race", "GPU_SCOPE": "scope"},
+    "signals_reset": {"NOT_RESET": "global-race", "RESET_EARLY": "global-race"},
+    "two_shot": {"NO_MIDDLE": "global-race"},
+    "ring_all_gather": {"NO_WAIT": "global-race", "WEAK_FLAG": "global-race"},
+    "put_with_signal": {"SIGNAL_FIRST": "global-race", "RELAXED": "global-race", "WRONG_SLOT": "global-race"},
+    "double_buffer": {"ONE_BUFFER": "global-race"},
+    "dispatch": {"COUNTS_FIRST": "global-race"},
+    "generation": {"WRAPS": "global-race"},
+    "counted_ctas": {"GPU_SCOPE": "scope"},
+}
+
+
+@functools.cache
+def kernel(name: str, fault: str, ranks: int) -> consan.Kernel:
+    """The kernel of a file, with a fault or without."""
+    defines: dict[str, Any] = {"RANKS": ranks, **({"SCOPE": '"gpu"'} if fault == "GPU_SCOPE" else {fault: 1} if fault else {})}
+    return consan.Kernel(FOLDER / f"{name}.cu", "kernel", defines=defines, include_dirs=[str(FOLDER)])
+
+
+def launch(name: str, fault: str = "", ranks: int = 2, **how: Any) -> tuple[Report, list[np.ndarray[Any, Any]]]:
+    """The report, and the results of the ranks."""
+    data = [np.zeros(VALUES, np.float32) for _ in range(ranks)]
+    first = 0xFFFFFFFE if name == "generation" else 0
+    signals = [np.full(SLOTS, first, np.uint32) for _ in range(ranks)]
+    out = [np.zeros(VALUES, np.float32) for _ in range(ranks)]
+    args = [[*data, *signals, out[rank], rank] for rank in range(ranks)]
+    grid = 2 if name == "counted_ctas" else 1
+    return consan.launch(kernel(name, fault, ranks), grid, THREADS, args, ranks=ranks, device="cpu", **how), out
