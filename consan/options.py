@@ -10,6 +10,7 @@ Options of a single command are in that command's file; the grammar of `--arg` i
 from __future__ import annotations
 
 import argparse
+import math
 import re
 import shlex
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -123,6 +124,17 @@ def read_bytes(text: str) -> int:
     if _SIZE.fullmatch(text.upper()) is None or read_size(text) == 0:
         raise UsageError(f"expected a size above zero, such as 512M or 2G, got '{text}'")
     return read_size(text)
+
+
+def read_share(text: str) -> float:
+    """A percentage above zero, as a share."""
+    try:
+        share = float(text.removesuffix("%")) / 100
+    except ValueError:
+        share = 0.0
+    if not 0 < share < math.inf:
+        raise UsageError(f"expected a percentage above zero, such as 5%, got '{text}'")
+    return share
 
 
 def read_switch(text: str) -> bool:
@@ -284,6 +296,13 @@ RUN: Final = (
         "target of Triton with --device cpu: sm_80 (cp.async), sm_90 (TMA, wgmma) or sm_100 (TMA, tcgen05); default: sm_90",
         default="sm_90",
         choices=("sm_80", "sm_90", "sm_100"),
+    ),
+    Option(
+        "--overhead",
+        "look at so many launches that the time that consan takes in the program's threads slows it by so many percent at most; the"
+        " first launches of each kernel and shape are always looked at, and the coverage says how many were; default: all are",
+        read_share,
+        metavar="PERCENT",
     ),
     _switch("--skip-benchmarks", "run one call of each of Triton's benchmarks, and none of perf_report's; always on with --device cpu"),
 )

@@ -47,6 +47,8 @@ def check_native(options: SessionOptions) -> None:
         raise NotSupported("a program that is not Python needs a GPU; --device cpu is for Python programs and consan check")
     if options.filter.launch_skip or options.filter.launch_count is not None:
         raise NotSupported("--launch-skip and --launch-count do not work for programs that are not Python; --kernel-name chooses modules")
+    if options.filter.overhead is not None:
+        raise NotSupported("--overhead does not work for programs that are not Python")
 
 
 def _status(program: NativeProgram, environment: Mapping[str, str]) -> int:

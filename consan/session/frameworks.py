@@ -109,7 +109,7 @@ class Frameworks:
         if (grid := grid_in_ctas(prepared, launch.entry, launch.grid)) is not launch.grid:
             launch = replace(launch, grid=grid)
         self.modules.used[prepared.number] = prepared
-        if not self.selection.accepts(prepared.number, launch.entry):
+        if not self.selection.accepts(prepared.number, launch.entry, (launch.grid, launch.block, launch.cluster)):
             with self.device.backend.outside_captures():
                 plain = self.modules.plain(prepared, launch.module)
             yield plain

@@ -30,6 +30,7 @@ _COUNTED: Final = (
     *("launches", "unchecked", "ctas", "histories", "recalled"),
     *("global_accesses", "global_compared", "global_proven", "global_checked", "global_ctas"),
 )
+_SPARED: Final = "left out, so that checking takes no more than --overhead allows"
 _SITES: Final = ("memory_sites", "sync_sites")  # the form with global memory has more
 
 
@@ -138,7 +139,7 @@ class Summary:
         external = [model.Unmodelled(f"call {name}", 0) for name in prepared.instrumented.external if name in called]
         return model.KernelSummary(
             name=name,
-            launches=self._launches(prepared, index) + self.selection.left_out[prepared.number, name],
+            launches=self._launches(prepared, index) + self.selection.unchecked(prepared.number, name),
             memory_sites=sum(f.memory_sites for f in reached),
             sync_sites=sum(f.sync_sites for f in reached),
             unchecked=sum(self.recording.kernels.unrecorded(prepared, name).values()),
@@ -167,8 +168,9 @@ class Summary:
     def listed(self, uninstrumented: Mapping[str, int]) -> list[model.Uninstrumented]:
         """The kernels that ran without hooks."""
         others = [model.Uninstrumented(name, count, named=self.selection.names(name)) for name, count in uninstrumented.items()]
-        left_out = self.selection.left_out.items()
-        return others + [model.Uninstrumented(name, count, reason="left out by a filter") for (_, name), count in left_out]
+        reasons = {"left out by a filter": self.selection.left_out, _SPARED: self.selection.spared}
+        left_out = ((name, count, why) for why, counts in reasons.items() for (_, name), count in counts.items())
+        return others + [model.Uninstrumented(name, count, reason=why) for name, count, why in left_out]
 
 
 def _united(one: model.KernelSummary, other: model.KernelSummary) -> model.KernelSummary:

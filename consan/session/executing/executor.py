@@ -10,6 +10,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from consan.backends.base import Dim3
+from consan.backends.cost import COST
 from consan.instrument.abi.variant import Variant
 from consan.instrument.between import TextRelations
 from consan.reports.model import Finding
@@ -25,6 +26,7 @@ from consan.session.executing.watch import SessionWatch
 from consan.session.modules.device import Device
 from consan.session.modules.layouts import AddressName, AddressNames
 from consan.session.modules.prepared import Prepared
+from consan.session.planning.budget import OverheadBudget
 from consan.session.planning.launch_sizes import check_residency
 from consan.session.planning.options import SessionOptions
 from consan.session.planning.plan import PlannedLaunch
@@ -59,7 +61,7 @@ class Executor:
         self.recording = Recording(options)
         self.keeper = Keeper(device, self.recording) if options.keep_histories else None
         self.modules = Modules(device, base, self.recording, fast=options.assembly == "fast")
-        self.selection = Selection(options.filter)
+        self.selection = Selection(options.filter, _budget(options))
         self.watch = SessionWatch(device, options.timeout, self.modules.used)
         self.names = AddressNames()  # of buffers in global memory, from the arguments of launches
         self.judge = Judge(device, self.modules, self.recording, self.watch, self.keeper, self.sites_of, cta_limit)
@@ -73,7 +75,7 @@ class Executor:
     def launch(self, prepared: Prepared, asked: RequestedRun) -> bool:
         """Launch a kernel, checked unless the filters leave it out. Returns whether it was."""
         prepared = self.modules.for_cluster(prepared, math.prod(asked.how["cluster"]))
-        taken = self.selection.accepts(prepared.number, asked.entry)
+        taken = self.selection.accepts(prepared.number, asked.entry, (asked.grid, asked.block, asked.how["cluster"]))
         explores = self._explores(prepared, asked) if taken else None
         began = time.monotonic()
         while self._once(prepared, asked, taken=taken):
@@ -185,6 +187,11 @@ class Executor:
         self.schedules.forget()
         if self.keeper is not None:
             self.keeper.forget()
+
+
+def _budget(options: SessionOptions) -> OverheadBudget | None:
+    share = options.filter.overhead
+    return None if share is None else OverheadBudget(share, lambda: COST.seconds, lambda: COST.elapsed)
 
 
 def base_variant(options: SessionOptions, variant: Variant | None) -> Variant:

@@ -32,12 +32,19 @@ class LaunchFilter:
     """Which launches are checked: those of `kernel_name`, without the first `launch_skip`, and `launch_count` at most.
 
     `explore`: seconds for other schedules of them, in all.
+    `overhead`: the share by which checking may slow the program. None: any. Raises `UsageError` for one that is no share.
     """
 
     kernel_name: KernelFilter | None = None
     launch_skip: int = 0
     launch_count: int | None = None
     explore: float | None = None
+    overhead: float | None = None
+
+    def __post_init__(self) -> None:
+        """A share of zero would leave out what is always looked at."""
+        if self.overhead is not None and not 0 < self.overhead < math.inf:
+            raise UsageError(f"overhead={self.overhead!r}: expected a share above zero")
 
 
 @dataclass(frozen=True)

@@ -12,24 +12,38 @@ from typing import TYPE_CHECKING
 from consan.suggest import listed, nearest
 
 if TYPE_CHECKING:
+    from consan.backends.base import Dim3
     from consan.options import KernelFilter
+    from consan.session.planning.budget import OverheadBudget
     from consan.session.planning.options import LaunchFilter
 
 
 class Selection:
-    """The filters of one session, and the launches that they have left out, by module and kernel."""
+    """The filters of one session, and the launches that they have left out, by module and kernel. `budget`: of `--overhead`.
 
-    def __init__(self, chosen: LaunchFilter) -> None:
+    `spared`: launches for which there was no time left.
+    """
+
+    def __init__(self, chosen: LaunchFilter, budget: OverheadBudget | None = None) -> None:
         self.left_out: Counter[tuple[int, str]] = Counter()
+        self.spared: Counter[tuple[int, str]] = Counter()
+        self._budget = budget
         self._filter, self._skip, self._limit = chosen.kernel_name, chosen.launch_skip, chosen.launch_count
         self._let_through = 0  # by the kernel's name
 
-    def accepts(self, number: int, entry: str) -> bool:
-        """Whether to check the next launch."""
-        if self._within(entry):
+    def accepts(self, number: int, entry: str, extents: tuple[Dim3, Dim3, Dim3]) -> bool:
+        """Whether to check the next launch. `extents`: its grid, block and cluster."""
+        if not self._within(entry):
+            self.left_out[number, entry] += 1
+            return False
+        if self._budget is None or self._budget.affords((number, entry, extents)):
             return True
-        self.left_out[number, entry] += 1
+        self.spared[number, entry] += 1
         return False
+
+    def unchecked(self, number: int, entry: str) -> int:
+        """Launches of a kernel that were left out."""
+        return self.left_out[number, entry] + self.spared[number, entry]
 
     def _within(self, entry: str) -> bool:
         if self._filter is not None and not self._filter.matches(entry):
@@ -56,6 +70,9 @@ class Selection:
     def forget(self) -> None:
         """Start afresh after a report."""
         self.left_out.clear()
+        self.spared.clear()
+        if self._budget is not None:
+            self._budget.forget()
         self._let_through = 0
 
 
