@@ -6,11 +6,11 @@ itself. Not measured: compiled code that returns without the interpreter, thread
 
 from __future__ import annotations
 
-import contextlib
 import os
 import threading
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from typing import Final
 
@@ -22,6 +22,21 @@ class _Thread:
     works: bool = False
     since: float = 0.0
     seconds: float = 0.0
+
+
+class _Door:
+    """A block in which the thread works for consan, or does not. A launch passes several: no generator serves it."""
+
+    __slots__ = ("_before", "_meter", "_works")
+
+    def __init__(self, meter: CostMeter, *, works: bool) -> None:
+        self._meter, self._works, self._before = meter, works, False
+
+    def __enter__(self) -> None:
+        self._before = self._meter.turn(works=self._works)
+
+    def __exit__(self, *_: object) -> None:
+        self._meter.turn(works=self._before)
 
 
 @dataclass
@@ -44,23 +59,13 @@ class CostMeter:
         self._lock = threading.Lock()  # a fork copies it as it is
         self.most_bytes = self._bytes
 
-    @contextlib.contextmanager
-    def working(self) -> Iterator[None]:
+    def working(self) -> AbstractContextManager[None]:
         """Inside the block this thread works for consan."""
-        before = self._turn(works=True)
-        try:
-            yield
-        finally:
-            self._turn(works=before)
+        return _Door(self, works=True)
 
-    @contextlib.contextmanager
-    def outside(self) -> Iterator[None]:
+    def outside(self) -> AbstractContextManager[None]:
         """Inside the block this thread does what it would do without consan."""
-        before = self._turn(works=False)
-        try:
-            yield
-        finally:
-            self._turn(works=before)
+        return _Door(self, works=False)
 
     @property
     def seconds(self) -> float:
@@ -86,7 +91,7 @@ class CostMeter:
         with self._lock:
             self._bytes -= self._taken.pop((id(owner), address), 0)
 
-    def _turn(self, *, works: bool) -> bool:
+    def turn(self, *, works: bool) -> bool:
         """This thread works for consan from now on, or does not. Returns which of the two it was."""
         thread: _Thread | None = getattr(self._local, "thread", None)
         if thread is None:

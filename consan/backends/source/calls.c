@@ -57,9 +57,10 @@ static __thread int own_calls; // more than 0: this thread calls for consan itse
 __attribute__((visibility("default"))) int *consan_own_calls(void) { return &own_calls; }
 
 static bool find_stream(const struct CallRule *rule, const char *parameters, uint64_t *stream) {
-    const char *at = parameters + rule->behind - 1;
     *stream = 0;
     if (!rule->behind) return true;
+    if (!parameters) return false;
+    const char *at = parameters + rule->behind - 1;
     if (rule->within >= 0) {
         const char *configuration;
         memcpy(&configuration, at, sizeof configuration);
@@ -141,8 +142,9 @@ __attribute__((visibility("default"))) uint32_t consan_take_noted(struct Filter 
 
 __attribute__((visibility("default"))) void consan_called(struct Filter *filter, int domain, uint32_t number, const struct CallbackData *data) {
     if (data->site != API_EXIT || own_calls > 0) return;
-    const struct CallRule *rule = number < MOST_CALLBACKS ? &filter->rules[number] : NULL;
-    if (rule && (data->parameters || !rule->nbytes)) {
+    if (number >= MOST_CALLBACKS) return;
+    const struct CallRule *rule = &filter->rules[number];
+    if (data->parameters || !rule->nbytes) {
         if (data->status && *data->status && !(rule->allocates && *data->status == OUT_OF_MEMORY)) return;
         if (!data->status || !*data->status) {
             if (rule->kind == ALLOCATION || is_passed_over(filter, rule, data) || is_noted(filter, number, data)) return;

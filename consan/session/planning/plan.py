@@ -32,9 +32,13 @@ class ModuleForm(Protocol):
 
     number: int
     recorded: Recorded | None
-    roomy: bool
     unrepeatable: bool
     slow: bool
+
+    @property
+    def roomy(self) -> bool:
+        """Whether its logs may take all memory for logs."""
+        ...
 
     def number_of(self, entry: str) -> int:
         """The place of a kernel among the entries."""
