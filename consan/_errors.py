@@ -7,10 +7,9 @@ Only `consan.__main__` turns them into an exit status.
 
 from __future__ import annotations
 
+import difflib
 import enum
 from collections.abc import Iterable
-
-from consan import late
 
 
 class ExitCode(enum.IntEnum):
@@ -56,5 +55,5 @@ class InternalError(ConsanError):
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """`; did you mean NAME?` for the nearest known name; nothing if none is near."""
-    near = [name for name in late.difflib.get_close_matches(word, list(known), n=1, cutoff=0.5) if name != word]
+    near = [name for name in difflib.get_close_matches(word, list(known), n=1, cutoff=0.5) if name != word]
     return f"; did you mean {near[0]}?" if near else ""

@@ -11,7 +11,6 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Final
 
 if TYPE_CHECKING:
-    import difflib
     from importlib import metadata
 
     from pygments import lexers
@@ -41,6 +40,7 @@ if TYPE_CHECKING:
     from consan.session.asking import advice, reruns, timing
     from consan.session.executing import histories, recording
     from consan.session.modules import device, hooks, layouts
+    from consan.session.planning import schedules
     from consan.toolchain import assemble, cache, find, nvrtc
     from consan.triage import again, campaign, executors, minimise, outcome, schedule_file, show, subject
 else:
@@ -53,7 +53,6 @@ else:
 
 
 HOMES: Final = {
-    "difflib": "difflib",
     "metadata": "importlib.metadata",
     "lexers": "pygments.lexers",
     "adapters": "consan.adapters",
@@ -92,6 +91,7 @@ HOMES: Final = {
     "device": "consan.session.modules.device",
     "hooks": "consan.session.modules.hooks",
     "layouts": "consan.session.modules.layouts",
+    "schedules": "consan.session.planning.schedules",
     "session": "consan.session.session",
     "suppressions": "consan.suppressions",
     "assemble": "consan.toolchain.assemble",

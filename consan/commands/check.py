@@ -33,7 +33,6 @@ from consan.progress import SILENT, for_terminal
 from consan.reports.model import Report, plural
 from consan.reports.verdict.conclusion import exit_status
 from consan.session.planning.options import SessionOptions
-from consan.session.planning.schedules import data_seed
 from consan.session.session_options import open_session
 from consan.suppressions import finish
 
@@ -185,7 +184,7 @@ class RequestedLaunch:
     def timer(self, args: argparse.Namespace) -> Timer:
         """Times forms of the kernel on the GPU, without any checks."""
         backend = late.timing.gpu()
-        arrays = [spec.materialise(data_seed(args.seed)) for spec in self.specs]
+        arrays = [spec.materialise(late.schedules.data_seed(args.seed)) for spec in self.specs]
         placed = Placement(backend)
         values = placed.parameters(arrays, "--arg")
         assert self.module is not None
@@ -215,7 +214,7 @@ class RequestedLaunch:
         given: Callable[[Placement], None] = lambda placed: None,
     ) -> int:  # fmt: skip
         """Launch with arguments of random `data`; returns the status. `given`: is given where they are."""
-        arrays = [spec.materialise(data_seed(data)) for spec in self.specs]
+        arrays = [spec.materialise(late.schedules.data_seed(data)) for spec in self.specs]
         entry = choose_entry(module, args.entry, args.file)
         check_parameters(entry, self.specs, args.file)
         placed = Placement(session.backend)
