@@ -105,7 +105,8 @@ def read_seconds(text: str) -> float:
 
 def read_budget(text: str) -> float:
     """A time in seconds, 0 or more, with or without an s."""
-    return 0.0 if text.removesuffix("s") == "0" else read_seconds(text.removesuffix("s"))
+    number = text.removesuffix("s")
+    return 0.0 if re.fullmatch(r"0+(\.0*)?", number) else read_seconds(number)
 
 
 _SIZE: Final = re.compile(r"(0X[0-9A-F]+|\d+)([KMG]?)")

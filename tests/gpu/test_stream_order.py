@@ -97,7 +97,7 @@ def test_cupy(name: str, tmp_path: Path) -> None:
 
 
 # Compiled code notes the calls for the default stream after the first 256, until there is another stream.
-NOTED = CUPY.replace("first, second", "pass #") + """
+NOTED = CUPY.replace("first, second", "pass #").replace("{", "{{").replace("}", "}}") + """
 for _ in range(2000): w = x + 1; z.data.memset_async(0, 64, cp.cuda.Stream.null); e = cp.cuda.Stream.null.record()
 cp.cuda.Stream.null.synchronize()
 y.data.memset_async(0, 64, cp.cuda.Stream.null)
