@@ -127,7 +127,23 @@ def own_launch_beside(program: Program) -> None:
     program.launch(program.stream())
 
 
-RACY = {set_beside, set_behind_the_event, set_again_behind_a_wait, many}
+def stream_without_work(program: Program) -> None:
+    """As cuBLAS begins."""
+    program.foreign()
+    program.call("cuStreamDestroy", program.stream())
+    program.call("cuStreamSynchronize", 0)
+    set_beside(program)
+
+
+def stream_with_work(program: Program) -> None:
+    stream = program.stream()
+    program.framework.launch("fills", stream=stream)
+    program.call("cuStreamDestroy", stream)
+    program.memset()
+    program.framework.backend.advance(stream)
+
+
+RACY = {set_beside, stream_without_work, stream_with_work, set_behind_the_event, set_again_behind_a_wait, many}
 GAPS = {foreign_beside, foreign_behind_an_event, many, own_launch_beside}
 CASES = {*RACY, *GAPS, set_before, waited_for, event_waited_for}
 
@@ -145,3 +161,16 @@ def test_noted_or_told(case: Callable[[Program], None], monkeypatch: pytest.Monk
     assert noted == told
     assert bool(told[1]) == (case in RACY)
     assert ("not compared" in told[2]) == (case in GAPS), told
+
+
+@pytest.mark.parametrize("works", [False, True])
+def test_calls_are_noted_again_behind_a_stream_without_work(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    program = Program(monkeypatch, note=True)
+    stream = program.stream()
+    assert not program.calls.notes
+    if works:
+        program.framework.launch("fills", stream=stream)
+    program.call("cuStreamDestroy", stream)
+    program.call("cuEventDestroy", EVENT + 1)
+    assert program.calls.notes is not works
+    program.framework.backend.advance(stream)

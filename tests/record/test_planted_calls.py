@@ -113,7 +113,7 @@ def _never_launched() -> Framework:
 
 # The function that changes, what is replaced by what in it, and the program that shows it.
 FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
-    "waits": (driver_calls, "_waits", "order.captures.wait(call.values[1], order.place(call, 0))", "pass", _between("event")),
+    "waits": (driver_calls, "_waits", "order.captures.wait(call.values[1], order.handle(call, 0))", "pass", _between("event")),
     "what an event is recorded in": (driver_calls, "_recorded", "order.place(call, 1)", "order.place(call, None)", _between("event")),
     "events recorded again": (
         captures,
@@ -122,14 +122,20 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         "self.events.setdefault(event, None) or",
         _between("recorded again"),
     ),
-    "host and stream": (driver_calls, "_stream_passed", "order.host_waits(call, 0)", "pass", _between("stream")),
+    "host and stream": (driver_calls, "_stream_passed", "order.host_waits(order.place(call, 0))", "pass", _between("stream")),
     "host and event": (driver_calls, "_event_passed", "order.captures.passed(call.values[0])", "pass", _between("event, host")),
     "host and device": (driver_calls, "_all_passed", "order.streams.synchronize()", "pass", _between("context")),
     "freed memory": (driver_calls, "_free", "order.streams.synchronize()", "pass", _between("free")),
     "nothing is freed": (driver_calls, "_free", "if call.values[0]:", "if True:", _free_of_nothing),
-    "host functions": (driver_calls, "_host_function", "order.host_waits(call, 0)", "pass", _between("host function")),
-    "pageable memory": (driver_calls, "_Copies.__call__", "if pageable or", "if", _pageable),
-    "memory that is not pageable": (driver_calls, "_Copies.__call__", "if pageable or", "if True or", lambda: _pageable(registered=True)),
+    "host functions": (driver_calls, "_host_function", "order.host_waits(order.place(call, 0))", "pass", _between("host function")),
+    "pageable memory": (driver_calls, "_Copies.__call__", "or not all(map(order.streams.is_registered, (to, source)))", "", _pageable),
+    "memory that is not pageable": (
+        driver_calls,
+        "_Copies.__call__",
+        "or not all(map(order.streams.is_registered, (to, source)))",
+        "or True",
+        lambda: _pageable(registered=True),
+    ),
     "copies read": (driver_calls, "_Copies.__call__", "[(source, source + nbytes)]", "[]", lambda: _with_a_copy(COPY, 1 << 50, 0)),
     "copies write": (driver_calls, "_Copies.__call__", "[(to, to + nbytes)]", "[]", lambda: _with_a_copy(COPY, 0, 1 << 50)),
     "the size of what is set": (
@@ -156,11 +162,11 @@ FAULTS: dict[str, tuple[ModuleType, str, str, str, Callable[[], Framework]]] = {
         _between("an event that nobody saw"),
     ),
     "nodes of a graph": (captures, "Captures.place", "if capture is None:", "if True:", _never_launched),
-    "edges of a graph": (captures, "Captures.wait", "capture.streams[place.handle].wait(reached)", "pass", lambda: _graph(edge=True)),
+    "edges of a graph": (captures, "Captures.wait", "capture.streams[handle].wait(reached)", "pass", lambda: _graph(edge=True)),
     "the nodes of a launch": (captures, "Captures.end", "capture.concurrent.nodes()", "()", lambda: _graph_then_launch(edge=False)),
     "behind a graph": (
         concurrent_launches,
-        "Beside.graph_launched",
+        "ConcurrentLaunches.graph_launched",
         "stream=stream",
         "stream=node.done.stream",
         lambda: _graph_then_launch(edge=True),

@@ -130,9 +130,14 @@ class FollowedStreams(ProgramStreams):
         return EDGE if known is None else known.edge
 
     def gone(self, handle: int) -> None:
-        """A stream is destroyed: its handle may be given again. What it has begun goes on."""
+        """A stream is destroyed: its handle may be given again. What it has begun goes on.
+
+        cuBLAS makes a stream and destroys it at once. If nothing of it runs and the default stream alone is left, there is one again.
+        """
         with self.lock:
-            self._known.pop(handle, None)
+            found = self._known.pop(handle, None)
+            if found is not None and set(self._known.values()) == {self.default} and not self.concurrent.timeline.left(found.over):
+                self.several, self.marked = False, True  # no earlier operation stands for what comes now
 
     @contextlib.contextmanager
     def making(self) -> Iterator[None]:

@@ -31,7 +31,6 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 
-
 def hang(started: LaunchCheck, checked: Checked, prepared: Prepared, entry: str, backend: Backend) -> Finding | None:
     """The deadlock; None if there is no proof."""
     held = _Held(prepared)
