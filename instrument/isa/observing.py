@@ -11,7 +11,9 @@ from typing import Final
 from consan.instrument.isa.model import InstructionLike, Row
 from consan.instrument.isa.table import lookup
 
-__all__ = ["commutes", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "orders_others", "update_of"]
+__all__ = [
+    "commutes", "gives_a_value", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "orders_others", "update_of",
+]  # fmt: skip
 
 _OF_THREAD: Final = frozenset({"arithmetic", "address", "cluster-address", "load", "store", "mma", "control", "cache", "debug"})
 _STEADY: Final = _OF_THREAD | {
@@ -49,6 +51,12 @@ def orders_others(instruction: InstructionLike, row: Row | None) -> bool:
 def observes_strongly(instruction: InstructionLike, row: Row) -> bool:
     """Whether an instruction reads what others may write meanwhile, without a race: a strong load, or an atomic with a result."""
     return row.is_atomic or (row.is_load and bool(row.touches) and row.describe(instruction).is_strong)
+
+
+def gives_a_value(instruction: InstructionLike) -> bool:
+    """Whether a thread sees what it has observed: the result of a wait, of a load or of an atomic."""
+    row = lookup(instruction.parts)
+    return row is not None and (row.is_phase_wait or observes_strongly(instruction, row))
 
 
 def update_of(instruction: InstructionLike, row: Row) -> tuple[str, str]:

@@ -50,14 +50,14 @@ def observations(module: Module, names: Collection[str], threads: int) -> list[O
 
 
 def depends_on_schedule(module: Module, found: Iterable[Observation], racing: Iterable[int]) -> Instruction | None:
-    """The first observation from which an order, a branch, an address or a guard may follow. None: from none of them.
+    """An observation from which an order, a branch, an address or a guard may follow: the first that gives a value. None: from none.
 
     `racing`: lines of accesses that race.
     """
     known, lines = list(found), set(racing)
-    ordering = next((each.instruction for each in known if each.orders), None)
-    if ordering is not None:
-        return ordering
+    ordering = [each.instruction for each in known if each.orders]
+    if ordering:
+        return next(filter(observing.gives_a_value, ordering), ordering[0])
     functions = (each for each in module.functions if each.body is not None)
     raced = (each for function in functions if lines for each in function.instructions() if each.line in lines)
     starts = [Start(each, memory=_writes(each)) for each in (*(each.instruction for each in known), *raced)]
