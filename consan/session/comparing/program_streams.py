@@ -52,6 +52,11 @@ class ProgramStream(Stream):
         self._reached, self.kind, self.handle, self.edge = streams.reached, kind, handle, edge
         self.name = "the default stream" if kind is Blocking.DEFAULT else ""
 
+    @property
+    def over(self) -> Numbers:
+        """What is over once all launches of the stream so far are."""
+        return self._over
+
     def record(self) -> Event:
         """An event that is reached once all that the stream was given so far is over."""
         with self._lock:

@@ -100,11 +100,6 @@ class Stream:
         self._forgotten = 0  # how often launches were, when it looked last
         self._last: tuple[int, StreamPlace] | None = None  # the launch that the next one directly follows
 
-    @property
-    def over(self) -> Numbers:
-        """What is over once all launches of the stream so far are."""
-        return self._over
-
     def record(self) -> Event:
         """An event that is reached once all launches of the stream so far are over."""
         self._begins()
