@@ -45,7 +45,6 @@ class KernelRow:
     launches: int = 0
     findings: tuple[RowFinding, ...] = ()
     note: str = ""
-    guessed: bool = False
     seconds: float = 0.0
 
 
@@ -86,7 +85,7 @@ def gravest(verdicts: Iterable[str]) -> str:
 
 @dataclass
 class FileEvents:
-    """What the process of a file has sent, in order."""
+    """The events that the process of a file has sent, in order."""
 
     file: str
     kernels: list[str] = field(default_factory=list)
@@ -119,7 +118,7 @@ class FileEvents:
         rows += [KernelRow(self.file, kernel, verdict, note=why) for kernel, verdict, why in dict.fromkeys(self.failures)]
         if ending is not None:
             rows.append(KernelRow(self.file, "", ending[0], note=ending[1]))
-        named = {_base(row.kernel) for row in rows}
+        named = {base_name(row.kernel) for row in rows}
         rows += [KernelRow(self.file, name, NOT_REACHED, note="no launch of it was made") for name in self.kernels if name not in named]
         if self.wrong:
             rows.append(KernelRow(self.file, "", WRONG, note=self.wrong))
@@ -128,7 +127,8 @@ class FileEvents:
         return FileResult(self.file, tuple(rows), self.error, seconds, tuple(self.notes))
 
 
-def _base(kernel: str) -> str:
+def base_name(kernel: str) -> str:
+    """The last word of a kernel's name in C++, without namespaces and arguments."""
     return kernel.partition("<")[0].rpartition("::")[2]
 
 
@@ -145,6 +145,5 @@ def _launched(file: str, kernel: str, events: list[dict[str, Any]]) -> KernelRow
     return KernelRow(
         *(file, kernel, verdict, first["launch"], len(events), tuple(found.values())),
         note="; ".join(notes) if verdict == INCOMPLETE else "",
-        guessed=any(event["guessed"] for event in events),
         seconds=sum(event["seconds"] for event in events),
     )

@@ -25,7 +25,6 @@ from consan.audit.rows import FileResult, KernelRow
 
 _STARTS: Final = 20
 _ONE_THREAD: Final = {"OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
-SUFFIXES: Final = (".cu", ".py")
 
 
 @dataclass(frozen=True)

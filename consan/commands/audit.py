@@ -1,6 +1,6 @@
 """`consan audit PATH...`: runs the kernels of files with their own host code on the virtual machine, and prints a table.
 
-Not handled: GPUs. Files are run, in processes with limits (consan/audit/limits.py says which).
+Not handled: GPUs. Files are run, in processes with limits (consan/audit/child/limits.py says which).
 """
 
 from __future__ import annotations

@@ -55,6 +55,14 @@ def test_without_harm_it_is_clean() -> None:
     assert _result("").verdict == "clean"
 
 
+def test_launches_that_are_left_out_are_named() -> None:
+    """A loop that measures time: two of its five launches are made, and the table says so."""
+    result = _result("int *q; cudaMalloc(&q, 128); for (int i = 0; i < 5; i++) k<<<1, 32>>>(q);")
+    assert [(row.verdict, row.launches) for row in result.rows] == [("clean", 3)]
+    assert "k: of launches with the same arguments 2 were made and checked" in result.notes
+    assert _result("").notes == ()
+
+
 def test_a_loop_without_end_is_timed_out() -> None:
     row = _row("volatile int x = 0; while (x == 0) {}", SECONDS)
     assert (row.verdict, row.note) == (rows.TIMED_OUT, "it was stopped after its time")

@@ -1,8 +1,8 @@
 """The CUDA runtime's hooks (source/runtime.cpp): memory, variables and launches go to the virtual machine, each launch in a session of its
 own.
 
-A launch that has been made `_REPEATS` times with the same arguments is not made again: programs measure time in loops. A launch that
-takes too long is not run to its end, and its report is incomplete.
+A launch that has been made `_REPEATS` times with the same arguments is not made again, and a note says so: programs measure time in loops.
+A launch that takes too long is not run to its end, and its report is incomplete.
 """
 
 from __future__ import annotations
@@ -19,7 +19,9 @@ from pathlib import Path
 from typing import Any, Final
 
 from consan._errors import ConsanError
-from consan.audit.host.program import HostProgram, base_name, expression
+from consan.audit import rows
+from consan.audit.host.program import HostProgram, expression
+from consan.audit.rows import base_name
 from consan.backends.base import Dim3
 from consan.reports.model import Report
 from consan.reports.source.variables import Argument
@@ -28,6 +30,7 @@ from consan.session.modules.layouts import name_addresses
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.suppressions import finish
+from consan.toolchain.nvrtc import CompileError
 
 _REPEATS: Final = 2
 _LAUNCH_FAILURE, _ILLEGAL_ADDRESS, _INVALID_VALUE = 719, 700, 1
@@ -62,11 +65,15 @@ class Launched:
 
 @dataclass
 class LaunchHooks:
-    """The hooks for the programs of one process. `launched` is given each launch; `failed` a kernel that cannot be launched, and why."""
+    """The hooks for the programs of one process.
+
+    `launched` is given each launch; `failed` a kernel that cannot be launched, and why; `note` a sentence for the table.
+    """
 
     device: Device
     launched: Callable[[Launched], None]
     failed: Callable[[str, str, str], None]
+    note: Callable[[str], None]
     seconds: float = 20.0  # for a launch
     programs: list[HostProgram] = field(default_factory=list)
     _made: Counter[Any] = field(default_factory=Counter)
@@ -89,7 +96,7 @@ class LaunchHooks:
         try:
             return hook(*given)
         except Exception as error:
-            self.failed("", "crashed", f"consan failed: {type(error).__name__}: {error}")
+            self.failed("", rows.CRASHED, f"consan failed: {type(error).__name__}: {error}")
             return otherwise
 
     # -- memory ---------------------------------------------------------------------------------------------------------------
@@ -125,7 +132,7 @@ class LaunchHooks:
             variable = next(each for each in variables if base_name(expression(each)) == base_name(name))
             address, size = self.device.backend.symbol(prepared.loaded, variable)
         except (ConsanError, StopIteration, IndexError) as error:
-            self.failed(name, "does not compile" if str(error) else "crashed", str(error) or f"no variable {name} on the device")
+            self.failed(name, rows.NOT_COMPILED if str(error) else rows.CRASHED, str(error) or f"no variable {name} on the device")
             return 0
         nbytes[0] = size
         return address
@@ -137,18 +144,18 @@ class LaunchHooks:
         program = self._program(stub)
         found = program.function(stub - program.base) if program else None
         if program is None or found is None:
-            self.failed("?", "crashed", "a launch of what is no kernel of the file")
+            self.failed("?", rows.CRASHED, "a launch of what is no kernel of the file")
             return _INVALID_VALUE
         name = expression(found.name)
         numbers = [int(shape[index]) for index in range(9)]
         try:
             return self._launch(program, name, numbers, shared, bool(cooperative), (count, values, sizes))
         except ConsanError as error:
-            self.failed(name, "does not compile" if type(error).__name__ == "CompileError" else "crashed", str(error))
+            self.failed(name, rows.NOT_COMPILED if isinstance(error, CompileError) else rows.CRASHED, str(error))
             return _LAUNCH_FAILURE
 
     def attributes(self, stub: int, attributes: int) -> int:
-        """What a program asks of a kernel is not answered."""
+        """A program asks for the attributes of a kernel: they stay as the program has them."""
         del stub, attributes
         return 0
 
@@ -171,6 +178,7 @@ class LaunchHooks:
         key = (entry, grid, block, shared, *values)
         self._made[key] += 1
         if self._made[key] > _REPEATS:
+            self.note(f"{name}: of launches with the same arguments {_REPEATS} were made and checked")
             return 0
         with session.turn():
             session.address_name = name_addresses(prepared, entry, self._buffers(values))

@@ -89,7 +89,7 @@ def _compare(work: Any, torch: Any, path: str, text: str, reference: str | None)
     if model is None or not hasattr(module, "get_inputs"):
         shapes = _module("consan_reference", path, reference) if reference is not None and model is not None else None
         if shapes is None:
-            work.events.send("note", text="it has no Model with get_inputs: what its import launches is all that ran")
+            work.events.note("it has no Model with get_inputs: what its import launches is all that ran")
             return
     else:
         shapes = module
@@ -118,7 +118,7 @@ def _shrunk_outputs(work: Any, torch: Any, first: tuple[Any, Any], modules: tupl
     for module, before in zip(modules, whole, strict=True):
         vars(module).update(before)
         _shrink(module, _MOST_SIZE)
-    work.events.send("note", text="inner sizes are those of the module: smaller ones do not fit together")
+    work.events.note("inner sizes are those of the module: smaller ones do not fit together")
     return _outputs(torch, *first)
 
 

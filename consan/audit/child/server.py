@@ -77,7 +77,7 @@ def _audited(device: Device, request: Mapping[str, Any]) -> dict[str, Any]:
     collected = FileEvents(request["file"])
     try:
         ending = _watched(child, reader, collected, token, started + request["timeout"])
-        return {**collected.result(ending and (ending[0], ending[1] + _printed(folder)), time.monotonic() - started).as_dict()}
+        return collected.result(ending and (ending[0], ending[1] + _printed(folder)), time.monotonic() - started).as_dict()
     finally:
         os.close(reader)
         _end_all()

@@ -1,4 +1,4 @@
-"""The process of one file: builds its host code, runs it, and tells each launch. It trusts the file with nothing but itself (limits.py).
+"""The process of one file: builds its host code, runs it, and reports each launch. It trusts the file with nothing but itself (limits.py).
 
 Events go through `Events`, a pipe that the file's code is not given. What it prints is kept apart.
 """
@@ -38,7 +38,6 @@ class Events:
 
     number: int
     token: str
-    guessed: bool = False
     counted: mmap.mmap = field(default_factory=lambda: mmap.mmap(-1, 8))  # shared with processes that are forked
 
     @property
@@ -60,13 +59,17 @@ class Events:
         self.counted[:8] = (self.launches + 1).to_bytes(8, "little")
         found = [_finding(each) for each in report.active if each.severity != "note"]
         self.send(
-            "launch", kernel=made.kernel, launch=shape, verdict=report.verdict, findings=found, guessed=self.guessed,
+            "launch", kernel=made.kernel, launch=shape, verdict=report.verdict, findings=found,
             incomplete=list(report.incomplete), seconds=round(made.seconds, 3),
         )  # fmt: skip
 
     def failed(self, kernel: str, verdict: str, why: str) -> None:
         """A kernel that was not launched."""
         self.send("failed", kernel=kernel, verdict=verdict, why=why[:2000])
+
+    def note(self, text: str) -> None:
+        """A sentence for the table."""
+        self.send("note", text=text)
 
 
 def _dims(dims: tuple[int, int, int]) -> str:
@@ -92,7 +95,7 @@ class FileWork:
 
     def launcher(self) -> LaunchHooks:
         """The hooks, in place."""
-        made = LaunchHooks(self.device, self.events.launch, self.events.failed, self.seconds)
+        made = LaunchHooks(self.device, self.events.launch, self.events.failed, self.events.note, self.seconds)
         made.install(runtime(), self.folder / "runtime.so")
         return made
 
@@ -111,7 +114,7 @@ def audit_cuda(work: FileWork, path: str, text: str) -> None:
     launcher.programs.append(program)
     main = program.main()
     if main is None:
-        work.events.send("note", text="it has no main, and no launch was made")
+        work.events.note("it has no main, and no launch was made")
         return
     _run_modes(program, main, source.text, work)
 
@@ -133,7 +136,7 @@ def _send_status(events: Events, status: int) -> None:
     if status < 0:
         events.failed("", rows.CRASHED, f"the host's code ended by signal {-status}")
     else:
-        events.send("note", text=f"main ended with status {status}")
+        events.note(f"main ended with status {status}")
 
 
 def _in_child(run: Any) -> int:

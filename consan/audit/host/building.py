@@ -53,14 +53,8 @@ def built(source: AuditedSource, *, torch: bool = False) -> bytes:
 
 def _spans(source: AuditedSource, log: str) -> list[tuple[int, int]]:
     """The declarations at the places of errors that the host can do without."""
-    wrong = {(found[1], int(found[2])) for found in _ERROR.finditer(log)}
-    spans = []
-    for item in source.items:
-        if item.kind in _DROPPED or (item.kind == cuda.HOST and item.body and item.name != "main"):
-            (name, first), (_, last) = sources.place(source.text, item.begin), sources.place(source.text, item.end)
-            if any(file == name and first <= line <= last for file, line in wrong):
-                spans.append((item.begin, item.end))
-    return spans
+    hollow = [item for item in source.items if item.kind == cuda.HOST and item.body and item.name != "main"]
+    return source.spans_at(_ERROR, log, lambda item: item.kind in _DROPPED or item in hollow)
 
 
 def _library(text: str, options: Sequence[str]) -> bytes:
@@ -70,16 +64,18 @@ def _library(text: str, options: Sequence[str]) -> bytes:
 
 def runtime() -> bytes:
     """The library with the CUDA runtime's functions."""
-    text = (FOLDER / "runtime.cpp").read_text()
-    command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *_folders()]
-    return CACHE.fetch(key("audit runtime", *command, *_headers(), text), lambda: _compiled(command, text))
+    return _own_library("runtime", _folders(), _headers())
 
 
 def converting() -> bytes:
     """The library between Python and torch extensions."""
-    text = (FOLDER / "converting.cpp").read_text()
-    command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *_torch_folders()]
-    return CACHE.fetch(key("audit converting", *command, *_headers(("torch",)), text), lambda: _compiled(command, text))
+    return _own_library("converting", _torch_folders(), _headers(("torch",)))
+
+
+def _own_library(name: str, folders: Sequence[str], headers: Sequence[str]) -> bytes:
+    text = (FOLDER / f"{name}.cpp").read_text()
+    command = [*_compiler(), "-std=c++17", "-O1", "-w", "-fPIC", *folders]
+    return CACHE.fetch(key(f"audit {name}", *command, *headers, text), lambda: _compiled(command, text))
 
 
 def _compiled(command: Sequence[str], text: str) -> bytes:
@@ -143,7 +139,7 @@ def _torch_options() -> list[str]:
 
 @functools.lru_cache(maxsize=1)
 def precompiled() -> Path | None:
-    """The header of extensions whose compiled form is beside it. None where the cache has no folder for it."""
+    """The header of extensions, with its compiled form next to it. None where the cache has no folder for it."""
     command = [*_compiler(), *_FIXED[:-2], *_torch_folders(), "-DTORCH_EXTENSION_NAME=consan_extension"]
     included = [(FOLDER / "consan_host.h").read_text(), *_headers(("crt", "torch"))]
     name = key("audit precompiled", *command, *included)[:24]

@@ -15,6 +15,7 @@ from consan._errors import UsageError
 from consan.audit.host import sources, text as cuda
 from consan.audit.host.elf import ElfSymbol, ElfSymbols, demangled
 from consan.audit.host.sources import AuditedSource
+from consan.audit.rows import base_name
 from consan.toolchain.cache import CACHE, key
 from consan.toolchain.nvrtc import CompileError, CompileResult, MisnamedKernelError, compile_ptx, version
 
@@ -49,7 +50,7 @@ class HostProgram:
         return next((self.base + each.offset for each in self._symbols if each.name == "main"), None)
 
     def instances(self) -> list[str]:
-        """The kernels of which the host has a stub, as C++ names them."""
+        """The kernels that have a stub on the host, as C++ names them."""
         kernels = set(self.source.kernels)
         found = [expression(each.name) for each in self._symbols if each.kind == "function"]
         return sorted({each for each in found if base_name(each) in kernels})
@@ -89,13 +90,7 @@ class HostProgram:
         return None
 
     def _spans(self, log: str) -> list[tuple[int, int]]:
-        wrong = {(found[1], int(found[2])) for found in _ERROR.finditer(log)}
-        spans = []
-        for item in self.source.items:
-            (name, first), (_, last) = sources.place(self.source.text, item.begin), sources.place(self.source.text, item.end)
-            if item.kind in _DROPPED and any(file == name and first <= line <= last for file, line in wrong):
-                spans.append((item.begin, item.end))
-        return spans
+        return self.source.spans_at(_ERROR, log, lambda item: item.kind in _DROPPED)
 
 
 def _cached(text: str, name: str, arch: str, names: tuple[str, ...]) -> CompileResult:
@@ -122,11 +117,6 @@ def expression(symbol: str) -> str:
         if depth == 0 and character == " ":
             begin = at + 1
     return _OF_FUNCTION.sub(r"\1", name[begin:end]) if "<" in name[:end] else name[begin:end]
-
-
-def base_name(name: str) -> str:
-    """The last word of a name, without namespaces and arguments."""
-    return name.partition("<")[0].rpartition("::")[2]
 
 
 def _base(path: str) -> int:

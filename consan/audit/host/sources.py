@@ -8,7 +8,7 @@ of the host are blanked, and so are headers that NVRTC has no use for.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -55,6 +55,16 @@ class AuditedSource:
         """The names of its kernels, in order, that have a body."""
         return list(dict.fromkeys(item.name for item in self.items if item.kind == cuda.KERNEL and item.body))
 
+    def spans_at(self, errors: re.Pattern[str], log: str, may_go: Callable[[cuda.Item], bool]) -> list[tuple[int, int]]:
+        """The declarations at the places of a compiler's errors that may be left out. `errors`: finds file and line in the log."""
+        wrong = {(found[1], int(found[2])) for found in errors.finditer(log)}
+        spans = []
+        for item in filter(may_go, self.items):
+            (name, first), (_, last) = place(self.text, item.begin), place(self.text, item.end)
+            if any(file == name and first <= line <= last for file, line in wrong):
+                spans.append((item.begin, item.end))
+        return spans
+
 
 def whole(name: str, text: str, folders: Iterable[Path] = ()) -> AuditedSource:
     """A source with its local headers in it."""
@@ -82,7 +92,7 @@ def _expanded(name: str, text: str, folders: tuple[Path, ...], seen: set[Path]) 
 
 
 def for_device(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
-    """What NVRTC compiles. `without`: more places to leave out."""
+    """The text that NVRTC compiles. `without`: more places to leave out."""
     text = source.text
     gone = [(item.begin, item.end) for item in source.items if item.kind in (cuda.HOST, cuda.GLOBAL)]
     for begin, end in (*gone, *without):
@@ -109,7 +119,7 @@ def _on_device(header: str) -> bool:
 
 
 def for_host(source: AuditedSource, without: Iterable[tuple[int, int]] = ()) -> str:
-    """What the host's compiler builds. `without`: places to leave out. Of a function of the host, the body is left out."""
+    """The text that the host's compiler builds. `without`: places to leave out. A function of the host loses its body only."""
     text = source.text
     hollow = {(item.begin, item.end): item for item in source.items if item.kind == cuda.HOST and item.body}
     edits = [_hollowed(hollow[place], text) if place in hollow else (*place, _code_blanked(text[slice(*place)])) for place in without]
