@@ -30,7 +30,7 @@ _ATTRIBUTES: Final = {
     39: 2048,  # threads of a multiprocessor
     81: 233472,  # its shared memory
     97: 232448,  # shared memory of a block that asks for it
-    111: 1024,  # of which the system has some
+    111: 1024,  # the part of it that the system takes
 }
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _UUID: Final = b"consan stand-in\0"
@@ -137,25 +137,11 @@ accepted("", "cuProfilerStart", "cuProfilerStop")
 accepted("Q", "cuCtxSetCacheConfig", "cuCtxSetSharedMemConfig", "cuCtxSetFlags", "cuCtxSetLimit", "cuCtxResetPersistingL2Cache")
 
 
+@serves(">Q", "cuCtxCreate_v2", "cuCtxCreate_v3", "cuCtxCreate_v4")
 def _create(driver: StandInDriver) -> int:
     made = driver.made(DriverContext())
     driver.stack.append(made)
     return made
-
-
-@serves(">Q I i", "cuCtxCreate_v2")
-def _create_2(driver: StandInDriver, flags: int, device: int) -> int:
-    return _create(driver)
-
-
-@serves(">Q Q i I i", "cuCtxCreate_v3")
-def _create_3(driver: StandInDriver, affinity: int, count: int, flags: int, device: int) -> int:
-    return _create(driver)
-
-
-@serves(">Q Q I i", "cuCtxCreate_v4")
-def _create_4(driver: StandInDriver, params: int, flags: int, device: int) -> int:
-    return _create(driver)
 
 
 @serves("Q", "cuCtxDestroy_v2")

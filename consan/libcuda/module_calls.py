@@ -101,13 +101,8 @@ def _elf_size(head: bytes) -> int:
     return max(64, int(programs + program_size * program_count), int(sections + section_size * section_count))
 
 
-@serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary")
+@serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary", "cuModuleLoadDataEx", "cuLibraryLoadData")
 def _load_data(driver: StandInDriver, image: int) -> int:
-    return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
-
-
-@serves(">Q Q", "cuModuleLoadDataEx", "cuLibraryLoadData")
-def _load_with_options(driver: StandInDriver, image: int) -> int:
     return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 

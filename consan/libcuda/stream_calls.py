@@ -23,13 +23,8 @@ class EventHandle:
     seconds: float = 0.0
 
 
-@serves(">Q I", "cuStreamCreate")
+@serves(">Q I", "cuStreamCreate", "cuStreamCreateWithPriority")
 def _create(driver: StandInDriver, flags: int) -> int:
-    return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
-
-
-@serves(">Q I i", "cuStreamCreateWithPriority")
-def _create_with_priority(driver: StandInDriver, flags: int, priority: int) -> int:
     return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
 
 
@@ -53,13 +48,8 @@ def _flags(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
-@serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice", "cuStreamIsCapturing")
+@serves("Q >i", "cuStreamGetPriority", "cuStreamGetDevice", "cuStreamIsCapturing", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
 def _zero(driver: StandInDriver, stream: int) -> int:
-    return 0
-
-
-@serves("Q >i", "cuStreamGetCaptureInfo_v2", "cuStreamGetCaptureInfo_v3")
-def _capture(driver: StandInDriver, stream: int) -> int:
     return 0
 
 
