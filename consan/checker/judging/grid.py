@@ -102,7 +102,7 @@ def meets_copies(tables: Tables) -> bool:
 
 
 def check_copies(tables: Tables, history: History, isa: bool, patience: Patience) -> list[np.void]:
-    """What copies and accesses of one unit do in global memory (R-GM11), where its races are not looked for."""
+    """The findings of copies and accesses of one unit in global memory (R-GM11), where its races are not looked for."""
     (done,) = check_grid(tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
     found = [record for record in selected(done.records) if record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)]
     for record in found:

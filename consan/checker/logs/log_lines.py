@@ -24,7 +24,7 @@ _SPARE_BYTES: Final = 1 << 27
 
 @dataclass(frozen=True)
 class LogRoom:
-    """What earlier launches tell. `roomy`: a log of the usual length was full. `used`: lines of a log of this shape; 0: not known."""
+    """The logs of earlier launches. `roomy`: a log of the usual length was full. `used`: lines of a log of this shape; 0: not known."""
 
     roomy: bool = False
     used: int = 0

@@ -183,10 +183,7 @@ class Copies {
         bool awaited() const { return !now.writes; }
         // A read of what an earlier copy brought, before this one.
         bool early() const { return !now.writes && !now.operation && all.settled_[cell]; }
-        bool in_step() const { return false; }
-        bool one_warp() const { return false; }
-        bool lanes_take() const { return false; }
-        bool lane_knows() const { return false; }
+        static constexpr bool of_lanes = false;
         void bridge(...) const {}
 
         void place(Record &found) const {

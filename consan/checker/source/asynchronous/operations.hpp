@@ -279,10 +279,7 @@ class Operations {
         // A read is of what the operation brings. R-T5: a thread waits at the mbarrier of the commit, for another phase.
         bool awaited() const { return !now.writes || (old().by_commit() && all.issuers_.informed(old().ticket, now.thread)); }
         bool early() const { return !(now.operation && now.writes) && all.overtakes(old(), now.thread, all.clocks_.time(now.thread)); }
-        bool in_step() const { return false; }
-        bool one_warp() const { return false; }
-        bool lanes_take() const { return false; }
-        bool lane_knows() const { return false; }
+        static constexpr bool of_lanes = false;
         bool is_behind() const { return all.issued_before(old(), now.thread); }
 
         // T13: a generic write behind the wait for a commit, and no proxy fence between. D5: complete_tx is a release at .cluster scope, of an issuer

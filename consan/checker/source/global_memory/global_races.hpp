@@ -163,6 +163,7 @@ class GlobalRaces : GlobalRaceItems {
         bool early() const {
             return together() && !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
         }
+        static constexpr bool of_lanes = true;
         bool in_step() const { return all.knows_as_warp(item, now); }
         // What one lane has taken of another CTA, others of its warp need not have.
         bool lanes_take() const { return !together() || all.views_.clocks(now.unit).lanes_take(now.thread); }

@@ -1,5 +1,6 @@
 // The accesses of a launch to global memory, for a comparison with launches that may run beside it (SEMANTICS 12, R-GM14), which the host
-// makes (consan/checker/compiled/concurrent_launches.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is ordered before.
+// makes (consan/checker/compiled/concurrent_launches.py). Each says whether it is behind a griddepcontrol.wait: in its own thread, or in one that is
+// ordered before.
 //
 // Not kept apart: an order that only the other lanes of the warp have (R-W1) is none here.
 #pragma once

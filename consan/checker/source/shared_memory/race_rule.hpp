@@ -8,7 +8,8 @@
 //   issued()        then: the later access is behind its issue
 //   early()         the later access is to see what was there before the earlier one, which therefore comes too early
 //   awaited()       one is of an operation and brings what the other reads: to wait for it orders the two
-//   in_step()       the two are in order once each warp is one thread (R-W1); then:
+//   of_lanes        both are accesses of threads, which may lack the order of single lanes (R-W1); only then:
+//   in_step()       the two are in order once each warp is one thread; then:
 //   one_warp()      both threads are of one warp
 //   lanes_take()    single lanes of the later thread's warp have acquired something
 //   lane_knows()    a lane of that warp is behind the earlier access
@@ -96,7 +97,9 @@ template <typename Facts> inline Reason lane(const Facts &facts) {
 template <typename Facts> inline Reason why(const Side &old, const Side &now, const Facts &facts) {
     if (decided<MIXED_ATOMICS>(mixed_atomics(old, now, facts))) return MIXED_ATOMICS;
     if (decided<ACCESS_SCOPE>(excluded(old, now, facts))) return ACCESS_SCOPE;
-    return facts.in_step() ? lane(facts) : NO_BARRIER;
+    if constexpr (Facts::of_lanes)
+        if (facts.in_step()) return lane(facts);
+    return NO_BARRIER;
 }
 
 // The earlier access comes too early, so it is the second of a finding.

@@ -200,6 +200,7 @@ class Races {
         bool early() const {
             return !now.writes && !old().reads && !now.operation && item.before && races.clocks_.before(old().thread, item.before, now.thread);
         }
+        static constexpr bool of_lanes = true;
         bool in_step() const { return races.clocks_.warps_before(old().thread, item.warp_time, now.thread); }
         bool one_warp() const { return old().thread / LANES == now.thread / LANES; }
         bool lanes_take() const { return races.clocks_.lanes_take(now.thread); }

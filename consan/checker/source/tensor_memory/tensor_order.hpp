@@ -166,10 +166,7 @@ class TensorOrder {
         bool awaited() const { return behind_commit() && (!now.writes || now.kind == NO_OPERATION || all.issuers_.informed(old().ticket, now.thread)); }
         bool behind_commit() const { return old().pipelined() && !now.pipelined(); }
         bool early() const { return behind_commit() && now.kind != NO_OPERATION && all.overtakes(item, now); }
-        bool in_step() const { return false; }
-        bool one_warp() const { return false; }
-        bool lanes_take() const { return false; }
-        bool lane_knows() const { return false; }
+        static constexpr bool of_lanes = false;
         Reason fence() const { return all.missing_fence(old(), now); }
 
         template <typename Add> void bridge(Add add) const {
