@@ -207,7 +207,7 @@ def _reported(
 
 
 def _rules(skip: Kinds, checks: Kinds, suppress: str | Path | None) -> tuple[Rule, ...]:
-    """What a caller does not want to be reported. Raises `UsageError` for a kind that is none, and a file without suppressions."""
+    """The rules for findings that a caller does not want. Raises `UsageError` for a kind that is none, and a file without suppressions."""
     texts = (kinds if isinstance(kinds, str) else ",".join(kinds) for kinds in (skip, checks))
     given = SimpleNamespace(skip=next(texts), checks=next(texts), suppress=suppress and os.fspath(suppress))
     return late.config.rules_of(late.config.Config({}), given)
@@ -382,10 +382,8 @@ def check(
     The yielded report is complete when the block ends. Options are those of `launch` except its shapes and arguments.
     Raises `UsageError` for an unknown device, policy or option.
     """
-    session, rules = (
-        Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options})),
-        _rules(skip, checks, suppress),
-    )
+    session = Session(SessionOptions.of({"device": device, "seed": seed, "policy": policy, **options}))
+    rules = _rules(skip, checks, suppress)
     live, block = LiveReport(), _Block()
     with session.turn():
         adapters.install(session)

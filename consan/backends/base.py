@@ -136,7 +136,7 @@ class Contexts(Protocol):
         """The context of the calling thread, if it is another one than the backend's; else 0."""
 
     def holder(self, address: int) -> str:
-        """What else than this device holds, or may use, the memory at an address; empty: nothing does, or it is no address."""
+        """Another device that holds the memory at an address, or may use it; empty: there is none, or it is no address."""
 
 
 @runtime_checkable

@@ -1,11 +1,11 @@
-"""The function that CUPTI calls, in C: it drops calls, notes calls, or tells Python of them, and does not wait for the interpreter.
+"""The function that CUPTI calls, in C: it drops calls, notes calls, or hands them to Python, and does not wait for the interpreter.
 
 Dropped are calls that failed, consan's own, and launches that add nothing to the order of streams. A program of a framework makes hundreds
 of launches in a row in one stream, and consan does not know their accesses. The first one stands for all. The listener names the stream
 (`pass_over`), until it wants all calls again (`tell_all`).
 
 Noted are calls for the legacy default stream while the program has no other (`note`): launches, copies, memsets, events and waits. Until
-there is a second stream nothing can run beside them. Python reads them before the next call that it is told of (`taken`), when there is
+there is a second stream nothing can run at the same time. Python reads them before the next call that it gets (`taken`), when there is
 no room left, or when it needs the order.
 """
 
@@ -29,7 +29,7 @@ _MOST_NOTED, _WORDS = 1 << 10, 4
 
 
 class CallKind(enum.IntEnum):
-    """What the function does with a call, in the order of calls.c."""
+    """The ways in which the function handles a call, in the order of calls.c."""
 
     AT_ONCE = 0  # Python hears of it at once
     LAUNCH = enum.auto()  # of a kernel whose accesses are not known
@@ -57,7 +57,10 @@ KINDS: Final = {
 
 
 class CallRule(ctypes.Structure):
-    """What the function knows of a call. `behind`: the bytes before its stream, plus one; `within`: -1, or how far behind an address."""
+    """The facts about a call.
+
+    `behind`: the bytes before its stream, plus one; `within`: -1, or how far behind an address.
+    """
 
     _fields_ = (
         ("behind", ctypes.c_uint32),
@@ -70,7 +73,7 @@ class CallRule(ctypes.Structure):
 
 @dataclass(frozen=True)
 class NotedCall:
-    """A call that was noted: its number, what it was noted as, and its parameters. Of a launch these tell nothing."""
+    """A call that was noted: its number, its kind, and its parameters. Those of a launch are not used."""
 
     number: int
     kind: CallKind
@@ -136,7 +139,7 @@ class CallFilter:
         return None if self._state.notes == _NOTHING else int(self._state.notes)
 
     def note(self, context: int | None) -> list[NotedCall]:
-        """Note calls of a context from now on; None: tell Python of all. Gives what was noted until now."""
+        """Note calls of a context from now on; None: hand all to Python. Gives what was noted until now."""
         return list(self._read(_NOTHING if context is None else context))
 
     def taken(self) -> list[NotedCall]:

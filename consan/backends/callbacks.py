@@ -114,7 +114,7 @@ class CallForm:
         return self.layout.size
 
     def rule(self) -> CallRule:
-        """What C is to know of it."""
+        """The facts about it that C needs."""
         at, within = self.stream or (-1, -1)
         kind = CallKind.AT_ONCE if self.per_thread else KINDS.get(self.name, CallKind.AT_ONCE)
         return CallRule(at + 1, within, kind, self.nbytes, allocates=_ALLOCATES.match(self.name) is not None)

@@ -1,4 +1,4 @@
-"""What a backend knows of the other GPUs of its process: the context that is current, and what else holds the memory at an address.
+"""The other GPUs of a backend's process: the context that is current, and the GPU that holds the memory at an address.
 
 CUDA Driver API, "Context Management", "Unified Addressing". Memory that another process shares has the number of the GPU on which it lies.
 
@@ -20,7 +20,7 @@ HOST_MEMORY: Final = "the host, which each GPU reaches"
 
 
 class CudaContexts:
-    """What one backend, of a device and a context, asks about the others."""
+    """The questions of one backend, which has one device and one context, about the others."""
 
     def __init__(self, driver: api.Driver, device: int, context: ctypes.c_void_p) -> None:
         self._driver, self._device, self._context = driver, device, context
@@ -42,7 +42,7 @@ class CudaContexts:
         return found.value or 0
 
     def holder(self, address: int) -> str:
-        """What else than this GPU holds, or may use, the memory at an address; empty if nothing does, or it is no address."""
+        """Another holder of the memory at an address: a GPU, or the host; empty: there is none, or it is no address."""
         if address < _SMALLEST_ADDRESS or (ordinal := self._attribute(_ORDINAL, address)) is None:
             return ""
         if ordinal != self._device:

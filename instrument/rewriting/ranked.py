@@ -24,7 +24,7 @@ MOST_RANKS: Final = 16
 _RANKS: Final = re.compile(r"\.reg \.pred %ranked<(\d+)>")
 _WORD: Final = re.compile(r"[\w$]+")
 _PLACES: Final = {"%ctaid.z": "%ranked_z", "%nctaid.z": "%ranked_nz"}
-_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?|%nctaid\b(?:\.\w)?")
+_READS: Final = re.compile(r"%n?c(?:taid|lusterid)\b(?:\.\w)?")
 _OTHER: Final = {"%ctaid", "%nctaid", "%clusterid", "%nclusterid", "%clusterid.z", "%nclusterid.z"}
 
 

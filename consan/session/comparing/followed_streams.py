@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
 
 MOST_EARLY: Final = 64  # operations that are kept while there is one stream
-FIRST_CALLS: Final = 256  # these are told at once: the report names the program's lines that made them
+FIRST_CALLS: Final = 256  # Python gets these at once: the report names the program's lines that made them
 _EARLY: Final = "what the program did before it had a second stream"
 EDGE: Final = " (cudaEventRecord, cudaStreamWaitEvent)"
 
@@ -178,7 +178,7 @@ class FollowedStreams(ProgramStreams):
                 self.facts.pass_over(handle, context)
 
     def heard(self, context: int) -> None:
-        """A call was told of. If there have been many, and one stream, later ones are noted."""
+        """Python has got a call. If there have been many, and one stream, later ones are noted."""
         self._calls += 1
         quiet = not (self.several or self.captures.there_are_some or self.seen.why)
         if not quiet:

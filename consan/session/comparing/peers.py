@@ -1,10 +1,11 @@
 """Launches that may reach memory which another GPU, or another process, reaches too (SEMANTICS 12, R-RK1).
 
-Races there are not looked for, so the report is `incomplete` with the reason. The parameters of a launch tell: each word that the driver
+Races there are not looked for, so the report is `incomplete` with the reason. Its parameters decide: each word that the driver
 knows as an address has a device. A kernel whose addresses do not all follow from its parameters may reach such memory if the program has
 mapped some: by peer access, by a handle of another process, or as a multicast object.
 
-Not seen: mapped memory without CUPTI, which tells the calls that map it; memory of another process on the same GPU, unless it is mapped so.
+Not seen: mapped memory without CUPTI, which reports the calls that map it; memory of another process on the same GPU, unless it is mapped
+so.
 """
 
 from __future__ import annotations
@@ -30,7 +31,7 @@ _UNKNOWN: Final = "(its parameters are not known)"
 
 @dataclass
 class PeerMemory:
-    """What the launches of one session reach. `contexts`: None where there is one device."""
+    """The memory that launches of one session reach. `contexts`: None where there is one device."""
 
     contexts: Contexts | None
     wanted: bool  # races in global memory are looked for

@@ -54,7 +54,7 @@ class ProgramStream(Stream):
 
     @property
     def over(self) -> Numbers:
-        """What is over once all launches of the stream so far are."""
+        """The launches that are over once all launches of the stream so far are."""
         return self._over
 
     def record(self) -> Event:

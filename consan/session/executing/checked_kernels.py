@@ -1,4 +1,4 @@
-"""What was checked of each kernel since the last report, and what was not, and why."""
+"""The checks of each kernel since the last report: the launches that were checked, and why others were not."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ class CheckedKernels:
         return tally is not None
 
     def counts_proven(self, prepared: Prepared, entry: str, accesses: int, grid: Dim3, times: int = 1) -> None:
-        """Count launches whose accesses to global memory, of which there are so many in each, are proven apart."""
+        """Count launches whose accesses to global memory, so many in each launch, are proven apart."""
         self.adds_proofs(prepared, entry, ProvenLaunches(times, times * accesses, times * math.prod(grid)))
 
     def adds_proofs(self, prepared: Prepared, entry: str, proofs: ProvenLaunches) -> None:

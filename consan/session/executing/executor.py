@@ -85,7 +85,7 @@ class Executor:
         return taken
 
     def _explores(self, prepared: Prepared, asked: RequestedRun) -> Callable[[float], None] | None:
-        """What repeats a launch under other schedules, given the seconds that it has taken; None: nothing does."""
+        """A function that repeats a launch under other schedules, given the seconds that it has taken; None: it is not repeated."""
         schedules, machine, shape = self.schedules, getattr(self.device.backend, "machine", None), (asked.grid, asked.block)
         key = prepared.plain, asked.entry, *shape
         if machine is None or self.budget <= 0 or prepared.recorded is None or key in schedules.shapes:
@@ -98,12 +98,13 @@ class Executor:
         if restore is None:
             explored.ended = "not explored: the memory of the program is too large to be kept"
             return None
-        return lambda took: self._explore(prepared, asked, explored, restore, took)
+        return lambda took: self._explore(machine, prepared, asked, explored, restore, took)
 
-    def _explore(self, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float) -> None:
+    def _explore(
+        self, machine: Any, prepared: Prepared, asked: RequestedRun, explored: Explored, restore: Restore, took: float
+    ) -> None:
         """Repeat a launch under other schedules, as long as the budget allows. The memory is then as the launch has left it."""
         found = [*self.recording.findings, *self.watch.findings]
-        machine: Any = getattr(self.device.backend, "machine")  # noqa: B009 - of virtual backends
         if self.watch.reasons or any(each.severity == "error" for each in found):
             explored.ended = "not explored: what this schedule shows comes first"
             return

@@ -8,8 +8,8 @@ So the answer "it cannot" is given only for instructions that are known to be in
 on an mbarrier is always an observation: which phase it meets depends on who was first. A strong load or an atomic is one in a kernel with
 fences, because then it may order accesses; in other kernels only its value counts.
 
-A slice of the text follows the values (record/value_dependence.py): a yes may be wrong, a no is certain. It rests on races being found: the
-caller gives the lines of the accesses that race, and does not ask where something was not checked.
+A slice of the text follows the values (record/analyses/value_dependence.py): a yes may be wrong, a no is certain. It rests on races being
+found: the caller gives the lines of the accesses that race, and does not ask where something was not checked.
 """
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """What the schedule can change: whether what a kernel does may depend on it, and other schedules of a launch on the virtual machine.
 
-A launch whose threads observe nothing of each other does the same in each schedule (instrument/record/observations.py), and costs nothing
+A launch whose threads observe nothing of each other does the same in each schedule (observations.py), and costs nothing
 here. Others are repeated under schedules that steer at what was observed (backends/cpu/engine/steered.py), each from the same memory, until
 the budget of the session is spent. What only they show goes into the report with the seed that repeats it.
 
@@ -35,7 +35,7 @@ _RACES: Final = frozenset({"data-race", "missing-wait", "missing-order", "global
 
 @dataclass
 class Explored:
-    """The schedules of one kernel's launches. `seen`: outcomes of observations, of `possible`."""
+    """The schedules of one kernel's launches."""
 
     schedules: int = 0
     observed: set[int] = field(default_factory=set)  # lines of the text that ran
@@ -80,7 +80,7 @@ class KernelSchedules:
         return _described(why, self.explored.get((prepared.plain, kernel.name)))
 
     def _first(self, prepared: Prepared, entry: str, threads: int, racing: list[int]) -> str:
-        """The first observation of which something may follow, in words."""
+        """An observation from which something may follow, in words."""
         found = depends_on_schedule(prepared.instrumented.module, self.observed(prepared, entry, threads), racing)
         if found is None:
             return ""
