@@ -1,8 +1,8 @@
 """Fences with .sync_restrict (ISA "membar, fence"): where they are followed exactly.
 
 Such a fence orders accesses to shared memory only; one with .release, only those to shared memory of the own CTA. The replay of a launch,
-which checks global memory, passes them by; the replays of units, which check shared memory, take them for whole fences of the cluster. That
-is exact where one replay does not check both memories, and threads access no shared memory of other CTAs themselves, and no tensor memory.
+which checks global memory, passes them by; the replays of clusters, which check shared memory, take them for whole fences of the cluster.
+That is exact where one replay does not check both memories, and threads access neither shared memory of other CTAs nor tensor memory.
 """
 
 from __future__ import annotations

@@ -53,37 +53,37 @@ def _name(record: np.void, waited: int) -> None:
 
 @dataclass(frozen=True)
 class OfLaunch:
-    """The findings of one replay of a launch: in global memory, and in the shared memory of each of its units."""
+    """The findings of one replay of a launch: in global memory, and in the shared memory of each of its clusters."""
 
     records: list[np.void] = field(default_factory=list)
-    of_units: list[np.void] = field(default_factory=list)
+    of_clusters: list[np.void] = field(default_factory=list)
 
 
 def named_of_launch(
-    exact: OfLaunch, waits: Callable[[], OfLaunch], wide: Callable[[], OfLaunch], *, narrow: bool, clusters: bool
+    exact: OfLaunch, waits: Callable[[], OfLaunch], wide: Callable[[], OfLaunch], *, narrow: bool, several: bool
 ) -> list[np.void]:
     """Name those of a launch, in place, and return the findings in shared memory that are reported.
 
-    `narrow`: some scope excludes other CTAs; the checker has noted the fence that may be too narrow in global memory. `clusters`: units
-    are of several CTAs.
+    `narrow`: some scope excludes other CTAs; the checker has noted the fence that may be too narrow in global memory. `several`: each
+    cluster has more than one CTA.
     """
-    outer, inner = _unordered(exact.records), _unordered(exact.of_units) if clusters else []
+    outer, inner = _unordered(exact.records), _unordered(exact.of_clusters) if several else []
     scoped = [record for record in exact.records if record["kind"] == Kind.SCOPE]
     if not (narrow and outer) and not inner and not scoped:
-        return exact.of_units
+        return exact.of_clusters
     by_scopes = wide()
     _lack_more(scoped, by_scopes.records)
     gone = _gone(outer, by_scopes.records)
     for record in (each for each in gone if each["narrow_fence"]):
         record["kind"], record["reason"], record["fence"] = Kind.SCOPE, Reason.FENCE_SCOPE, record["narrow_fence"]
-    signals = [each for each in gone if each["kind"] == Kind.GLOBAL_RACE], _gone(inner, by_scopes.of_units)
+    signals = [each for each in gone if each["kind"] == Kind.GLOBAL_RACE], _gone(inner, by_scopes.of_clusters)
     waited = waits() if any(signals) else by_scopes
-    for records, left in zip(signals, (waited.records, waited.of_units), strict=True):
+    for records, left in zip(signals, (waited.records, waited.of_clusters), strict=True):
         pairs = {_pair(record) for record in _unordered(left)}
         for record in records:
             _name(record, _pair(record) in pairs)
-    stay = _stay(exact.of_units, by_scopes.of_units)
-    return [record for record, stays in zip(exact.of_units, stay, strict=True) if stays]
+    stay = _stay(exact.of_clusters, by_scopes.of_clusters)
+    return [record for record, stays in zip(exact.of_clusters, stay, strict=True) if stays]
 
 
 def of_weaker_fences(exact: list[np.void], strict: list[np.void]) -> list[np.void]:

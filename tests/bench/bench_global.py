@@ -161,7 +161,7 @@ def stored(started: Any, ctas: int) -> float:
         logs = [memory.stored([cta])[:, :-1] for cta in sample]
         each = text.END_BYTES + text.HASH_BYTES * memory.compact.hashes
     else:
-        logs, each = [memory.histories([unit])[0].log for unit in sample], text.HASH_BYTES
+        logs, each = [memory.histories([cluster])[0].log for cluster in sample], text.HASH_BYTES
     return statistics.mean(int(log.any(axis=-1).sum()) for log in logs) * LINE_BYTES * ctas + each * ctas * memory.threads
 
 

@@ -127,8 +127,8 @@ def _bytes_of_a_log(monkeypatch: pytest.MonkeyPatch) -> int:
     """Of a CTA of LOADED."""
     seen, whole = set[int](), Launch.histories
 
-    def histories(self: Launch, units: Any) -> list[Any]:
-        found = whole(self, units)
+    def histories(self: Launch, clusters: Any) -> list[Any]:
+        found = whole(self, clusters)
         seen.update(history.log.nbytes for history in found)
         return found
 

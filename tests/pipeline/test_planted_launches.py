@@ -86,7 +86,7 @@ def halves() -> Any:
 
 # What is replaced by what in a file of the checker, and what shows it.
 OF_THE_CHECKER = {
-    "a thread's own wait": ("retained.hpp", "if (behind_[place(unit, thread)]) return true;", "return false;", lambda: dependent(False)),
+    "a thread's own wait": ("retained.hpp", "if (behind_[place(cluster, thread)]) return true;", "return false;", lambda: dependent(False)),
     "a wait before a barrier": (
         "retained.hpp",
         "if (views_.before(other, ",

@@ -20,13 +20,13 @@ SEEDS = [0, *(pytest.param(seed, marks=pytest.mark.slow) for seed in range(1, 20
 EVERY = [(name, fault) for name, faults in FAULTS.items() for fault in faults]
 TWO_SIDES = ("global-race", "scope")
 VIEWS = "views.hpp"
-NO_RANKS = "rank_units_ && unit / rank_units_ != other_unit / rank_units_ ? SYS_SCOPE : GPU_SCOPE"
+NO_RANKS = "rank_clusters_ && cluster / rank_clusters_ != other_cluster / rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"
 # By fault of the checker: a kernel whose verdict changes, and its fault.
 MUTANTS: dict[str, tuple[Fault, str, str]] = {
     "a gpu scope includes the other ranks": ((VIEWS, NO_RANKS, "GPU_SCOPE"), "counted_ctas", "GPU_SCOPE"),
-    "each CTA is a rank": ((VIEWS, NO_RANKS, "rank_units_ ? SYS_SCOPE : GPU_SCOPE"), "counted_ctas", ""),
-    "a gpu release is one for all": ((VIEWS, "rank_units_ ? SYS_SCOPE : GPU_SCOPE; }", "GPU_SCOPE; }"), "counted_ctas", "GPU_SCOPE"),
-    "the ranks are halves of what they are": ((VIEWS, "rank_units_ = rank_units", "rank_units_ = rank_units / 2"), "counted_ctas", ""),
+    "each CTA is a rank": ((VIEWS, NO_RANKS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE"), "counted_ctas", ""),
+    "a gpu release is one for all": ((VIEWS, "rank_clusters_ ? SYS_SCOPE : GPU_SCOPE; }", "GPU_SCOPE; }"), "counted_ctas", "GPU_SCOPE"),
+    "ranks are half as large": ((VIEWS, "rank_clusters_ = rank_clusters", "rank_clusters_ = rank_clusters / 2"), "counted_ctas", ""),
 }
 
 

@@ -29,7 +29,7 @@ from consan.launching.placement import Placement
 
 MOST = 4 << 30  # bytes for logs
 _READINGS = (2, 3)  # their places among the words of a strong access
-UNITS = 3  # whose logs are compared
+CLUSTERS = 3  # whose logs are compared
 
 
 class Hangs(Exception):  # noqa: N818
@@ -80,10 +80,10 @@ def _three(size: int | tuple[int, ...]) -> tuple[int, int, int]:
     return x, y, z
 
 
-def lanes(launch: Launch, unit: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
-    """The blocks that each lane of a unit has recorded, without the readings of clocks: these follow from the schedule."""
+def lanes(launch: Launch, cluster: int, recorded: Recorded) -> list[list[tuple[int, ...]]]:
+    """The blocks that each lane of a cluster has recorded, without the readings of clocks: these follow from the schedule."""
     blocks, _ = tables(list(recorded.templates))
-    found = _lanes_of(launch.histories([unit])[0].log, launch.threads, blocks["words"].tolist())
+    found = _lanes_of(launch.histories([cluster])[0].log, launch.threads, blocks["words"].tolist())
     readings = {
         template.number: {event.words + place for event in template.events if isinstance(event, effects.Observe) for place in _READINGS}
         for template in recorded.templates
@@ -123,12 +123,12 @@ def compared(work: Work) -> str:
         return "templates"
     whole, small = work.run(full), work.run(compact)
     groups = whole.grouped()
-    if groups.by_unit().tolist() != small.grouped().by_unit().tolist():
+    if groups.by_cluster().tolist() != small.grouped().by_cluster().tolist():
         return "groups"
-    for unit in range(UNITS) if full.modes[0] is Mode.SYNCED else [group.members[0] for group in groups.groups][:UNITS]:
-        for lane, (one, other) in enumerate(zip(lanes(whole, unit, full), lanes(small, unit, compact), strict=True)):
+    for cluster in range(CLUSTERS) if full.modes[0] is Mode.SYNCED else [group.members[0] for group in groups.groups][:CLUSTERS]:
+        for lane, (one, other) in enumerate(zip(lanes(whole, cluster, full), lanes(small, cluster, compact), strict=True)):
             if one != other:
-                return f"unit {unit}, lane {lane}"
+                return f"cluster {cluster}, lane {lane}"
     return ""
 
 

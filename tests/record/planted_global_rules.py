@@ -38,7 +38,7 @@ RULES = {
     ),
     "G5: what the thread knows": (
         "views.hpp",
-        "u32 seen = entry(from.unit, past, thread, sc);",
+        "u32 seen = entry(from.cluster, past, thread, sc);",
         "u32 seen = 0;",
         "fence_after_barrier",
         False,
@@ -154,8 +154,8 @@ RULES = {
     ),
     "B7: what other CTAs know": (
         "views.hpp",
-        "return any(past.seen.chains.of(other_unit), covered);",
-        "return false && any(past.seen.chains.of(other_unit), covered);",
+        "return any(past.seen.chains.of(other_cluster), covered);",
+        "return false && any(past.seen.chains.of(other_cluster), covered);",
         "tensormap_of_other_cta_not_acquired",
         False,
     ),
@@ -173,11 +173,11 @@ RULES = {
         "tensormap_reused",
         False,
     ),
-    "B7: fences of others": ("views.hpp", "entry_of(unit, past, other, 0) >= time", "false", "tensormap_reused", False),
+    "B7: fences of others": ("views.hpp", "entry_of(cluster, past, other, 0) >= time", "false", "tensormap_reused", False),
     "B7: fences are ordered": (
         "maps.hpp",
-        "return views_.before(fence.unit,",
-        "return false && views_.before(fence.unit,",
+        "return views_.before(fence.cluster,",
+        "return false && views_.before(fence.cluster,",
         "tensormap_reused",
         False,
     ),
@@ -190,7 +190,7 @@ RULES = {
     ),
     "D4: fences": (
         "global_races.hpp",
-        "return views_.fenced(old.unit, actor, number, now.unit, now.thread);",
+        "return views_.fenced(old.cluster, actor, number, now.cluster, now.thread);",
         "return false && actor + number;",
         "bulk_result_loaded_by_peer",
         False,
@@ -205,7 +205,7 @@ RULES = {
     "D14: polls": ("announced.hpp", "if (isa_ && global && polls)", "if (false && global && polls)", "global_flag_no_proxy_fence", True),
     "D14: fences": (
         "announced.hpp",
-        " || views_.fenced(unit, other, last.time, unit, thread)) continue;",
+        " || views_.fenced(cluster, other, last.time, cluster, thread)) continue;",
         ") continue;",
         "global_flag_fence_before_poll",
         False,
@@ -219,8 +219,8 @@ RULES = {
     ),
     "G12: a proxy fence for global memory": (
         "views.hpp",
-        "if (other_unit == unit && clocks(unit).fenced(other, time, thread, clocks(unit).global_memory())) return true;",
-        "if (other_unit == unit) return true;",
+        "if (other_cluster == cluster && clocks(cluster).fenced(other, time, thread, clocks(cluster).global_memory())) return true;",
+        "if (other_cluster == cluster) return true;",
         "global_store_no_proxy_fence",
         True,
     ),
@@ -242,7 +242,7 @@ RULES = {
     "D26: loads of no use": ("grid.hpp", "return load.stores() && !(", "return false && !(", "loads_of_no_use", False),
     "D26: loads of some use": (
         "grid.hpp",
-        "return load.stores() && !(stored[unit * threads + thread] & load.stores());",
+        "return load.stores() && !(stored[cluster * threads + thread] & load.stores());",
         "return load.stores();",
         "loads_of_no_use",
         True,
@@ -286,14 +286,14 @@ RULES = {
     "bytes of a cell": ("global_races.hpp", "if (!(item.mask & mask) || ", "if (", "bytes_exchanged", False),
     "footprints: others write": (
         "launch.hpp",
-        "grid_.footprints.write(store.address(), store.bytes(), unit, thread);",
+        "grid_.footprints.write(store.address(), store.bytes(), cluster, thread);",
         "",
         "overlapping_tiles",
         True,
     ),
     "footprints: others read": (
         "launch.hpp",
-        "if (!grid_.unused(load, unit, thread)) grid_.footprints.read",
+        "if (!grid_.unused(load, cluster, thread)) grid_.footprints.read",
         "if (false) grid_.footprints.read",
         "halo_of_neighbour",
         True,
@@ -367,7 +367,7 @@ RULES = {
     ),
     "R-MO1: not observed (R-GM8)": (
         "edges.hpp",
-        " && !(observable && observed(store, unit, thread))",
+        " && !(observable && observed(store, cluster, thread))",
         "",
         "observed_before_it_is_read",
         False,

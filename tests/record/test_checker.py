@@ -10,7 +10,7 @@ from consan._errors import EnvironmentFailure, UsageError
 from consan.checker.compiled import build, layouts
 from consan.checker.compiled.layouts import Status
 from consan.checker.compiled.replay import History, replay
-from consan.checker.logs.grouping import units_of
+from consan.checker.logs.grouping import clusters_of
 from consan.instrument import effects
 from consan.instrument.effects import WordValue
 from consan.instrument.findings import Kind, Reason
@@ -211,8 +211,8 @@ def test_a_grid_that_is_no_whole_number_of_clusters_is_an_error() -> None:
 
 
 def test_the_ctas_of_a_cluster_follow_each_other_by_rank() -> None:
-    assert units_of((4, 2, 1), (2, 2, 1)).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
-    assert units_of((2, 1, 4), (1, 1, 2)).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
+    assert clusters_of((4, 2, 1), (2, 2, 1)).tolist() == [[0, 1, 4, 5], [2, 3, 6, 7]]
+    assert clusters_of((2, 1, 4), (1, 1, 2)).tolist() == [[0, 2], [1, 3], [4, 6], [5, 7]]
 
 
 def test_without_a_checker_nothing_is_checked(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -98,13 +98,13 @@ def test_many_logs_are_computed_at_once() -> None:
     """They are those that each CTA has by itself, also beside one that cannot be computed."""
     work = work_with(MORE["a count out of memory"])
     launch = work.run(work.recorded(compact=True))
-    units, one_by_one = [3, 0, 7, 8], [launch.histories([unit])[0].log for unit in (3, 0, 7, 8)]
-    for log, alone in zip(launch.histories(units), one_by_one, strict=True):
+    clusters, one_by_one = [3, 0, 7, 8], [launch.histories([cluster])[0].log for cluster in (3, 0, 7, 8)]
+    for log, alone in zip(launch.histories(clusters), one_by_one, strict=True):
         assert np.array_equal(log.log[:, : alone.shape[1] - 1], alone[:, :-1])
         assert not log.log[:, alone.shape[1] - 1 :].any()
     expand = launch.expander.expand
     launch.expander.expand = lambda given, ctas: _refuse() if 7 in ctas else expand(given, ctas)
-    assert [int(each.log[0, 0, 0]) == LEFT - 1 for each in launch.histories(units)] == [False, False, True, False]
+    assert [int(each.log[0, 0, 0]) == LEFT - 1 for each in launch.histories(clusters)] == [False, False, True, False]
 
 
 BOUNDED = SOURCE.replace("__global__ void", "__global__ void __launch_bounds__(64)")
@@ -137,8 +137,8 @@ def test_a_compact_log_needs_no_cleared_memory(body: str) -> None:
     work = work_with(body)
     recorded = work.recorded(compact=True)
     clean, dirty = work.run(recorded), work.run(recorded, LogMemory(Dirty()))
-    units = range(CTAS)
-    assert [each.log.tolist() for each in dirty.histories(units)] == [each.log.tolist() for each in clean.histories(units)]
+    clusters = range(CTAS)
+    assert [each.log.tolist() for each in dirty.histories(clusters)] == [each.log.tolist() for each in clean.histories(clusters)]
 
 
 ROUNDS = "for (int i = 0; i < 600; ++i) sum += tile[(out[i] + t) & 127];"

@@ -215,14 +215,14 @@ def test_words_that_flip_the_same_bit_do_not_cancel(mixer: int) -> None:
 @pytest.mark.parametrize("change", ["swap", "bit"])
 def test_hashes_of_threads_are_mixed_with_their_numbers(change: str) -> None:
     hashes = np.random.default_rng(0).integers(1, 1 << 63, (2, 1, THREADS), dtype=np.uint64).repeat(2, axis=1)
-    units = np.array([[0], [1]])
-    assert len(grouped(sums_of(hashes), units).groups) == 1
+    clusters = np.array([[0], [1]])
+    assert len(grouped(sums_of(hashes), clusters).groups) == 1
     if change == "swap":
         hashes[:, 1, [3, 4]] = hashes[:, 1, [4, 3]]
     else:
         hashes[0, 1, 7] ^= np.uint64(1 << 63)
         hashes[0, 1, 8] ^= np.uint64(1 << 63)
-    assert len(grouped(sums_of(hashes), units).groups) == 2
+    assert len(grouped(sums_of(hashes), clusters).groups) == 2
 
 
 def test_a_log_without_room_is_incomplete() -> None:

@@ -1,4 +1,4 @@
-"""Rounds of a loop that repeat are replayed once (checker/source/unit/repeats.hpp): what is found is what a replay of all rounds finds."""
+"""Rounds of a loop that repeat are replayed once (checker/source/cluster/repeats.hpp): a replay of all rounds finds the same."""
 
 from __future__ import annotations
 

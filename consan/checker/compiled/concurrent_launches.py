@@ -129,7 +129,7 @@ def _conflict(first: Rows, second: Rows) -> Conflict | None:
     shown = found[0]
     end = first["address"] + first["bytes"].astype(np.uint64)
     met = (first["address"] < int(shown["address"]) + int(shown["bytes"])) & (end > shown["address"])
-    return Conflict(first[met][0], shown, len(found), len(np.unique(found["unit"])), _same_values(first, found))
+    return Conflict(first[met][0], shown, len(found), len(np.unique(found["cluster"])), _same_values(first, found))
 
 
 def _same_values(first: Rows, found: Rows) -> bool:

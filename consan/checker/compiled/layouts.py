@@ -117,7 +117,7 @@ RECORD = record(
     u32 count          how often
     u32 low            the first of all bytes that were merged
     u32 high           the end of these
-    u32 unit           of a launch
+    u32 cluster           of a launch
     u32 threads        that wait
     u32 lanes          of these, in the first warp
     u32 arrived        threads that have arrived
@@ -129,8 +129,8 @@ RETAINED = record(
     """
     u64 address  its first byte
     u32 bytes    how many
-    u32 unit     of the launch
-    u32 thread   of the unit
+    u32 cluster     of the launch
+    u32 thread   of the cluster
     u32 site     number of the instruction
     u32 value    that it stores
     u32 element  bytes of an element
@@ -176,7 +176,7 @@ INPUT = record(
     u32 open_block       where a fault ended the launch: a block that is not closed; 0: none
     u32 open_events      events of it that happened
     u32 closed           the launch did not end, and all words of a block are there that has its number
-    u32 every            iterations that repeat are replayed each time (source/unit/repeats.hpp)
+    u32 every            iterations that repeat are replayed each time (source/cluster/repeats.hpp)
     u32 pad              -
     """,
 )
@@ -190,14 +190,14 @@ OUTPUT = record(
     u32 by_address   Decides
     u32 overtaken    a wait passed for a phase that was over, though another one had ended since: a thread that polls may wait for ever
     u32 proven       a deadlock
-    u32 repeats      periods that were not replayed (source/unit/repeats.hpp)
+    u32 repeats      periods that were not replayed (source/cluster/repeats.hpp)
     u32 pad          -
     u64 lane_events  -
     """,
 )
-UNIT_LOG = record(
-    "UnitLog",
-    "the log of a unit of a launch, a CTA or a cluster",
+CLUSTER_LOG = record(
+    "ClusterLog",
+    "the log of a cluster of a launch; a CTA by itself is one",
     """
     *u32 log   -
     u64 lines  of each warp
@@ -207,18 +207,18 @@ GRID_INPUT = record(
     "GridInput",
     "a launch",
     """
-    Input one             what all units share
-    *UnitLog units        by number
-    *mut:Record of_units  findings in shared memory, where threads may synchronise through memory; null: units are replayed by themselves
+    Input one             what all clusters share
+    *ClusterLog clusters        by number
+    *mut:Record of_clusters  findings in shared memory, if threads may synchronise through memory; null: each cluster is replayed by itself
     *mut:RetainedAccess retained  null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
-    u32 count             units
+    u32 count             clusters
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
     u32 most              accesses that the checker holds at a time
     u32 retained_capacity     accesses for which `retained` has room
-    u32 rank_units        units of a rank, if there are several; else 0
+    u32 rank_clusters        clusters of a rank, if there are several; else 0
     """,
 )
 GRID_OUTPUT = record(
@@ -227,8 +227,8 @@ GRID_OUTPUT = record(
     """
     u32 status          Status
     u32 records         findings in global memory
-    u32 of_units        findings in shared memory
-    u32 stuck           units that could not be replayed to their end
+    u32 of_clusters        findings in shared memory
+    u32 stuck           clusters that could not be replayed to their end
     u32 contradictions  the order of the accesses to a flag is not certain
     u32 full            more accesses met than the checker holds
     u32 unknown         the bytes of a tensor copy are not known

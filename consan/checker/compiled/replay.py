@@ -15,7 +15,7 @@ from consan.checker.compiled.layouts import INPUT, OUTPUT, RECORD, Level, Readin
 from consan.instrument.effects import LANES
 from consan.instrument.layouts.records import Record, dtype
 
-MOST_FINDINGS = 4096  # of one CTA or cluster
+MOST_FINDINGS = 4096  # of one cluster
 _WARPGROUP, _CHUNK = 128, 16
 Tables = tuple[npt.NDArray[np.void], npt.NDArray[np.void]]
 
@@ -99,7 +99,7 @@ class Replayed:
     overtaken: bool  # a wait passed for a phase that was over, though another one had ended since: at another time it would not
     proven: bool = False  # a deadlock
     positions: npt.NDArray[np.uint32] | None = None  # of a launch that was stopped, by thread: a line of the PTX, a site, or 0
-    repeats: int = 0  # periods of loops that were counted and not replayed (source/unit/repeats.hpp)
+    repeats: int = 0  # periods of loops that were counted and not replayed (source/cluster/repeats.hpp)
 
 
 def replay(

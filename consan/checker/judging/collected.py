@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.replay import History
-from consan.checker.logs.grouping import Dim3, units_of
+from consan.checker.logs.grouping import Dim3, clusters_of
 from consan.instrument.effects import LANES
 from consan.instrument.findings import (
     KINDS,
@@ -70,20 +70,20 @@ class Collected:
     def __init__(self, launched: LaunchedKernel) -> None:
         self.launched = launched
         self._places: list[tuple[int, History]] = []  # of each finding: its first CTA, and the history without its log
-        self.rows: list[list[int]] = []  # count, units, low, high
+        self.rows: list[list[int]] = []  # count, clusters, low, high
         self.found: list[Any] = []  # as the checker gave them
         self._known: dict[Key, int] = {}
-        self._units = units_of(launched.grid, launched.cluster)
-        self.unit_ctas = self._units.shape[1]
+        self._clusters = clusters_of(launched.grid, launched.cluster)
+        self.cluster_ctas = self._clusters.shape[1]
 
-    def add(self, unit: int, units: int, found: Iterable[Any], history: History) -> None:
-        """The findings of one history, which `units` units have; `unit` is the one that was replayed."""
+    def add(self, cluster: int, clusters: int, found: Iterable[Any], history: History) -> None:
+        """The findings of one history, which `clusters` clusters have; `cluster` is the one that was replayed."""
         geometry = history.without_log()
         for record in found:
-            name, row = key(record), [int(record["count"]) * units, units, int(record["low"]), int(record["high"])]
+            name, row = key(record), [int(record["count"]) * clusters, clusters, int(record["low"]), int(record["high"])]
             number = self._known.setdefault(name, len(self.found))
             if number == len(self.found):
-                self._places.append((int(self._units[unit, 0]), geometry))
+                self._places.append((int(self._clusters[cluster, 0]), geometry))
                 self.rows.append(row)
                 self.found.append(record)
             else:
@@ -91,35 +91,35 @@ class Collected:
                 retained[:] = retained[0] + row[0], retained[1] + row[1], min(retained[2], row[2]), max(retained[3], row[3])
 
     def add_global_races(self, found: Iterable[Any], history: History) -> None:
-        """Findings in global memory, whose threads have numbers that run through all units."""
-        unit_threads = self.unit_ctas * history.cta_threads
+        """Findings in global memory, whose threads have numbers that run through all clusters."""
+        cluster_threads = self.cluster_ctas * history.cta_threads
         for record in found:
             if not int(record["flags"]) & FindingFlags.GRID:  # within one CTA
-                unit = int(record["thread"]) // unit_threads
-                record["thread"], record["other_thread"] = record["thread"] % unit_threads, record["other_thread"] % unit_threads
-                self.add(unit, 1, [record], history)
+                cluster = int(record["thread"]) // cluster_threads
+                record["thread"], record["other_thread"] = record["thread"] % cluster_threads, record["other_thread"] % cluster_threads
+                self.add(cluster, 1, [record], history)
                 continue
             for name in ("thread", "other_thread"):
-                unit, within = divmod(int(record[name]), unit_threads)
+                cluster, within = divmod(int(record[name]), cluster_threads)
                 rank, thread = divmod(within, history.cta_threads)
-                record[name] = self._units[unit, rank] * history.threads + thread
+                record[name] = self._clusters[cluster, rank] * history.threads + thread
             cta = int(record["thread"]) // history.threads
-            self.add(int((self._units == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
+            self.add(int((self._clusters == cta).any(axis=1).nonzero()[0][0]), 1, [record], history)
 
     def numbered(self, retained: Retained, history: History) -> Retained:
-        """Accesses whose units are CTAs of the grid, and whose threads are those of a CTA."""
+        """Accesses whose clusters are CTAs of the grid, and whose threads are those of a CTA."""
         rank, thread = np.divmod(retained.rows["thread"], history.cta_threads)
-        retained.rows["unit"], retained.rows["thread"] = self._units[retained.rows["unit"], rank], thread
+        retained.rows["cluster"], retained.rows["thread"] = self._clusters[retained.rows["cluster"], rank], thread
         return retained
 
-    def positions(self, unit: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[StoppedThread]:
-        """The places of a unit's threads: the warps' lanes at each."""
+    def positions(self, cluster: int, places: npt.NDArray[np.uint32], history: History) -> Iterable[StoppedThread]:
+        """The places of a cluster's threads: the warps' lanes at each."""
         whole = np.pad(places, (0, -len(places) % LANES))
         for warp, lanes in enumerate(whole.reshape(-1, LANES)):
             rank, within = divmod(warp * LANES, history.cta_threads)
             for place in np.unique(lanes[lanes != 0]).tolist():
                 mask = sum(1 << int(lane) for lane in (lanes == place).nonzero()[0])
-                yield StoppedThread(int(self._units[unit, rank]), within // LANES, mask, place)
+                yield StoppedThread(int(self._clusters[cluster, rank]), within // LANES, mask, place)
 
     def key(self) -> Hashable:
         """The key of `records`: launches with equal keys have equal ones."""

@@ -1,6 +1,6 @@
-"""Checks what the units of a launch, CTAs or clusters, do in global memory, all of them together (source/launch.hpp).
+"""Checks what the clusters of a launch do in global memory, all of them together (source/launch.hpp). A CTA by itself is a cluster.
 
-Each has bytes of its own there, so units with equal histories are not one. Two orders are replayed where threads may synchronise through
+Each has bytes of its own there, so clusters with equal histories are not one. Two orders are replayed where threads may synchronise through
 memory: then the shared memory of CTAs is checked here too, because such synchronisation orders it.
 """
 
@@ -18,7 +18,7 @@ import numpy.typing as npt
 from consan.checker.compiled.build import library
 from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.cores import replayed
-from consan.checker.compiled.layouts import GRID_INPUT, GRID_OUTPUT, RECORD, RETAINED, STOPPED, UNIT_LOG, Level, Reading, Status
+from consan.checker.compiled.layouts import CLUSTER_LOG, GRID_INPUT, GRID_OUTPUT, RECORD, RETAINED, STOPPED, Level, Reading, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.logs.memory import SMALLER
@@ -36,10 +36,10 @@ MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other
 
 @dataclass
 class GridChecked:
-    """The result of one replay. `records`: in global memory; `of_units`: in shared memory, each with the number of its unit."""
+    """The result of one replay. `records`: in global memory; `of_clusters`: in shared memory, each with the number of its cluster."""
 
     records: list[np.void] = field(default_factory=list)
-    of_units: list[np.void] = field(default_factory=list)
+    of_clusters: list[np.void] = field(default_factory=list)
     status: Status = Status.OK
     stuck: int = 0
     contradictions: int = 0
@@ -52,7 +52,7 @@ class GridChecked:
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
     retained: Retained | None = None  # the accesses, if they are to be compared with other launches and are not too many
-    # Where each thread of each unit stood, and how (layouts.STOPPED), if the host has stopped the launch: a line of the PTX, a site, or 0.
+    # Where each thread of each cluster stood, and how (layouts.STOPPED), if the host stopped the launch: a line of the PTX, a site, or 0.
     positions: npt.NDArray[np.uint32] | None = None
     stops: npt.NDArray[np.void] | None = None
 
@@ -62,10 +62,10 @@ def check_grid(
     *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
     patience: Patience | None = None, stopped: bool = False, ranks: int = 1,
 ) -> list[GridChecked]:  # fmt: skip
-    """Replay the units of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
+    """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
-    stopped the launch. `ranks`: GPUs, each with as many units.
+    stopped the launch. `ranks`: GPUs, each with as many clusters.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
@@ -74,18 +74,18 @@ def check_grid(
     def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
-        how["rank_units"] = len(histories) // ranks if ranks > 1 else 0
+        how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
     def named(descending: bool) -> GridChecked:
         def again(level: Level) -> scopes.OfLaunch:
             found = at(level, descending=descending)
-            return scopes.OfLaunch(found.records, found.of_units)
+            return scopes.OfLaunch(found.records, found.of_clusters)
 
         exact = at(Level.EXACT, descending=descending)
-        found, clusters = scopes.OfLaunch(exact.records, exact.of_units), histories[0].ctas > 1
+        found, several = scopes.OfLaunch(exact.records, exact.of_clusters), histories[0].ctas > 1
         waits, wide = functools.partial(again, Level.WAIT_SCOPES), functools.partial(again, Level.SCOPES)
-        return replace(exact, of_units=scopes.named_of_launch(found, waits, wide, narrow=exact.narrow, clusters=clusters))
+        return replace(exact, of_clusters=scopes.named_of_launch(found, waits, wide, narrow=exact.narrow, several=several))
 
     nbytes = sum(history.log.nbytes for history in histories)
     done = replayed(named, [(descending,) for descending in orders], nbytes, patience, most=1)  # each takes much memory
@@ -102,11 +102,11 @@ def meets_copies(tables: Tables) -> bool:
 
 
 def check_copies(tables: Tables, history: History, isa: bool, patience: Patience) -> list[np.void]:
-    """The findings of copies and accesses of one unit in global memory (R-GM11), where its races are not looked for."""
+    """The findings of copies and accesses of one cluster in global memory (R-GM11), where its races are not looked for."""
     (done,) = check_grid(tables, [history], Mode.ALONE, whole=False, isa=isa, patience=patience)
     found = [record for record in selected(done.records) if record["kind"] in (Kind.MISSING_WAIT, Kind.MISSING_PROXY_FENCE)]
     for record in found:
-        record["flags"] &= ~np.uint32(FindingFlags.GRID)  # its threads are those of the unit
+        record["flags"] &= ~np.uint32(FindingFlags.GRID)  # its threads are those of the cluster
     return found
 
 
@@ -123,17 +123,19 @@ def _replay(
     keep: bool,
     halt: ctypes.c_uint32,
     stopped: bool,
-    rank_units: int,
+    rank_clusters: int,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
-    units = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(UNIT_LOG))
-    records, of_units = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
+    clusters = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(CLUSTER_LOG))
+    records, of_clusters = np.empty(MOST_FINDINGS, dtype(RECORD)), np.empty(MOST_FINDINGS, dtype(RECORD))
     first = replace(histories[0], log=logs[0])
     one = replay_input(tables, first, records, {"closed": stopped}, descending=descending, level=level, reading=reading, halt=halt)
     retained = np.empty(MOST_CONCURRENT if keep else 0, dtype(RETAINED))
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
-    wanted = {"of_units": (of_units, whole), "retained": (retained, keep), "positions": (positions, stopped), "stops": (stops, stopped)}
+    wanted = {
+        "of_clusters": (of_clusters, whole), "retained": (retained, keep), "positions": (positions, stopped), "stops": (stops, stopped),
+    }
     values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
     numbers = {
         "count": len(logs),
@@ -141,12 +143,12 @@ def _replay(
         "capacity": MOST_FINDINGS,
         "most": most,
         "retained_capacity": len(retained),
-        "rank_units": rank_units,
+        "rank_clusters": rank_clusters,
     }
-    given = filled(GRID_INPUT, {"one": one, "units": units.ctypes.data, **values, **numbers})
+    given = filled(GRID_INPUT, {"one": one, "clusters": clusters.ctypes.data, **values, **numbers})
     result = called(library().consan_replay_launch, given, GRID_OUTPUT)
     return GridChecked(
-        _rows(records, result["records"]), _rows(of_units, result["of_units"]), Status(result["status"]), result["stuck"],
+        _rows(records, result["records"]), _rows(of_clusters, result["of_clusters"]), Status(result["status"]), result["stuck"],
         result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
         bool(result["aliased"]), result["lane_events"], result["accesses"], result["compared"],
         Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
@@ -158,12 +160,12 @@ def _rows(records: npt.NDArray[np.void], count: int) -> list[np.void]:
     return list(records[:count])
 
 
-def by_unit(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
-    """The findings in shared memory of each unit, in each order."""
+def by_cluster(done: list[GridChecked]) -> dict[int, list[list[np.void]]]:
+    """The findings in shared memory of each cluster, in each order."""
     found: dict[int, list[list[np.void]]] = {}
     for number, each in enumerate(done):
-        for record in each.of_units:
-            found.setdefault(int(record["unit"]), [[] for _ in done])[number].append(record)
+        for record in each.of_clusters:
+            found.setdefault(int(record["cluster"]), [[] for _ in done])[number].append(record)
     return found
 
 

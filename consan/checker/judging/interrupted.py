@@ -25,10 +25,10 @@ def unchecked(launched: LaunchedKernel) -> Checked:
 
 
 def begun(launch: Launch, recorded: Recorded, launched: LaunchedKernel) -> Checked:
-    """The findings of the first lines of the first CTA or cluster. They are not read where other CTAs may order its threads."""
+    """The findings of the first lines of the first cluster. They are not read where other CTAs may order its threads."""
     none = unchecked(launched)
     if recorded.modes[launched.entry] is Mode.SYNCED or launch.expander is not None or launch.silent:
         return none
-    launch.most_read = max(1, _BEGINNING // (launch.units.shape[1] * launch.warps))
+    launch.most_read = max(1, _BEGINNING // (launch.clusters.shape[1] * launch.warps))
     found = check(launch, recorded, launched, {}, limit=1, patience=Patience(LONGEST_INTERRUPTED, interrupted=True))
     return replace(none, collected=found.collected, gaps={_CUT_SHORT: math.prod(launched.grid)}, unended=found.unended)

@@ -3,7 +3,7 @@
 A launch is checked as soon as it has ended: each history that no launch of the kernel had before, in both replay orders. Nothing is lost
 silently: a log without room, CTAs that did not end, and a replay that cannot continue are reported, and make the verdict `incomplete`.
 
-The CTAs of a cluster are replayed together. They and single CTAs are units (launch.py).
+The CTAs of a cluster are replayed together. A CTA of a launch without clusters is one by itself (launch.py).
 """
 
 from __future__ import annotations
@@ -22,14 +22,14 @@ from consan.checker.compiled.layouts import Level, Status
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import History, Replayed, replay
 from consan.checker.judging.collected import Collected, LaunchedKernel, StoppedThread
-from consan.checker.judging.grid import access_gaps, by_unit, check_copies, check_grid, meets_copies, replay_gaps
+from consan.checker.judging.grid import access_gaps, by_cluster, check_copies, check_grid, meets_copies, replay_gaps
 from consan.checker.judging.spins import Polling, StoppedThreads, stopped_threads
 from consan.checker.judging.tally import Tally
 from consan.checker.logs.earlier import Earlier
 from consan.checker.logs.grouping import Group, Grouped
 from consan.checker.logs.memory import SMALLER
 from consan.checker.logs.recorded_launch import RecordedLaunch
-from consan.checker.logs.shares import AT_ONCE, LEAST, read_units, spread
+from consan.checker.logs.shares import AT_ONCE, LEAST, read_clusters, spread
 from consan.checker.logs.stops import Stop
 from consan.instrument.effects import LANES
 from consan.instrument.findings import FindingRecord
@@ -45,7 +45,7 @@ HURRIED_BYTES = 1 << 27  # the same, where the time is limited to some seconds
 MORE = 4  # times as many, where there is memory
 _UNHURRIED = 60.0  # seconds
 _SHARE = 4  # a replay takes about three times as much memory as its logs, with them
-MOST_UNENDED = 16  # units that did not end are replayed up to this number
+MOST_UNENDED = 16  # clusters that did not end are replayed up to this number
 LONGEST_INTERRUPTED = 0.5  # seconds for all replays once the user has interrupted the launch
 INTERRUPTED = "were not checked: it was interrupted"
 LONGEST_UNENDED = 2.0  # seconds for them all: the launch has taken its time before
@@ -103,7 +103,7 @@ class Known:
     found: list[Any]
     troubles: frozenset[Status]
     geometry: History  # without its log
-    # The address of a tensor map, where boxes of tensor copies lie, or whether stored values are equal decides: each unit is replayed.
+    # The address of a tensor map, where boxes of tensor copies lie, or whether stored values are equal decides: each cluster is replayed.
     by_address: bool = False
     overtaken: bool = False  # see replay.py
     deadlocked: bool = False
@@ -132,7 +132,7 @@ def check(
     """Replay a launch that has ended, or that makes no progress. `limit`: only the first CTAs (0: all).
 
     `histories`: those of earlier launches, to which new ones are added. The findings of a known history are reported again; stored values
-    are not compared again. `exhaustive`: each unit is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
+    are not compared again. `exhaustive`: each cluster is replayed. `sample`: at most so many CTAs are (0: all). `stop`: the fault that
     ended the launch. `patience`: what does not fit into its time is not checked. `earlier`: what earlier processes have replayed.
     `keep`: the result has the accesses to global memory, if all are known. `together`: a launch of more CTAs, which nothing orders, is
     replayed CTA by CTA (0: none).
@@ -145,25 +145,25 @@ def check(
     patience = patience or Patience(math.inf)
     mode = recorded.modes[launched.entry]
     checker = _Checker(launch, recorded, collected, histories, exhaustive, patience, earlier, keep)
-    ctas = checker.collected.unit_ctas
+    ctas = checker.collected.cluster_ctas
     if sample:
-        checker.sample = spread(found.units, -(-sample // ctas))
-    if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.units * ctas:
-        mode = checker.one_by_one(found.units * ctas)
+        checker.sample = spread(found.clusters, -(-sample // ctas))
+    if mode is Mode.SYNCED and not recorded.waits_together(launched.entry) and 0 < together < found.clusters * ctas:
+        mode = checker.one_by_one(found.clusters * ctas)
     whole = mode is Mode.SYNCED  # then the replay of the launch checks shared memory too
     if not whole:
         checker.check_all(found.groups)
     # A cluster whose launch another one has cancelled never runs.
-    cancelled = {unit for unit in found.unended if recorded.takes_clusters and not launch.histories([unit])[0].log.any()}
-    left = tuple(unit for unit in found.unended if unit not in cancelled)
-    first = (stop.unit,) if stop is not None and stop.unit in left else ()
-    unended = (*first, *(unit for unit in left if unit not in first))
+    cancelled = {cluster for cluster in found.unended if recorded.takes_clusters and not launch.histories([cluster])[0].log.any()}
+    left = tuple(cluster for cluster in found.unended if cluster not in cancelled)
+    first = (stop.cluster,) if stop is not None and stop.cluster in left else ()
+    unended = (*first, *(cluster for cluster in left if cluster not in first))
     opened = stop.opened if stop is not None else (0, 0)
     unended = unended if whole else checker.check_unended(unended[:MOST_UNENDED], opened, stopped=recorded.leaves)
     stopped = whole and recorded.leaves and bool(left)
     global_races = checker.check_grid(found, mode, whole=whole, stopped=stopped) if mode is not Mode.OFF else ()
-    new = found.units if whole else len(histories) - before + len(unended)
-    tally = Tally(1, (found.units - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
+    new = found.clusters if whole else len(histories) - before + len(unended)
+    tally = Tally(1, (found.clusters - len(cancelled)) * ctas, new, checker.recalled, checker.events, *checker.accesses)
     if more := len(left) - len(unended):
         checker.gaps["did not end, and were not checked"] = more * ctas
     if checker.skipped:
@@ -193,14 +193,14 @@ class _Checker:
     gaps: dict[str, int] = field(default_factory=dict)
     events: int = 0
     accesses: tuple[int, int, int] = (0, 0, 0)  # to global memory, of those that were compared, and CTAs whose accesses these are
-    sample: frozenset[int] | None = None  # the units that may be replayed; None: all
-    skipped: int = 0  # units that were not, and did what no other did
+    sample: frozenset[int] | None = None  # the clusters that may be replayed; None: all
+    skipped: int = 0  # clusters that were not, and did what no other did
     overtaken: bool = False
     by_address: bool = False
-    deadlocked: int = 0  # units that did not end
+    deadlocked: int = 0  # clusters that did not end
     positions: list[StoppedThread] = field(default_factory=list)
     polls: tuple[Polling, ...] = ()
-    first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the unit of this launch that was replayed for a new history
+    first: dict[tuple[object, ...], int] = field(default_factory=dict)  # the cluster of this launch that was replayed for a new history
 
     def __post_init__(self) -> None:
         self._window = self.launch.window()
@@ -235,7 +235,7 @@ class _Checker:
         if self.earlier is None or self.exhaustive or not self.earlier.knows(name[1:]):
             return False
         launched, none = self.collected.launched, np.zeros((0, 0, LANES), np.uint32)
-        geometry = History(none, math.prod(launched.block), *self._window, self.collected.unit_ctas)
+        geometry = History(none, math.prod(launched.block), *self._window, self.collected.cluster_ctas)
         self.histories[name] = Known([], frozenset(), geometry)
         self.recalled += 1
         return True
@@ -245,17 +245,17 @@ class _Checker:
         if self.earlier is not None and not (known.found or known.troubles or known.by_address or known.overtaken):
             self.earlier.add(name[1:])
 
-    def _give_up(self, units: int) -> None:
+    def _give_up(self, clusters: int) -> None:
         longer = f"that would take more than {self.patience.seconds:.3g} s (--sample N checks some, --engine inline all)"
         why = INTERRUPTED if self.patience.interrupted else f"were not checked: {longer}"
-        self.gaps[why] = self.gaps.get(why, 0) + units * self.collected.unit_ctas
+        self.gaps[why] = self.gaps.get(why, 0) + clusters * self.collected.cluster_ctas
 
     def _name(self, group: Group) -> tuple[object, ...]:
         launched = self.collected.launched
         return (launched.module, launched.entry, launched.block, launched.cluster, self._window, group.name)
 
     def _members(self, group: Group) -> Sequence[int]:
-        return group.members if self.sample is None else [unit for unit in group.members if unit in self.sample]
+        return group.members if self.sample is None else [cluster for cluster in group.members if cluster in self.sample]
 
     def _check(self, group: Group) -> None:
         known, members = self.histories.get(self._name(group)), self._members(group)
@@ -265,47 +265,47 @@ class _Checker:
             self._add(group.members[0], len(group.members), known)
             return
         for at in range(0, len(members), AT_ONCE):
-            units = members[at : at + AT_ONCE]
+            clusters = members[at : at + AT_ONCE]
             if self.patience.over(at, len(members)):
                 self._give_up(len(members) - at)
                 return
-            for unit, own in zip(units, self.replayed(units), strict=True):
-                self._add(unit, 1, own)
+            for cluster, own in zip(clusters, self.replayed(clusters), strict=True):
+                self._add(cluster, 1, own)
         self.skipped += len(group.members) - len(members)
 
-    def check_unended(self, units: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
-        """The units that did not end and were checked, as far as they came: those for which there is time."""
+    def check_unended(self, clusters: tuple[int, ...], opened: tuple[int, int], *, stopped: bool) -> tuple[int, ...]:
+        """The clusters that did not end and were checked, as far as they came: those for which there is time."""
         longest = LONGEST_INTERRUPTED if self.patience.interrupted else LONGEST_UNENDED
         whole, self.patience = self.patience, Patience(longest, halt=self.patience.halt)
-        checked = units
-        for at, unit in enumerate(units):
+        checked = clusters
+        for at, cluster in enumerate(clusters):
             if self.patience.over(at, at + 1):
-                checked = units[:at]
+                checked = clusters[:at]
                 break
-            self._check_unended(unit, opened, stopped=stopped)
+            self._check_unended(cluster, opened, stopped=stopped)
         whole.interrupted |= self.patience.interrupted
         self.patience = whole
         return checked
 
-    def _check_unended(self, unit: int, opened: tuple[int, int], *, stopped: bool) -> None:
-        """A unit that did not end, as far as it came. How the launch ended is the backend's to tell, unless the host has `stopped` it."""
-        (known,) = self.replayed([unit], opened, closed=stopped)
-        self._add(unit, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
+    def _check_unended(self, cluster: int, opened: tuple[int, int], *, stopped: bool) -> None:
+        """A cluster that did not end, as far as it came. The backend says how the launch ended, unless the host has `stopped` it."""
+        (known,) = self.replayed([cluster], opened, closed=stopped)
+        self._add(cluster, 1, replace(known, troubles=known.troubles - {Status.STUCK}))
         self.deadlocked += known.deadlocked
         if stopped and known.positions is not None:
-            self.positions += self.collected.positions(unit, known.positions, known.geometry)
+            self.positions += self.collected.positions(cluster, known.positions, known.geometry)
 
-    def _add(self, unit: int, units: int, known: Known) -> None:
+    def _add(self, cluster: int, clusters: int, known: Known) -> None:
         self.overtaken |= known.overtaken
         for status in known.troubles:
-            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + units * self.collected.unit_ctas
-        self.collected.add(unit, units, known.found, known.geometry)
+            self.gaps[_WHY[status]] = self.gaps.get(_WHY[status], 0) + clusters * self.collected.cluster_ctas
+        self.collected.add(cluster, clusters, known.found, known.geometry)
 
-    def replayed(self, units: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
-        """Replay units in both orders."""
-        if not units:
+    def replayed(self, clusters: Sequence[int], opened: tuple[int, int] = (0, 0), *, closed: bool = False) -> list[Known]:
+        """Replay clusters in both orders."""
+        if not clusters:
             return []
-        histories = self.launch.histories(units)
+        histories = self.launch.histories(clusters)
         tasks = [(history, opened, closed, order) for history in histories for order in (False, True)]
         done = replayed(self._replayed, tasks, sum(history.log.nbytes for history in histories), self.patience)
         return [self._known(history, done[2 * place : 2 * place + 2]) for place, history in enumerate(histories)]
@@ -337,19 +337,19 @@ class _Checker:
 
         Where no CTA waits for another one, a share of them is compared: those of a sample, and fewer if the logs of all are too long.
         """
-        if not grouped.units:
+        if not grouped.clusters:
             return ()
-        wanted = self._compared(grouped.units, whole=whole)
-        known = read_units(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
+        wanted = self._compared(grouped.clusters, whole=whole)
+        known = read_clusters(self.launch.histories, wanted, self._most_bytes, shares=mode is not Mode.SYNCED)
         if known is None:
-            return self._too_large(grouped.units, whole=whole)
-        ctas = len(known) * self.collected.unit_ctas
-        if len(known) < grouped.units:
-            compared = f"{ctas:,} of the {grouped.units * self.collected.unit_ctas:,} CTAs of a launch were compared"
+            return self._too_large(grouped.clusters, whole=whole)
+        ctas = len(known) * self.collected.cluster_ctas
+        if len(known) < grouped.clusters:
+            compared = f"{ctas:,} of the {grouped.clusters * self.collected.cluster_ctas:,} CTAs of a launch were compared"
             memory = f", because the logs of all take more than {self._most_bytes >> 20:,} MiB"
             self.share += f"{'; ' * bool(self.share)}{compared}{memory if len(known) < len(wanted) else self._why_some()}"
         some = next(iter(known.values())).without_log()
-        histories = [known.get(unit, some) for unit in range(grouped.units)]
+        histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
         how["ranks"] = self.collected.launched.ranks
         done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
@@ -362,19 +362,19 @@ class _Checker:
         self.positions, self.polls = [*self.positions, *stood.positions], stood.polls
         deadlocks = stood.waits and not stood.polls
         self.deadlocked += len(grouped.unended) * deadlocks
-        for unit, orders in by_unit(done).items():
-            self.collected.add(unit, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
+        for cluster, orders in by_cluster(done).items():
+            self.collected.add(cluster, 1, proven(selected(united_records(orders)), deadlocks=deadlocks), histories[0])
         incomplete = replay_gaps(done, ended=not grouped.unended)
         if whole:
-            self.gaps |= {f"were replayed together, and {why}": grouped.units for why in incomplete}
+            self.gaps |= {f"were replayed together, and {why}": grouped.clusters for why in incomplete}
         return (*access_gaps(done), *incomplete)
 
-    def _compared(self, units: int, *, whole: bool) -> Sequence[int]:
-        """The units whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
+    def _compared(self, clusters: int, *, whole: bool) -> Sequence[int]:
+        """The clusters whose accesses to global memory are compared. A launch that is replayed as a whole needs all."""
         if whole:
-            return range(units)
-        chosen = range(units) if self.sample is None else sorted(spread(units, max(LEAST, len(self.sample))))
-        return [unit for unit in chosen if self.launch.has(unit)]
+            return range(clusters)
+        chosen = range(clusters) if self.sample is None else sorted(spread(clusters, max(LEAST, len(self.sample))))
+        return [cluster for cluster in chosen if self.launch.has(cluster)]
 
     def _why_some(self) -> str:
         return ", as --sample asks" if self.sample is not None else ": the file has the logs of these"
@@ -384,8 +384,8 @@ class _Checker:
         least = HURRIED_BYTES if self.patience.hurried and self.patience.seconds < _UNHURRIED else MOST_BYTES
         return max(least, min(MORE * least, (available_bytes() or 0) // _SHARE))
 
-    def _too_large(self, units: int, *, whole: bool) -> tuple[str, ...]:
+    def _too_large(self, clusters: int, *, whole: bool) -> tuple[str, ...]:
         why = f"the logs of a launch take more than {self._most_bytes >> 20:,} MiB"
         if whole:
-            self.gaps[f"were not replayed: {why}"] = units
+            self.gaps[f"were not replayed: {why}"] = clusters
         return (why,)

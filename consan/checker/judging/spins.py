@@ -1,8 +1,8 @@
 """Threads of a stopped launch that go round loops which only read memory, and whether all threads of the launch wait (R-M7).
 
 The checker says of each thread whether it has exited, waits at a barrier that nobody completes, or has left a loop behind a strong read
-(source/unit/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py), and whether the memory
-still has the value is the host's to read (session/executing/hangs.py).
+(source/cluster/waiting.hpp). Whether only memory can end such a loop is in the text (backends/cpu/decode/patience.py). The host reads
+whether the memory still has the value (session/executing/hangs.py).
 """
 
 from __future__ import annotations
@@ -45,24 +45,24 @@ class StoppedThreads:
 
 
 def stopped_threads(done: Sequence[GridChecked], collected: Collected, history: History) -> StoppedThreads:
-    """From the replays of a launch in both orders. `history`: of any of its units."""
+    """From the replays of a launch in both orders. `history`: of any of its clusters."""
     first = done[0]
     if first.positions is None or first.stops is None:
         return StoppedThreads()
     kinds = [each.stops["kind"] for each in done if each.stops is not None]
     free = any((each == StoppedKind.FREE).any() for each in kinds) or any(each.contradictions for each in done)
     waits = bool(kinds[0].any()) and not free
-    places = tuple(position for unit, own in enumerate(first.positions) for position in collected.positions(unit, own, history))
+    places = tuple(position for cluster, own in enumerate(first.positions) for position in collected.positions(cluster, own, history))
     polls = _polls(first.positions, first.stops, collected, history) if waits else ()
     return StoppedThreads(places, waits, tuple(polls))
 
 
 def _polls(positions: npt.NDArray[np.uint32], stops: npt.NDArray[np.void], collected: Collected, history: History) -> Iterable[Polling]:
     """The polls of each warp: lanes that read the same are one."""
-    for unit, own in enumerate(stops):
+    for cluster, own in enumerate(stops):
         polling = own["kind"] == StoppedKind.POLLS
         for one in np.unique(own[polling]):
-            for position in collected.positions(unit, np.where(polling & (own == one), positions[unit], 0), history):
+            for position in collected.positions(cluster, np.where(polling & (own == one), positions[cluster], 0), history):
                 shared, address = bool(int(one["address"]) & _SHARED), int(one["address"])
                 yield Polling(
                     position, int(one["site"]), (address & _OFFSET) - history.window if shared else address,

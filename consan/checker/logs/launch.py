@@ -3,7 +3,7 @@
 Each warp has a log of `log_bytes`, in lines of one word for each lane. The last line of a log is zero unless the log ran out of room: then
 the thread has gone on at the line `most_retained`, again and again. The checker finds in the last line how many lines nobody has written
 over. Each thread stores its two hashes when it exits. A CTA whose threads have all exited has a history; CTAs with equal histories did the
-same, and one of them is kept. The CTAs of a cluster are one unit: their history is that of all of them, by rank.
+same, and one of them is kept. The CTAs of a cluster have one history: that of all of them, by rank.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from consan._errors import EnvironmentFailure
 from consan.checker.compiled.replay import History
-from consan.checker.logs.grouping import Dim3, Grouped, grouped, units_of
+from consan.checker.logs.grouping import Dim3, Grouped, clusters_of, grouped
 from consan.checker.logs.log_lines import LEAST_LINES, USUAL_ROOM, LogNeeds, LogRoom
 from consan.checker.logs.memory import SMALLER, LogMemory
 from consan.checker.logs.names import FEWEST_ON_DEVICE, MIX, Sums, sums_of, sums_on_device
@@ -152,9 +152,9 @@ class Launch:
         return math.prod(self.grid)
 
     @functools.cached_property
-    def units(self) -> npt.NDArray[np.int64]:
-        """The CTAs of each unit."""
-        return units_of(self.grid, self.cluster)
+    def clusters(self) -> npt.NDArray[np.int64]:
+        """The CTAs of each cluster."""
+        return clusters_of(self.grid, self.cluster)
 
     @property
     def threads(self) -> int:
@@ -245,16 +245,16 @@ class Launch:
         retained = [given[place : place + nbytes] for place, (nbytes, hashed) in self.compact.constants.items() if hashed]
         return b"".join(retained) + (repr((self.grid, self.cluster)).encode() if self.compact.of_grid else b"")
 
-    def has(self, unit: int) -> bool:
-        """Whether the unit's history can be read: always."""
+    def has(self, cluster: int) -> bool:
+        """Whether the cluster's history can be read: always."""
         return True
 
     def grouped(self, limit: int = 0) -> Grouped:
-        """The units by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
+        """The clusters by history. `limit`: only as many as have so many CTAs (0: all). Most launches do what one before has done."""
         (data, sums), shared = self._evidence(), self.shared_part()
-        units = self.units[: -(-limit // self.units.shape[1]) or None]
+        clusters = self.clusters[: -(-limit // self.clusters.shape[1]) or None]
         shape = self.grid, self.block, self.cluster, self._is_uniform, self.hangs, limit, shared
-        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), units, shared))
+        found: Grouped = self.memory.recalled(shape, data, lambda: grouped(sums(), clusters, shared))
         return found
 
     def window(self) -> tuple[int, int]:
@@ -264,11 +264,11 @@ class Launch:
         window, nbytes = np.frombuffer(self._results, "<u4", 2, text.WINDOW).tolist()
         return window, nbytes
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units, without the lines that nothing was written to: not all of a log is read."""
-        members, (window, nbytes) = self.units[list(units)], self.window()
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters, without the lines that nothing was written to: not all of a log is read."""
+        members, (window, nbytes) = self.clusters[list(clusters)], self.window()
         if self.silent:
-            logs = [_one_line(members.shape[1] * self.warps, END)] * len(units)
+            logs = [_one_line(members.shape[1] * self.warps, END)] * len(clusters)
         elif self.expander is not None:
             logs = self._expanded(self.expander, members)
         else:
@@ -276,7 +276,7 @@ class Launch:
         return [History(log, self.threads, window, nbytes, members.shape[1]) for log in logs]
 
     def _expanded(self, expander: Expander, members: npt.NDArray[np.int64]) -> list[npt.NDArray[np.uint32]]:
-        """The full logs of some units: of all at once, or of each by itself if some cannot be computed."""
+        """The full logs of some clusters: of all at once, or of each by itself if some cannot be computed."""
         try:
             return list(expander.expand(self, members.ravel().tolist()).reshape(len(members), members.shape[1] * self.warps, -1, LANES))
         except NotExpanded:

@@ -55,12 +55,12 @@ def sums_on_device(memory: LogMemory, place: int, ctas: int, threads: int, *, ba
     return Sums(np.ascontiguousarray(found[:2]), found[2] == 0)
 
 
-def names_of(sums: Sums, units: npt.NDArray[np.int64]) -> Iterator[bytes]:
-    """The names of units. `units`: the CTAs of each."""
+def names_of(sums: Sums, clusters: npt.NDArray[np.int64]) -> Iterator[bytes]:
+    """The names of clusters. `clusters`: the CTAs of each."""
     names = np.ascontiguousarray(sums.values.T)
-    if units.shape[1] == 1:
-        return (names[cta].tobytes() for cta in units[:, 0].tolist())
-    return (hashlib.blake2b(names[members].tobytes(), digest_size=NAME_BYTES).digest() for members in units)
+    if clusters.shape[1] == 1:
+        return (names[cta].tobytes() for cta in clusters[:, 0].tolist())
+    return (hashlib.blake2b(names[members].tobytes(), digest_size=NAME_BYTES).digest() for members in clusters)
 
 
 def joined(name: bytes, shared: bytes) -> bytes:

@@ -13,16 +13,16 @@ class RecordedLaunch(Protocol):
     """The part of a launch that `check` reads."""
 
     def grouped(self, limit: int) -> Grouped:
-        """The units by history. `limit`: only as many as have so many CTAs (0: all)."""
+        """The clusters by history. `limit`: only as many as have so many CTAs (0: all)."""
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units, without the lines that nothing was written to."""
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters, without the lines that nothing was written to."""
 
-    def has(self, unit: int) -> bool:
-        """Whether the unit's history can be read."""
+    def has(self, cluster: int) -> bool:
+        """Whether the cluster's history can be read."""
 
     def free(self) -> None:
         """Free the memory."""

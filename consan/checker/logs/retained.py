@@ -1,7 +1,7 @@
 """Launches that are kept: the parts of a launch that `check` has read, written to a file and read again.
 
-The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each unit, a CTA or
-a cluster (-1: its threads have not all exited), and one with the names of the groups; each unit that was replayed has its log.
+The file is a zip archive. `histories.json` describes modules and launches; each launch has an array with the group of each cluster
+(-1: its threads have not all exited), and one with the names of the groups; each cluster that was replayed has its log.
 A launch that only repeats known histories has no log: the launch before it that was replayed has it.
 """
 
@@ -40,10 +40,10 @@ class Watched:
     def __init__(self, launch: RecordedLaunch) -> None:
         self._launch = launch
         self.grouped_as: Grouped | None = None
-        self.read: dict[int, History] = {}  # by unit
+        self.read: dict[int, History] = {}  # by cluster
 
     def grouped(self, limit: int) -> Grouped:
-        """The units by history."""
+        """The clusters by history."""
         self.grouped_as = self._launch.grouped(limit)
         return self.grouped_as
 
@@ -51,15 +51,15 @@ class Watched:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self._launch.window()
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units."""
-        found = self._launch.histories(units)
-        self.read |= dict(zip(units, found, strict=True))
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters."""
+        found = self._launch.histories(clusters)
+        self.read |= dict(zip(clusters, found, strict=True))
         return found
 
-    def has(self, unit: int) -> bool:
-        """Whether the unit's history can be read."""
-        return self._launch.has(unit)
+    def has(self, cluster: int) -> bool:
+        """Whether the cluster's history can be read."""
+        return self._launch.has(cluster)
 
     def free(self) -> None:
         """Free the launch's memory."""
@@ -72,26 +72,26 @@ class RetainedLaunch:
 
     about: dict[str, Any]
     groups: Grouped
-    read: dict[int, History]  # by unit
+    read: dict[int, History]  # by cluster
     shared: tuple[int, int]  # the first byte of a CTA's shared memory, and how many there are
 
     def grouped(self, limit: int) -> Grouped:
-        """The units by history: those that the run has looked at."""
+        """The clusters by history: those that the run has looked at."""
         return self.groups
 
     def window(self) -> tuple[int, int]:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self.shared
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units. UsageError if a log is not in the file."""
-        if missing := [unit for unit in units if unit not in self.read]:
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters. UsageError if a log is not in the file."""
+        if missing := [cluster for cluster in clusters if cluster not in self.read]:
             raise UsageError(f"the log of CTA {missing[0]} is not in the file")
-        return [self.read[unit] for unit in units]
+        return [self.read[cluster] for cluster in clusters]
 
-    def has(self, unit: int) -> bool:
-        """Whether the unit's log is in the file."""
-        return unit in self.read
+    def has(self, cluster: int) -> bool:
+        """Whether the cluster's log is in the file."""
+        return cluster in self.read
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""
@@ -116,8 +116,8 @@ class Archive:
             self.left_out += 1
             return
         number = len(self._launches)
-        logs = {_log(number, unit): history.log for unit, history in watched.read.items()}
-        arrays: dict[str, npt.NDArray[Any]] = {f"launch-{number}/groups": watched.grouped_as.by_unit(), **logs}
+        logs = {_log(number, cluster): history.log for cluster, history in watched.read.items()}
+        arrays: dict[str, npt.NDArray[Any]] = {f"launch-{number}/groups": watched.grouped_as.by_cluster(), **logs}
         arrays[f"launch-{number}/names"] = _names_of(watched.grouped_as)
         self._pending |= arrays
         self._pending_bytes += sum(values.nbytes for values in arrays.values())
@@ -173,16 +173,16 @@ def _unsealed(data: bytes) -> bytes:
 
 
 def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> RetainedLaunch:
-    by_unit, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
-    logs = {int(unit): _array(file, _log(number, unit), 3, "<u4") for unit in about["logs"]}
+    by_cluster, names = _array(file, f"launch-{number}/groups", 1, "<i4"), _array(file, f"launch-{number}/names", 2, "|u1")
+    logs = {int(cluster): _array(file, _log(number, cluster), 3, "<u4") for cluster in about["logs"]}
     grid, block, ctas = about["grid"], about["block"], math.prod(about["cluster"])
-    if min(*grid, *block, *about["cluster"]) < 1 or by_unit.size * ctas > math.prod(grid):
+    if min(*grid, *block, *about["cluster"]) < 1 or by_cluster.size * ctas > math.prod(grid):
         raise ValueError(f"launch {number}: the CTAs do not fit the grid")
     if any(log.shape[::2] != (ctas * -(-math.prod(block) // LANES), LANES) for log in logs.values()):
         raise ValueError(f"launch {number}: a log does not fit the block")
     window, nbytes = map(int, about["window"])
-    histories = {unit: History(log, math.prod(block), window, nbytes, ctas) for unit, log in logs.items()}
-    return RetainedLaunch(about, Grouped.from_units(by_unit, [row.tobytes() for row in names]), histories, (window, nbytes))
+    histories = {cluster: History(log, math.prod(block), window, nbytes, ctas) for cluster, log in logs.items()}
+    return RetainedLaunch(about, Grouped.from_clusters(by_cluster, [row.tobytes() for row in names]), histories, (window, nbytes))
 
 
 def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:
@@ -192,8 +192,8 @@ def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt
     return np.asarray(found)
 
 
-def _log(launch: int, unit: int) -> str:
-    return f"launch-{launch}/log-{unit}"
+def _log(launch: int, cluster: int) -> str:
+    return f"launch-{launch}/log-{cluster}"
 
 
 def _names_of(grouped: Grouped) -> npt.NDArray[np.uint8]:

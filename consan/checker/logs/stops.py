@@ -10,15 +10,15 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from consan.checker.logs.grouping import Dim3, units_of
+from consan.checker.logs.grouping import Dim3, clusters_of
 from consan.instrument.record import Recorded
 
 
 @dataclass(frozen=True)
 class Stop:
-    """A fault: the unit in which it happened, and the block (0: none) with the number of its events up to the fault."""
+    """A fault: the cluster in which it happened, and the block (0: none) with the number of its events up to the fault."""
 
-    unit: int
+    cluster: int
     block: int = 0
     events: int = 0
 
@@ -33,11 +33,11 @@ def stop_at(recorded: Recorded, line: int, ctaid: Dim3, grid: Dim3, cluster: Dim
     cta = ctaid[0] + grid[0] * (ctaid[1] + grid[1] * ctaid[2])
     plain = recorded.lines[line - 1] if 1 <= line <= len(recorded.lines) else 0
     lines = {site.number: site.ptx_line for site in recorded.sites}
-    unit = int(np.argwhere(units_of(grid, cluster) == cta)[0, 0])
-    best, found = 0, Stop(unit)
+    number = int(np.argwhere(clusters_of(grid, cluster) == cta)[0, 0])
+    best, found = 0, Stop(number)
     for template in recorded.templates:
         places = [lines.get(event.site, 0) for event in template.events]
         first = next(filter(None, places), 0)
         if first and best <= first <= plain:
-            best, found = first, Stop(unit, template.number, next((n for n, place in enumerate(places) if place > plain), len(places)))
+            best, found = first, Stop(number, template.number, next((n for n, place in enumerate(places) if place > plain), len(places)))
     return found

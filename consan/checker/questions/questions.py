@@ -37,7 +37,7 @@ class Remembered:
         self._window = launch.window()
 
     def grouped(self, limit: int) -> Grouped:
-        """The units by history."""
+        """The clusters by history."""
         if limit not in self._grouped:
             self._grouped[limit] = self._launch.grouped(limit)
         return self._grouped[limit]
@@ -46,15 +46,15 @@ class Remembered:
         """The address of the first byte of a CTA's shared memory, and how many there are."""
         return self._window
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units."""
-        missing = [unit for unit in units if unit not in self._histories]
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters."""
+        missing = [cluster for cluster in clusters if cluster not in self._histories]
         self._histories |= dict(zip(missing, self._launch.histories(missing) if missing else (), strict=True))
-        return [self._histories[unit] for unit in units]
+        return [self._histories[cluster] for cluster in clusters]
 
-    def has(self, unit: int) -> bool:
-        """Whether the unit's history can be read."""
-        return self._launch.has(unit)
+    def has(self, cluster: int) -> bool:
+        """Whether the cluster's history can be read."""
+        return self._launch.has(cluster)
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""
@@ -110,7 +110,7 @@ class Questions:
 
     @functools.cached_property
     def _groups(self) -> tuple[Group, ...]:
-        """The units by history. A launch that is replayed as a whole (grid.py) has no names of histories: each unit is one of its own."""
+        """The clusters by history. A launch that is replayed as a whole (grid.py) has no names of histories: each cluster is its own."""
         groups = self.launch.grouped(self.limit).groups
         if not self._whole:
             return groups
@@ -122,7 +122,7 @@ class Questions:
 
     @functools.cached_property
     def _histories(self) -> list[tuple[History, int]]:
-        """The histories of the launch, and how many units have each. Single units are read all at once."""
+        """The histories of the launch, and how many clusters have each. Single clusters are read all at once."""
         histories = self.each_history()
         if self._whole:
             return [(joined(histories), 1)] if histories else []

@@ -34,7 +34,7 @@ _NOT_FOLLOWED = (
     effects.TensorAlloc, effects.TensorMma, effects.TensorCp,
 )  # fmt: skip
 _LEAST_FILLS = 3  # of an instruction, by one thread
-_DESCRIBED, _UNIT = 0x3FFF, 4  # the bits of a descriptor's start, and their unit
+_DESCRIBED, _CLUSTER = 0x3FFF, 4  # the bits of a descriptor's start, and their cluster
 
 
 class Unclear(Exception):  # noqa: N818
@@ -166,13 +166,13 @@ class Restaged:
     def __getattr__(self, name: str) -> Any:
         return getattr(self.launch, name)
 
-    def histories(self, units: Sequence[int]) -> list[History]:
-        """The histories of some units, with other addresses."""
-        for unit in units:
-            if unit not in self._histories:
-                (history,) = self.launch.histories([unit])
-                self._histories[unit] = replace(history, log=_Restaging(history, self.rings, self.stages, self.templates).log())
-        return [self._histories[unit] for unit in units]
+    def histories(self, clusters: Sequence[int]) -> list[History]:
+        """The histories of some clusters, with other addresses."""
+        for cluster in clusters:
+            if cluster not in self._histories:
+                (history,) = self.launch.histories([cluster])
+                self._histories[cluster] = replace(history, log=_Restaging(history, self.rings, self.stages, self.templates).log())
+        return [self._histories[cluster] for cluster in clusters]
 
 
 class _Restaging:
@@ -223,7 +223,7 @@ class _Restaging:
                 raise Unclear
             numbers[lanes[inside]] = number[inside]
             step = np.where(inside, (number % self._stages - stage) * ring.bytes, step)
-        return step >> _UNIT if isinstance(event, effects.ProductOperand) else step
+        return step >> _CLUSTER if isinstance(event, effects.ProductOperand) else step
 
 
 def _word(event: effects.Effect) -> int:
@@ -244,7 +244,7 @@ def _addresses(steps: Steps, event: effects.Effect, lanes: Array, at: Array) -> 
     if event.guard >= 0:
         happened &= steps.words(lanes, at + event.guard) != DID_NOT_HAPPEN
     if isinstance(event, effects.ProductOperand):
-        return np.where(happened, ((value + _place(event).number) & _DESCRIBED) << _UNIT, -1)
+        return np.where(happened, ((value + _place(event).number) & _DESCRIBED) << _CLUSTER, -1)
     return np.where(happened, (value + _place(event).number) & 0xFFFFFFFF, -1)
 
 

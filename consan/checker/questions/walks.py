@@ -41,13 +41,13 @@ class Walked:
 
 
 def walk(histories: Iterable[tuple[History, int]], templates: Iterable[Template]) -> Walked:
-    """Read logs; `histories` come with the number of units that have them."""
+    """Read logs; `histories` come with the number of clusters that have them."""
     found = Walked()
-    for history, units in histories:
+    for history, clusters in histories:
         steps = steps_of(history.log, templates)
         before = np.zeros(steps.lanes, np.int64)
         for lanes, at, numbers in steps:
-            _Count(steps, found, units).step(lanes, at, before[lanes], numbers)
+            _Count(steps, found, clusters).step(lanes, at, before[lanes], numbers)
             before[lanes] = numbers
     return found
 
@@ -64,7 +64,7 @@ def passes_of(history: History, templates: Iterable[Template]) -> dict[int, npt.
 
 
 def joined(histories: Sequence[History]) -> History:
-    """Histories of units of one shape as one, to be counted together."""
+    """Histories of clusters of one shape as one, to be counted together."""
     lines = max(history.log.shape[1] for history in histories)
     logs = [np.pad(history.log, ((0, 0), (0, lines - history.log.shape[1]), (0, 0))) for history in histories]
     return replace(histories[0], log=np.concatenate(logs), ctas=sum(history.ctas for history in histories))
@@ -114,7 +114,7 @@ def steps_of(log: npt.NDArray[np.uint32], templates: Iterable[Template]) -> Step
 class _Count:
     steps: Steps
     found: Walked
-    units: int
+    clusters: int
 
     def step(
         self, lanes: npt.NDArray[np.int64], at: npt.NDArray[np.int64], before: npt.NDArray[np.int64], numbers: npt.NDArray[np.int64]
@@ -123,12 +123,12 @@ class _Count:
         for code in np.unique(before << 32 | numbers):
             self.found.pairs.add((int(code) >> 32, int(code) & 0xFFFFFFFF))
         for number, count in zip(*np.unique(numbers, return_counts=True), strict=True):
-            self.found.ran[int(number)] += int(count) * self.units
+            self.found.ran[int(number)] += int(count) * self.clusters
             here = numbers == number
             for place, event in enumerate(self.steps.templates[int(number)].events):
                 if event.guard >= 0:
                     guards = self.steps.words(lanes[here], at[here] + event.guard)
-                    self.found.skipped[int(number), place] += int((guards == DID_NOT_HAPPEN).sum()) * self.units
+                    self.found.skipped[int(number), place] += int((guards == DID_NOT_HAPPEN).sum()) * self.clusters
                 if isinstance(event, effects.MbarrierInit):
                     self.found.mbarriers |= dict.fromkeys(self._values(event.at, lanes[here], at[here]))
                 if isinstance(event, effects.BulkLoad):

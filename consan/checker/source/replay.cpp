@@ -7,9 +7,9 @@ namespace {
 
 class Replay : Rules {
   public:
-    // `grid`: the replay is part of that of a whole launch, as one of its units.
-    Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 unit = 0)
-        : Rules(input, output, grid, unit), waiting_(input, shape_, findings_, part_.stops()) {}
+    // `grid`: the replay is part of that of a whole launch, as one of its clusters.
+    Replay(const Input &input, Output &output, Grid *grid = nullptr, u32 cluster = 0)
+        : Rules(input, output, grid, cluster), waiting_(input, shape_, findings_, part_.stops()) {}
 
     void run() {
         while (advance() || unhold() || go_on()) {}
@@ -49,7 +49,7 @@ class Replay : Rules {
     }
 
   private:
-    // Whether a log ran out of room, and its thread has come there; of a launch whose units go on together: whether one did anywhere.
+    // Whether a log ran out of room, and its thread has come there; of a launch whose clusters go on together: whether one did anywhere.
     bool is_cut() const { return turns_.cut() || part_.is_cut(); }
 
     // No other thread can continue: threads parked at an mbarrier that is never initialised use it now (R-M1). Returns whether there are any.

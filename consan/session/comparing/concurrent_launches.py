@@ -132,7 +132,7 @@ class _Launched:
             return self._touched(row, self.shape.footprint.touched[int(row["site"])].form)
         begin, nbytes = int(row["device"]), int(row["bytes"])
         return words.LaunchSide(
-            self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["unit"]), int(row["thread"]), int(row["site"]),
+            self.module, self.shape.entry, self.shape.grid, self.shape.block, int(row["cluster"]), int(row["thread"]), int(row["site"]),
             begin, nbytes, bool(int(row["flags"]) & RetainedFlag.WRITES), self.names(begin, begin + nbytes),
         )  # fmt: skip
 

@@ -70,7 +70,7 @@ class Keeper:
             module.about["offsets"][entry] = offsets_of(self.device, prepared, entry)
         about = {"module": module.place, "entry": entry, "buffers": _buffers(prepared)}
         about |= {"exhaustive": started.exhaustive, "sample": started.sample, "together": started.together}
-        about |= {"stop": [started.stop.unit, *started.stop.opened] if started.stop else None}
+        about |= {"stop": [started.stop.cluster, *started.stop.opened] if started.stop else None}
         self._archive.add(started.launch, {**about, **_shape(started.launched)})
 
     def written(self, report: Report) -> Report:

@@ -1,5 +1,5 @@
 // Which bytes of global memory more than one thread touches, one of them writing. All others cannot race, so they need no list of accesses,
-// and a unit that touches no such bytes needs no replay where nothing orders units.
+// and a cluster that touches no such bytes needs no replay where nothing orders clusters.
 //
 // Pass 1 sees all writes of a launch, pass 2 all reads.
 #pragma once
@@ -14,21 +14,21 @@ class Footprints {
   public:
     static constexpr u64 LINE = 128;
 
-    void resize(u32 units) { shared_.assign(units, false); }
+    void resize(u32 clusters) { shared_.assign(clusters, false); }
 
-    void write(u64 address, u32 bytes, u32 unit, u32 thread, bool always = false) {
+    void write(u64 address, u32 bytes, u32 cluster, u32 thread, bool always = false) {
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             Line &own = lines_[line];
             if ((from | to) % WORD && own.grain == WORD) refine(own);
-            touch(own, from, to, {unit, thread}, true, always);
+            touch(own, from, to, {cluster, thread}, true, always);
         });
     }
 
     // `always`: nothing orders it after what its own thread does: a load with .nc, or an asynchronous operation.
-    void read(u64 address, u32 bytes, u32 unit, u32 thread, bool always) {
+    void read(u64 address, u32 bytes, u32 cluster, u32 thread, bool always) {
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             auto found = lines_.find(line);
-            if (found != lines_.end()) touch(found->second, from, to, {unit, thread}, false, always);
+            if (found != lines_.end()) touch(found->second, from, to, {cluster, thread}, false, always);
         });
     }
 
@@ -42,8 +42,8 @@ class Footprints {
         return any;
     }
 
-    // Whether a unit touches such bytes.
-    bool shares(u32 unit) const { return shared_[unit]; }
+    // Whether a cluster touches such bytes.
+    bool shares(u32 cluster) const { return shared_[cluster]; }
 
     // The bytes of a word, a bit each, that others touch too.
     u8 shared_bytes(u64 address) {
@@ -62,8 +62,8 @@ class Footprints {
     static constexpr u8 ALL = 15;
     static constexpr u64 NOBODY = 0, MANY = ~0ull, NO_LINE = ~0ull;
     struct Who {
-        u32 unit, thread;
-        u64 number() const { return (u64)unit << 32 | (thread + 1); }
+        u32 cluster, thread;
+        u64 number() const { return (u64)cluster << 32 | (thread + 1); }
     };
     struct Line {
         u32 grain = WORD;  // bytes that have one owner
@@ -88,7 +88,7 @@ class Footprints {
             u64 &owner = line.owners[at];
             if (owner == NOBODY && writes) owner = who.number();
             if (owner == NOBODY || (owner == who.number() && !always)) continue;
-            shared_[who.unit] = true;
+            shared_[who.cluster] = true;
             if (owner != MANY) shared_[(u32)(owner >> 32)] = true;
             owner = MANY;
         }
@@ -97,5 +97,5 @@ class Footprints {
     std::unordered_map<u64, Line> lines_;
     u64 last_ = NO_LINE;  // the line that was looked up last
     std::unordered_map<u64, Line>::const_iterator found_;
-    std::vector<bool> shared_;  // by unit
+    std::vector<bool> shared_;  // by cluster
 };

@@ -50,15 +50,15 @@ inline u32 reduced(const effects::Effect &) { return 0; }
 inline u32 reduced(const BulkStore &copy) { return copy.adds() ? copy.element() : 0; }
 inline u32 reduced(const TensorStore &copy) { return copy.adds() ? Tensor(copy).element() : 0; }
 
-inline RacingAccess access_of(u32 unit, u32 thread, const effects::Effect &copy) {
+inline RacingAccess access_of(u32 cluster, u32 thread, const effects::Effect &copy) {
     RacingAccess made{};
-    made.unit = unit, made.thread = thread, made.site = copy.site();
+    made.cluster = cluster, made.thread = thread, made.site = copy.site();
     return made;
 }
 
 // A tensor copy reads its map, through a proxy of its own (R-B7).
-template <typename Copy> void add_map(GlobalRaces &global_races, u32 unit, u32 thread, const Copy &copy, const Completion &end) {
-    RacingAccess made = access_of(unit, thread, copy);
+template <typename Copy> void add_map(GlobalRaces &global_races, u32 cluster, u32 thread, const Copy &copy, const Completion &end) {
+    RacingAccess made = access_of(cluster, thread, copy);
     made.address = map_of(copy), made.bytes = MAP_BYTES, made.proxy = TENSORMAP_PROXY, made.reads = true;
     made.operation = global_races.issue(end);
     global_races.add(made);
@@ -66,8 +66,8 @@ template <typename Copy> void add_map(GlobalRaces &global_races, u32 unit, u32 t
 
 // Compare a copy, part by part: those of a multicast are over one by one.
 // `content`: alike for copies of the same bytes.
-template <typename Copy> void add(GlobalRaces &global_races, u32 unit, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
-    RacingAccess made = access_of(unit, thread, copy);
+template <typename Copy> void add(GlobalRaces &global_races, u32 cluster, u32 thread, const Copy &copy, u32 content, const std::vector<Completion> &parts) {
+    RacingAccess made = access_of(cluster, thread, copy);
     made.writes = writes(Copy::kind), made.strong = made.writes && copy.event().flags & ADDS;
     made.reads = !made.writes || made.strong;
     made.proxy = Copy::kind == COPY_ISSUE ? GENERIC_PROXY : ASYNC_PROXY;

@@ -12,7 +12,7 @@
 // An access to global memory, its scope and strength in the side.
 struct RacingAccess : Side {
     u64 address = 0;
-    u32 unit = 0, operation = 0;  // operation: the number of an asynchronous one, from 1 on
+    u32 cluster = 0, operation = 0;  // operation: the number of an asynchronous one, from 1 on
     u8 order = 0;
     bool constant = false;  // a load with .nc
 };
@@ -39,11 +39,13 @@ class GlobalRaceItems {
     };
 
     // Whether a thread is behind an access, of an asynchronous operation: behind its issue.
-    bool before(const Item &item, const RacingAccess &now) { return views_.before(item.access.unit, item.access.thread, item.time, now.unit, now.thread); }
+    bool before(const Item &item, const RacingAccess &now) {
+        return views_.before(item.access.cluster, item.access.thread, item.time, now.cluster, now.thread);
+    }
     // Whether it knows that an asynchronous operation is complete.
     bool over(const RacingAccess &old, const RacingAccess &now) {
-        auto known = completions_.find(old.unit);
-        auto reached = [&](u32 actor, u32 number) { return views_.reached(old.unit, actor, number, now.unit, now.thread); };
+        auto known = completions_.find(old.cluster);
+        auto reached = [&](u32 actor, u32 number) { return views_.reached(old.cluster, actor, number, now.cluster, now.thread); };
         return known != completions_.end() && known->second->any_end(operations_[old.operation], reached);
     }
     bool ended(const Item &item, const RacingAccess &now) { return item.access.operation ? over(item.access, now) : before(item, now); }
@@ -74,7 +76,7 @@ class GlobalRaceItems {
         head = at;
     }
 
-    // Let an access take the place of an earlier one of its site that is ordered before it: of its own unit, or of any, where later ones tell as
+    // Let an access take the place of an earlier one of its site that is ordered before it: of its own cluster, or of any, where later ones tell as
     // much. What is in no order with the earlier one is in no order with them. Two values of later stores tell whether what is stored is the same.
     bool replace(u32 &head, u8 mask, const RacingAccess &access) {
         u32 steps = 0, later = 0, value = 0;
@@ -83,7 +85,7 @@ class GlobalRaceItems {
             Item &item = items_[*link];
             const RacingAccess &old = item.access;
             if (old.site != access.site || item.mask != mask || old.flag >= 0) continue;
-            bool own = old.unit == access.unit, any = !access.strong && !access.operation && !old.operation && later >= LATER && values;
+            bool own = old.cluster == access.cluster, any = !access.strong && !access.operation && !old.operation && later >= LATER && values;
             if ((own || any) && ended(item, access)) {
                 u32 before = own && old.thread == access.thread ? item.time : 0, at = *link;
                 fill(item, mask, access);
@@ -129,8 +131,8 @@ class GlobalRaceItems {
 
     void fill(Item &item, u8 mask, const RacingAccess &access) {
         item.more = item.before = 0;
-        item.time = views_.clocks(access.unit).time(access.thread);
-        item.warp_time = views_.clocks(access.unit).warp_time(access.thread);
+        item.time = views_.clocks(access.cluster).time(access.thread);
+        item.warp_time = views_.clocks(access.cluster).warp_time(access.thread);
         item.made = views_.made();
         item.mask = mask;
         item.access = access;
@@ -141,6 +143,6 @@ class GlobalRaceItems {
     std::vector<Item> items_;
     u32 free_ = 0;  // items that are no longer used
     std::vector<Completion> operations_{1};
-    std::unordered_map<u32, const Completions *> completions_;  // by unit, while it is replayed
+    std::unordered_map<u32, const Completions *> completions_;  // by cluster, while it is replayed
     bool full_ = false;
 };

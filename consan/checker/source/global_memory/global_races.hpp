@@ -49,14 +49,14 @@ class GlobalRaces : GlobalRaceItems {
     // R-MO2: the same for a load of another thread's flag (Flags::crosses).
     void cross(const FlagAccess &read) {
         u32 at = latest(read, [&](const RacingAccess &old) { return old.flag == read.from; });
-        if (!at || is_before(items_[at], read) || edges_.observed(read.from, read.unit, read.thread)) return;
+        if (!at || is_before(items_[at], read) || edges_.observed(read.from, read.cluster, read.thread)) return;
         Record made = between(items_[at].access, now(read));
         made.kind = MISSING_ORDER, made.hazard = RAW, made.flags = GLOBAL | GRID, made.reason = CROSSED_STORES;
         findings_.add(made);
     }
 
-    // What a unit knows of the ends of its operations.
-    void begin(u32 unit, const Completions &completions) { completions_[unit] = &completions; }
+    // What a cluster knows of the ends of its operations.
+    void begin(u32 cluster, const Completions &completions) { completions_[cluster] = &completions; }
     // An asynchronous operation is issued; its number. Then its rows are added.
     u32 issue(const Completion &end) {
         operations_.push_back(end);
@@ -108,7 +108,7 @@ class GlobalRaces : GlobalRaceItems {
         u32 flags = RETAINED_READS * access.reads | RETAINED_WRITES * access.writes | RETAINED_STRONG * access.strong;
         flags |= RETAINED_HAS_VALUE * (access.has_value && !access.operation) | RETAINED_ASYNCHRONOUS * !!access.operation |
                  RETAINED_RELEASES * !!(access.order & IS_RELEASE) | RETAINED_ACQUIRES * !!(access.order & IS_ACQUIRE);
-        return {access.address, access.bytes, access.unit, access.thread, access.site, access.value, access.element, access.scope, flags};
+        return {access.address, access.bytes, access.cluster, access.thread, access.site, access.value, access.element, access.scope, flags};
     }
 
     void add_to(Cell &cell, u8 mask, const RacingAccess &access) {
@@ -141,13 +141,13 @@ class GlobalRaces : GlobalRaceItems {
         const RacingAccess &now;
 
         const RacingAccess &old() const { return item.access; }
-        bool together() const { return all.views_.together(old().unit, old().thread, now.unit, now.thread); }
+        bool together() const { return all.views_.together(old().cluster, old().thread, now.cluster, now.thread); }
         bool one_warp() const { return together() && old().thread / LANES == now.thread / LANES; }
-        Scope narrowest() const { return all.views_.both(old().unit, old().thread, now.unit, now.thread); }
+        Scope narrowest() const { return all.views_.both(old().cluster, old().thread, now.cluster, now.thread); }
         // R-GM8: a write that was observed is before what follows.
         bool ordered() const {
             bool write = old().flag >= 0 && old().writes;
-            return all.ended(item, now) || (write && decided<Edge::OBSERVED>(all.edges_.observed(old().flag, now.unit, now.thread)));
+            return all.ended(item, now) || (write && decided<Edge::OBSERVED>(all.edges_.observed(old().flag, now.cluster, now.thread)));
         }
         // Why no order makes one of the two see the other. R-GM13: a load with .nc. R-SU1: order through a proxy holds within a CTA only, but for the
         // generic one (ISA 8.9.5, case 2).
@@ -161,12 +161,13 @@ class GlobalRaces : GlobalRaceItems {
         bool issued() const { return all.before(item, now); }
         bool awaited() const { return false; }
         bool early() const {
-            return together() && !now.writes && !old().reads && item.before && all.views_.before(old().unit, old().thread, item.before, now.unit, now.thread);
+            return together() && !now.writes && !old().reads && item.before &&
+                   all.views_.before(old().cluster, old().thread, item.before, now.cluster, now.thread);
         }
         static constexpr bool of_lanes = true;
         bool in_step() const { return all.knows_as_warp(item, now); }
         // What one lane has taken of another CTA, others of its warp need not have.
-        bool lanes_take() const { return !together() || all.views_.clocks(now.unit).lanes_take(now.thread); }
+        bool lanes_take() const { return !together() || all.views_.clocks(now.cluster).lanes_take(now.thread); }
         bool lane_knows() const { return all.lane_knows(item, now); }
         template <typename Add> void bridge(Add add) const {
             if (Reason reason = all.unbridged(item, now)) add(all.lacking_fence(item, now, reason));
@@ -181,12 +182,12 @@ class GlobalRaces : GlobalRaceItems {
             return of_one && race_rule::same_value(old(), now, old().address == now.address);
         }
         void wait(Record &found) const { all.in_flight(old(), now, found); }
-        Reason unsynchronised() const { return together() ? NO_BARRIER : old().unit == now.unit ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION; }
+        Reason unsynchronised() const { return together() ? NO_BARRIER : old().cluster == now.cluster ? NO_CLUSTER_BARRIER : NO_SYNCHRONISATION; }
         void race(Record &found, Reason reason, bool) const {
             found.kind = together() ? DATA_RACE : GLOBAL_RACE, found.reason = reason;
             if (Reason why = incoherent()) found.reason = why;
             else if (reason == NO_BARRIER) together() ? all.explain_within(item, now, found) : all.explain(item, now, found);
-            if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().unit, old().thread, item.time, now.unit, now.thread);
+            if (!together()) found.narrow_fence = all.edges_.narrow_fence(old().cluster, old().thread, item.time, now.cluster, now.thread);
         }
     };
     Facts facts(const Item &item, const RacingAccess &now) { return {*this, item, now}; }
@@ -196,15 +197,15 @@ class GlobalRaces : GlobalRaceItems {
         const RacingAccess &old = item.access;
         if (old.proxy == ASYNC_PROXY && now.proxy == ASYNC_PROXY && isa_) return decided<ACROSS_CTAS>(crosses(old, now)) ? ACROSS_CTAS : NO_REASON;
         if (now.proxy == old.proxy || old.proxy != GENERIC_PROXY || !old.writes) return NO_REASON;
-        if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.unit, old.thread, item.time, now.unit, now.thread);
-        return decided<NO_PROXY_FENCE>(!views_.fenced(old.unit, old.thread, item.time, now.unit, now.thread)) ? NO_PROXY_FENCE : NO_REASON;
+        if (now.proxy == TENSORMAP_PROXY) return map_fences_.lacking(now.address, old.cluster, old.thread, item.time, now.cluster, now.thread);
+        return decided<NO_PROXY_FENCE>(!views_.fenced(old.cluster, old.thread, item.time, now.cluster, now.thread)) ? NO_PROXY_FENCE : NO_REASON;
     }
 
     // D4: two operations of the async proxy, by threads of two CTAs, and no proxy fence behind the completion of the first.
     bool crosses(const RacingAccess &old, const RacingAccess &now) {
-        auto known = completions_.find(old.unit);
-        if (views_.together(old.unit, old.thread, now.unit, now.thread) || known == completions_.end()) return false;
-        auto fenced = [&](u32 actor, u32 number) { return views_.fenced(old.unit, actor, number, now.unit, now.thread); };
+        auto known = completions_.find(old.cluster);
+        if (views_.together(old.cluster, old.thread, now.cluster, now.thread) || known == completions_.end()) return false;
+        auto fenced = [&](u32 actor, u32 number) { return views_.fenced(old.cluster, actor, number, now.cluster, now.thread); };
         return !known->second->any_end(operations_[old.operation], fenced);
     }
 
@@ -212,7 +213,7 @@ class GlobalRaces : GlobalRaceItems {
         Record found{};
         place(item.access, now, found);
         found.kind = MISSING_PROXY_FENCE, found.reason = reason, found.hazard = race_rule::hazard_of(item.access, now);
-        found.flags = GLOBAL | GRID * !views_.together(item.access.unit, item.access.thread, now.unit, now.thread);
+        found.flags = GLOBAL | GRID * !views_.together(item.access.cluster, item.access.thread, now.cluster, now.thread);
         found.own_operation = operations_[now.operation].kind;
         return found;
     }
@@ -228,8 +229,8 @@ class GlobalRaces : GlobalRaceItems {
     void lacks_order(const Cell &cell, const Item &item, const RacingAccess &now) {
         const RacingAccess &old = item.access, &load = now.writes ? old : now, &store = now.writes ? now : old;
         if (!race_rule::gives_data(old, now) || same_thread(old, now) || !race_rule::morally_strong(old, now, facts(item, now)) || ended(item, now)) return;
-        if (!edges_.by_timing(store.flag, old.writes, now.unit, now.thread) || (store.data && !writes(cell, load))) return;
-        Deficit deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+        if (!edges_.by_timing(store.flag, old.writes, now.cluster, now.thread) || (store.data && !writes(cell, load))) return;
+        Deficit deficit = edges_.lacks(old.cluster, old.thread, item.time, now.cluster, now.thread);
         if (deficit.is_other() || (load.again && deficit.lack == Lack::NONE)) return;
         Record found = between(old, now);
         Facts known = facts(item, now);
@@ -248,12 +249,12 @@ class GlobalRaces : GlobalRaceItems {
         return false;
     }
 
-    static bool same_thread(const RacingAccess &one, const RacingAccess &other) { return one.unit == other.unit && one.thread == other.thread; }
+    static bool same_thread(const RacingAccess &one, const RacingAccess &other) { return one.cluster == other.cluster && one.thread == other.thread; }
 
     static RacingAccess now(const FlagAccess &read) {
         RacingAccess now{};
         now.address = read.address, now.bytes = read.bytes, now.element = (u8)read.bytes, now.scope = (u8)read.scope;
-        now.unit = read.unit, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again;
+        now.cluster = read.cluster, now.thread = read.thread, now.site = read.site, now.reads = now.strong = true, now.data = read.data, now.again = read.again;
         return now;
     }
 
@@ -267,12 +268,14 @@ class GlobalRaces : GlobalRaceItems {
         return 0;
     }
 
-    bool is_before(const Item &item, const FlagAccess &read) { return views_.before(item.access.unit, item.access.thread, item.time, read.unit, read.thread); }
+    bool is_before(const Item &item, const FlagAccess &read) {
+        return views_.before(item.access.cluster, item.access.thread, item.time, read.cluster, read.thread);
+    }
 
     // The two accesses of a finding.
     void place(const RacingAccess &old, const RacingAccess &now, Record &found) const {
         found.site = now.site, found.other_site = old.site;
-        found.thread = now.unit * threads_ + now.thread, found.other_thread = old.unit * threads_ + old.thread;
+        found.thread = now.cluster * threads_ + now.thread, found.other_thread = old.cluster * threads_ + old.thread;
         found.bytes = now.bytes;
         found.address_low = (u32)now.address, found.address_high = (u32)(now.address >> 32);
     }
@@ -284,9 +287,9 @@ class GlobalRaces : GlobalRaceItems {
 
     // R-B1, R-B3, R-CP4: an operation whose issue is before the access, but whose completion is not.
     void in_flight(const RacingAccess &old, const RacingAccess &now, Record &found) {
-        if (views_.together(old.unit, old.thread, now.unit, now.thread)) found.flags &= ~GRID;
+        if (views_.together(old.cluster, old.thread, now.cluster, now.thread)) found.flags &= ~GRID;
         found.own_operation = now.operation ? operations_[now.operation].kind : 0;
-        completions_.at(old.unit)->describe(found, operations_[old.operation], now.thread, old.unit != now.unit);
+        completions_.at(old.cluster)->describe(found, operations_[old.operation], now.thread, old.cluster != now.cluster);
         if (old.proxy == TENSORMAP_PROXY) found.reason = MAP_CHANGED;
     }
 
@@ -295,7 +298,7 @@ class GlobalRaces : GlobalRaceItems {
         const RacingAccess &old = item.access;
         Explained &explained = explained_[(u64)separate << 63 | (u64)old.site << 32 | now.site];
         if (explained.count++ < WALK) {
-            explained.deficit = edges_.lacks(old.unit, old.thread, item.time, now.unit, now.thread);
+            explained.deficit = edges_.lacks(old.cluster, old.thread, item.time, now.cluster, now.thread);
             explained.others = separate && explained.deficit.lack == Lack::NONE && others_know(item, now);
         }
         return explained;
@@ -322,14 +325,14 @@ class GlobalRaces : GlobalRaceItems {
     // cover it. (Strong accesses of the same bytes have a kind of their own, `scope`.)
     void explain_unrelated(const Item &item, const RacingAccess &now, Record &found) {
         const RacingAccess &old = item.access;
-        Views::Published last = views_.last_of(old.unit, old.thread, now.unit, now.thread);
+        Views::Published last = views_.last_of(old.cluster, old.thread, now.cluster, now.thread);
         bool copies = old.operation || now.operation;  // their strength is not what lacks
         if (decided<MIXED_SIZES>(!copies && old.strong && now.strong)) return (void)(found.reason = MIXED_SIZES);
         bool weak = !copies && old.strong != now.strong && (!last.made || signals(old.strong ? old : now));
         if (decided<WEAK_ACCESS>(weak)) return (void)(found.reason = WEAK_ACCESS);
-        if (decided<NO_CLUSTER_BARRIER>(old.unit == now.unit)) found.reason = NO_CLUSTER_BARRIER;
+        if (decided<NO_CLUSTER_BARRIER>(old.cluster == now.cluster)) found.reason = NO_CLUSTER_BARRIER;
         if (!last.made) return;
-        bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.unit).before(last.thread, last.time, old.thread));
+        bool earlier = last.thread == old.thread || (last.made <= item.made && views_.clocks(old.cluster).before(last.thread, last.time, old.thread));
         found.reason = decided<RELEASED_BEFORE>(earlier) ? RELEASED_BEFORE : RELEASED_BY_OTHER, found.fence = last.site;
     }
 
@@ -338,21 +341,21 @@ class GlobalRaces : GlobalRaceItems {
 
     // R-W1: whether only a bar.warp.sync lacks.
     bool knows_as_warp(const Item &item, const RacingAccess &now) {
-        return views_.warps_before(item.access.unit, item.access.thread, item.time, item.warp_time, now.unit, now.thread);
+        return views_.warps_before(item.access.cluster, item.access.thread, item.time, item.warp_time, now.cluster, now.thread);
     }
 
     // Whether the order reaches another thread of the CTA.
     bool others_know(const Item &item, const RacingAccess &now) {
-        return any_knows(item, now, 0, threads_, [&](u32 thread) { return views_.together(now.unit, thread, now.unit, now.thread); });
+        return any_knows(item, now, 0, threads_, [&](u32 thread) { return views_.together(now.cluster, thread, now.cluster, now.thread); });
     }
     // Whether it reaches a lane of the warp.
     bool lane_knows(const Item &item, const RacingAccess &now) {
         u32 first = now.thread / LANES * LANES;
-        return any_knows(item, now, first, std::min(first + LANES, views_.clocks(now.unit).threads()), [](u32) { return true; });
+        return any_knows(item, now, first, std::min(first + LANES, views_.clocks(now.cluster).threads()), [](u32) { return true; });
     }
     template <typename F> bool any_knows(const Item &item, const RacingAccess &now, u32 first, u32 end, F counts) {
         for (u32 thread = first; thread < end; ++thread)
-            if (counts(thread) && views_.before(item.access.unit, item.access.thread, item.time, now.unit, thread)) return true;
+            if (counts(thread) && views_.before(item.access.cluster, item.access.thread, item.time, now.cluster, thread)) return true;
         return false;
     }
 

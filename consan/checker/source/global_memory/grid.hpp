@@ -1,4 +1,4 @@
-// What the replays of a launch's units share, and what one of them asks of it. A unit that is replayed by itself has no grid.
+// What the replays of a launch's clusters share, and what one of them asks of it. A cluster that is replayed by itself has no grid.
 #pragma once
 
 #include "announced.hpp"
@@ -23,25 +23,27 @@ struct Grid {
     MapFences map_fences;
     GlobalRaces global_races;
     Announced announced;
-    std::vector<u32> first;  // the number of each thread's first strong access, unit by unit
+    std::vector<u32> first;  // the number of each thread's first strong access, cluster by cluster
     bool sc = false;         // the module has a fence.sc
     bool cut = false;        // some log ran out of room
-    std::vector<u32> stored;  // the stores that each thread executes, as bits of the text (instrument/record/uses.py), unit by unit
-    u32 threads = 0;          // of a unit
+    std::vector<u32> stored;  // the stores that each thread executes, as bits of the text (instrument/record/uses.py), cluster by cluster
+    u32 threads = 0;          // of a cluster
 
     // D26: whether what a load gives goes into stores only, of which the thread executes none.
-    bool unused(const effects::GlobalRead &load, u32 unit, u32 thread) const { return load.stores() && !(stored[unit * threads + thread] & load.stores()); }
+    bool unused(const effects::GlobalRead &load, u32 cluster, u32 thread) const {
+        return load.stores() && !(stored[cluster * threads + thread] & load.stores());
+    }
 };
 
 class Part {
   public:
-    Part(Grid *grid, u32 unit, const Shape &shape) : grid_(grid), unit_(unit), shape_(shape) {}
+    Part(Grid *grid, u32 cluster, const Shape &shape) : grid_(grid), cluster_(cluster), shape_(shape) {}
 
     void begin(Clocks &clocks) {
         if (!grid_) return;
-        grid_->views.set(unit_, &clocks);
+        grid_->views.set(cluster_, &clocks);
         if (!grid_->input.synced) return;
-        for (u32 thread = 0; thread < shape_.threads(); ++thread) next_.push_back(grid_->first[unit_ * shape_.threads() + thread]);
+        for (u32 thread = 0; thread < shape_.threads(); ++thread) next_.push_back(grid_->first[cluster_ * shape_.threads() + thread]);
         current_ = next_;
         begun_.assign(next_.size(), false);
     }
@@ -49,15 +51,15 @@ class Part {
     // Whether the clocks keep what is behind a fence.sc.
     bool fences() const { return grid_ && grid_->sc; }
     // Whether the replay is for global memory only: then others check shared memory.
-    bool alone() const { return grid_ && !grid_->input.of_units; }
+    bool alone() const { return grid_ && !grid_->input.of_clusters; }
 
     bool fence(u32 thread, const effects::Fence &fence) {
-        if (synced()) grid_->edges.fence(unit_, thread, fence);
+        if (synced()) grid_->edges.fence(cluster_, thread, fence);
         return true;
     }
 
     bool grid_wait(u32 thread) {
-        if (grid_) grid_->retained.wait(unit_, thread);
+        if (grid_) grid_->retained.wait(cluster_, thread);
         return true;
     }
 
@@ -86,7 +88,7 @@ class Part {
             each_part(current_[thread], [&](const FlagAccess &part) { grid_->global_races.early(part); });
         if (grid_->flags.crosses(current_[thread])) {
             if (access.address >> 62 != 2) grid_->global_races.cross(access);
-            else if (!grid_->edges.observed(access.from, unit_, thread)) cross(access.from);
+            else if (!grid_->edges.observed(access.from, cluster_, thread)) cross(access.from);
         }
         grid_->edges.observe(current_[thread]);
         grid_->announced.poll(access);
@@ -98,7 +100,7 @@ class Part {
         if (!synced() || current_[thread] >= grid_->flags.size()) return -1;
         const FlagAccess &first = grid_->flags[current_[thread]];
         u32 part = (address - (u32)first.address) / std::max(1u, first.bytes);
-        return first.address >> 62 == 2 && first.unit == unit_ && first.thread == thread && part < first.parts ? (i32)(current_[thread] + part) : -1;
+        return first.address >> 62 == 2 && first.cluster == cluster_ && first.thread == thread && part < first.parts ? (i32)(current_[thread] + part) : -1;
     }
 
     // R-MO1, of accesses to shared memory.
@@ -106,8 +108,8 @@ class Part {
         bool again = (old.writes ? now : old).again;
         if (!synced()) return !again;
         Edges &edges = grid_->edges;
-        if (!edges.by_timing(old.writes ? old.flag : now.flag, old.writes, unit_, now.thread)) return false;
-        Deficit deficit = edges.lacks(unit_, old.thread, time, unit_, now.thread);
+        if (!edges.by_timing(old.writes ? old.flag : now.flag, old.writes, cluster_, now.thread)) return false;
+        Deficit deficit = edges.lacks(cluster_, old.thread, time, cluster_, now.thread);
         if (found.reason == NO_BARRIER) GlobalRaces::name_lack(deficit, found);
         return !deficit.is_other() && !(again && deficit.lack == Lack::NONE);
     }
@@ -121,7 +123,7 @@ class Part {
     bool in_shared_memory(u32 thread) const { return synced() && next_[thread] < grid_->flags.size() && grid_->flags[next_[thread]].address >> 62 == 2; }
 
     void access(u32 thread, const effects::GlobalRead &load) {
-        if (grid_ && !grid_->unused(load, unit_, thread)) access(thread, load, true, false);
+        if (grid_ && !grid_->unused(load, cluster_, thread)) access(thread, load, true, false);
     }
     void access(u32 thread, const effects::GlobalWrite &store) {
         if (grid_) access(thread, store, store.adds(), true);
@@ -130,25 +132,25 @@ class Part {
     // An asynchronous operation is issued.
     template <typename Copy> void copy(u32 thread, const Copy &copy, const Asynchronous &asynchronous) {
         if (!grid_) return;
-        grid_->global_races.begin(unit_, asynchronous.completions());
-        global_operands::add(grid_->global_races, unit_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
-        grid_->announced.copy(unit_, thread, copy);
-        if (global_operands::map_of(copy)) global_operands::add_map(grid_->global_races, unit_, thread, copy, asynchronous.end_of_map(thread, copy));
+        grid_->global_races.begin(cluster_, asynchronous.completions());
+        global_operands::add(grid_->global_races, cluster_, thread, copy, asynchronous.content(thread, copy), asynchronous.ends(thread, copy));
+        grid_->announced.copy(cluster_, thread, copy);
+        if (global_operands::map_of(copy)) global_operands::add_map(grid_->global_races, cluster_, thread, copy, asynchronous.end_of_map(thread, copy));
     }
 
     void acquire_map(u32 thread, u64 map) {
-        if (grid_) grid_->map_fences.acquire(unit_, thread, map);
+        if (grid_) grid_->map_fences.acquire(cluster_, thread, map);
     }
     void release_maps(u32 thread) {
-        if (grid_) grid_->map_fences.release(unit_, thread);
+        if (grid_) grid_->map_fences.release(cluster_, thread);
     }
 
     // A race in shared memory: what lacks between a moment of a thread and what another one does now. The first of a pair of sites tell.
     void explain(Record &found, u32 other, u32 time, u32 thread) {
         if (!synced() || found.reason != NO_BARRIER || shape_.home(thread) != shape_.home(other)) return;
         if (explained_[(u64)found.other_site << 32 | found.site]++ >= WALK) return;
-        GlobalRaces::tell_side(grid_->edges.lacks(unit_, other, time, unit_, thread), found);
-        Views::Published last = grid_->views.last_of(unit_, other, unit_, thread);
+        GlobalRaces::tell_side(grid_->edges.lacks(cluster_, other, time, cluster_, thread), found);
+        Views::Published last = grid_->views.last_of(cluster_, other, cluster_, thread);
         if (found.reason == NO_BARRIER && decided<RELEASED_BEFORE>(last.made > at_barrier_)) found.reason = RELEASED_BEFORE, found.fence = last.site;
     }
 
@@ -163,7 +165,7 @@ class Part {
         return grid_->flags.polled(current_[thread]);
     }
 
-    Stopped *stops() const { return grid_ && grid_->input.stops ? grid_->input.stops + (size_t)unit_ * grid_->threads : nullptr; }
+    Stopped *stops() const { return grid_ && grid_->input.stops ? grid_->input.stops + (size_t)cluster_ * grid_->threads : nullptr; }
 
     // Threads that wait no longer.
     std::vector<u32> awake() {
@@ -195,7 +197,7 @@ class Part {
     void access(u32 thread, const effects::GlobalAccess &given, bool reads, bool writes) {
         RacingAccess made{};
         made.address = given.address(), made.bytes = given.bytes(), made.element = (u8)given.element();
-        made.unit = unit_, made.thread = thread, made.site = given.site();
+        made.cluster = cluster_, made.thread = thread, made.site = given.site();
         made.writes = writes, made.reads = reads;
         made.strong = given.strong(), made.constant = given.nc(), made.scope = (u8)grid_->views.scope(given.order()),
         made.order = (u8)(given.order() & (IS_RELEASE | IS_ACQUIRE));
@@ -207,7 +209,7 @@ class Part {
 
     void wait(u32 thread, u32 write, std::vector<Waiting> &waiting) {
         waiting.push_back({thread, write});
-        grid_->edges.waits(write, unit_);
+        grid_->edges.waits(write, cluster_);
     }
 
     bool synced() const { return grid_ && grid_->input.synced; }
@@ -225,7 +227,7 @@ class Part {
 
     Grid *grid_;
     std::unordered_map<u64, u32> explained_;  // by pair of sites
-    u32 unit_, forced_ = NOTHING, at_barrier_ = 0;  // at_barrier: moments of the launch before the last one that all threads have passed
+    u32 cluster_, forced_ = NOTHING, at_barrier_ = 0;  // at_barrier: moments of the launch before the last one that all threads have passed
     std::vector<bool> begun_;  // by thread
     const Shape &shape_;
     std::vector<u32> next_, current_;  // the numbers of each thread's next strong access, and of the one it is at

@@ -11,13 +11,14 @@ class MapFences {
   public:
     explicit MapFences(Views &views) : views_(views) {}
 
-    void release(u32 unit, u32 thread) { releases_.push_back({unit, views_.clocks(unit).release(thread)}); }
-    void acquire(u32 unit, u32 thread, u64 map) { acquires_[map].push_back({unit, views_.clocks(unit).release(thread)}); }
+    void release(u32 cluster, u32 thread) { releases_.push_back({cluster, views_.clocks(cluster).release(thread)}); }
+    void acquire(u32 cluster, u32 thread, u64 map) { acquires_[map].push_back({cluster, views_.clocks(cluster).release(thread)}); }
 
     // The fence that lacks between a write, at a thread's time, and a use of the map by a thread.
-    Reason lacking(u64 map, u32 unit, u32 writer, u32 time, u32 user_unit, u32 user) {
+    Reason lacking(u64 map, u32 cluster, u32 writer, u32 time, u32 user_cluster, u32 user) {
         auto between = [&](const Fence &fence) {
-            return views_.before(fence.unit, fence.past.thread, fence.past.time, user_unit, user) && views_.knew(fence.unit, fence.past, unit, writer, time);
+            return views_.before(fence.cluster, fence.past.thread, fence.past.time, user_cluster, user) &&
+                   views_.knew(fence.cluster, fence.past, cluster, writer, time);
         };
         auto any = [&](const std::vector<Fence> &fences) { return std::any_of(fences.rbegin(), fences.rend(), between); };  // later ones fit more often
         if (decided<MAP_NOT_ACQUIRED>(!any(acquires_[map]))) return MAP_NOT_ACQUIRED;
@@ -26,7 +27,7 @@ class MapFences {
 
   private:
     struct Fence {
-        u32 unit;
+        u32 cluster;
         Past past;
     };
 

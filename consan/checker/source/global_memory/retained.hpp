@@ -20,11 +20,11 @@ class Retained {
     bool waited() const { return waited_; }
 
     // A thread executes griddepcontrol.wait.
-    void wait(u32 unit, u32 thread) {
+    void wait(u32 cluster, u32 thread) {
         waited_ = true;
-        if (!rows_ || behind_[place(unit, thread)]) return;
-        waits_[unit].push_back({thread, views_.clocks(unit).time(thread)});
-        behind_[place(unit, thread)] = true;
+        if (!rows_ || behind_[place(cluster, thread)]) return;
+        waits_[cluster].push_back({thread, views_.clocks(cluster).time(thread)});
+        behind_[place(cluster, thread)] = true;
     }
 
     void add(RetainedAccess access) {
@@ -33,7 +33,7 @@ class Retained {
             full_ = true;
             return;
         }
-        if (decided<Edge::GRID_WAIT>(is_behind(access.unit, access.thread))) access.flags |= RETAINED_BEHIND;
+        if (decided<Edge::GRID_WAIT>(is_behind(access.cluster, access.thread))) access.flags |= RETAINED_BEHIND;
         rows_[count_++] = access;
     }
 
@@ -41,14 +41,14 @@ class Retained {
     struct Wait {
         u32 thread, time;
     };
-    size_t place(u32 unit, u32 thread) const { return (size_t)unit * threads_ + thread; }
+    size_t place(u32 cluster, u32 thread) const { return (size_t)cluster * threads_ + thread; }
 
     // Whether a wait is before what the thread does next. That stays so.
-    bool is_behind(u32 unit, u32 thread) {
-        if (behind_[place(unit, thread)]) return true;
-        for (u32 other = synced_ ? 0 : unit; other < (synced_ ? (u32)waits_.size() : unit + 1); ++other)
+    bool is_behind(u32 cluster, u32 thread) {
+        if (behind_[place(cluster, thread)]) return true;
+        for (u32 other = synced_ ? 0 : cluster; other < (synced_ ? (u32)waits_.size() : cluster + 1); ++other)
             for (const Wait &wait : waits_[other])
-                if (views_.before(other, wait.thread, wait.time, unit, thread)) return behind_[place(unit, thread)] = true;
+                if (views_.before(other, wait.thread, wait.time, cluster, thread)) return behind_[place(cluster, thread)] = true;
         return false;
     }
 
@@ -57,6 +57,6 @@ class Retained {
     u32 threads_;
     bool synced_, full_ = false, waited_ = false;
     Views &views_;
-    std::vector<std::vector<Wait>> waits_;  // by unit
+    std::vector<std::vector<Wait>> waits_;  // by cluster
     std::vector<bool> behind_;  // by thread
 };

@@ -19,7 +19,7 @@
 #include "knowledge.hpp"
 #include "shape.hpp"
 
-// What somebody knows: of the actors of the unit, and of the chains of all units; of these also what it would know if every observation were a
+// What somebody knows: of the actors of the cluster, and of the chains of all clusters; of these also what it would know if every observation were a
 // synchronisation (views.hpp).
 struct Vector {
     std::shared_ptr<const std::vector<u32>> own;

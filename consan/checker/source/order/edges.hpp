@@ -33,9 +33,9 @@ class Edges {
     Edges(Views &views, const Flags &flags, bool strict) : views_(views), flags_(flags), strict_(strict) {}
 
     // After the strong accesses have been read.
-    void start(u32 units, u32 threads) {
+    void start(u32 clusters, u32 threads) {
         carried_.resize(flags_.size()), observers_.resize(flags_.size()), done_.resize(flags_.size(), false);
-        threads_.assign(units, std::vector<Thread>(threads)), observed_.resize(units), waiting_.resize(flags_.size());
+        threads_.assign(clusters, std::vector<Thread>(threads)), observed_.resize(clusters), waiting_.resize(flags_.size());
     }
 
     // A write that an access has read from, and that has not been replayed; NOTHING if there is none.
@@ -45,24 +45,24 @@ class Edges {
         return NOTHING;
     }
     bool is_done(u32 write) const { return done_[write]; }
-    // A unit has a thread that waits for a write.
-    void waits(u32 write, u32 unit) { waiting_[write].push_back(unit); }
-    // Units that have waited for writes that have come since.
+    // A cluster has a thread that waits for a write.
+    void waits(u32 write, u32 cluster) { waiting_[write].push_back(cluster); }
+    // Clusters that have waited for writes that have come since.
     std::vector<u32> &woken() { return woken_; }
 
     // A fence.
-    void fence(u32 unit, u32 thread, const effects::Fence &fence) {
+    void fence(u32 cluster, u32 thread, const effects::Fence &fence) {
         u32 order = fence.order() & 7;
         Scope scope = views_.scope(fence.order());
-        Thread &own = threads_[unit][thread];
-        if (scope < views_.all()) note_narrow(unit, thread, own, fence);
-        if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(unit, thread, scope);
-        if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(unit, thread, own, scope, 0, false);
+        Thread &own = threads_[cluster][thread];
+        if (scope < views_.all()) note_narrow(cluster, thread, own, fence);
+        if (decided<Edge::FENCE_SC>(order & IS_ACQUIRE && (!strict_ || order & IS_SC))) take_behind_sc(cluster, thread, scope);
+        if (decided<Edge::GLOBAL_ACQUIRE_FENCE>(order & IS_ACQUIRE)) acquire(cluster, thread, own, scope, 0, false);
         if (order & IS_ACQUIRE) own.relaxed.clear();
         bool sc = order & (strict_ ? IS_SC : IS_RELEASE) && scope >= views_.all();
-        if (sc) views_.clocks(unit).fence(thread, 1u << views_.clocks(unit).sc_fence());
+        if (sc) views_.clocks(cluster).fence(thread, 1u << views_.clocks(cluster).sc_fence());
         if (!decided<Edge::GLOBAL_RELEASE_FENCE>(order & IS_RELEASE)) return;
-        Moment made = views_.publish(unit, thread, KNOWN, views_.clocks(unit).release(thread), fence.site(), sc);
+        Moment made = views_.publish(cluster, thread, KNOWN, views_.clocks(cluster).release(thread), fence.site(), sc);
         own.fences[width(scope)] = {made, scope, fence.site()};
     }
 
@@ -77,19 +77,19 @@ class Edges {
     }
 
     // G8: what a strong write, or a part of one, has stored was observed, by a thread that knows of itself what a thread does now.
-    bool observed(i32 number, u32 unit, u32 thread) {
+    bool observed(i32 number, u32 cluster, u32 thread) {
         for (; number >= 0; number = flags_[(u32)number].next) {
             for (const Observer &each : observers_[(u32)number])
-                if (same(each, unit, thread) || views_.before(each.unit, each.thread, each.time, unit, thread)) return true;
+                if (same(each, cluster, thread) || views_.before(each.cluster, each.thread, each.time, cluster, thread)) return true;
         }
         return false;
     }
 
     // What lacks between a moment of a thread and what another does now; NONE if no observation leads from one to the other.
-    Deficit lacks(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) {
-        Moment first = views_.covering(other_unit, other, time, unit, thread);
+    Deficit lacks(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) {
+        Moment first = views_.covering(other_cluster, other, time, cluster, thread);
         if (!first.number) return {};
-        Deficit lacks = deficit(unit, first);
+        Deficit lacks = deficit(cluster, first);
         if (lacks.lack == Lack::NONE) return {};
         bool released = lacks.lack != Lack::RELEASE && lacks.lack != Lack::FLAG_SCOPE;
         if (released && !views_.covers(lacks.release, other, time)) {
@@ -103,19 +103,19 @@ class Edges {
     }
 
     // A fence whose scope may be too narrow between two threads: the first one after what the one did, the last one of the other, or of others.
-    u32 narrow_fence(u32 other_unit, u32 other, u32 time, u32 unit, u32 thread) const {
-        const auto &made = threads_[other_unit][other].narrow;
+    u32 narrow_fence(u32 other_cluster, u32 other, u32 time, u32 cluster, u32 thread) const {
+        const auto &made = threads_[other_cluster][other].narrow;
         auto after = std::lower_bound(made.begin(), made.end(), std::make_pair(time, 0u));
         if (after != made.end()) return after->second;
-        return threads_[unit][thread].narrow.empty() ? narrow_ : threads_[unit][thread].narrow.back().second;
+        return threads_[cluster][thread].narrow.empty() ? narrow_ : threads_[cluster][thread].narrow.back().second;
     }
 
     // R-MO1: whether timing decides what a strong load gives, of two accesses in no order: a load of data and a store. `store`: the number of
     // the store; `observable`: it comes first.
-    bool by_timing(i32 store, bool observable, u32 unit, u32 thread) {
+    bool by_timing(i32 store, bool observable, u32 cluster, u32 thread) {
         if (store < 0) return true;
         const FlagAccess &write = flags_[(u32)store];
-        return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, unit, thread));
+        return write.changes && !(write.order & IS_RELEASE) && !(observable && observed(store, cluster, thread));
     }
 
     // Whether a read-modify-write is one of a lock.
@@ -123,7 +123,7 @@ class Edges {
 
   private:
     struct Observer {
-        u32 unit, thread, time;
+        u32 cluster, thread, time;
     };
     struct Release {
         Moment moment;
@@ -167,12 +167,12 @@ class Edges {
     void observe_part(u32 number) {
         const FlagAccess &access = flags_[number];
         if (!access.observes || !decided<Edge::VALUE_IS_USED>(!access.unused) || access.from < 0) return;
-        Thread &own = threads_[access.unit][access.thread];
+        Thread &own = threads_[access.cluster][access.thread];
         const FlagAccess &write = flags_[access.from];
         bool hop = decided<Inclusion::GLOBAL_FLAG>(meet(write, access));
-        if (hop) note_observer((u32)access.from, {access.unit, access.thread, views_.clocks(access.unit).time(access.thread)});
+        if (hop) note_observer((u32)access.from, {access.cluster, access.thread, views_.clocks(access.cluster).time(access.thread)});
         if (done_[access.from]) receive(number, own, hop);
-        if (decided<Edge::GLOBAL_ACQUIRE>(access.order & IS_ACQUIRE)) acquire(access.unit, access.thread, own, access.scope, access.address, true);
+        if (decided<Edge::GLOBAL_ACQUIRE>(access.order & IS_ACQUIRE)) acquire(access.cluster, access.thread, own, access.scope, access.address, true);
         else if (std::find(own.relaxed.begin(), own.relaxed.end(), access.site) == own.relaxed.end()) own.relaxed.push_back(access.site);
     }
 
@@ -181,13 +181,13 @@ class Edges {
         done_[number] = true;
         if (!access.writes) return;
         wake(number);
-        Thread &own = threads_[access.unit][access.thread];
+        Thread &own = threads_[access.cluster][access.thread];
         Handed &handed = carried_[number];
         handed.root = handed.loose_root = number;
         if (access.updates && access.from >= 0 && done_[access.from]) hand_on(handed, carried_[access.from], access);
-        Clocks &clocks = views_.clocks(access.unit);
+        Clocks &clocks = views_.clocks(access.cluster);
         Past past = clocks.release(access.thread);
-        auto published = [&](Layer layer) { return views_.publish(access.unit, access.thread, layer, past, access.site); };
+        auto published = [&](Layer layer) { return views_.publish(access.cluster, access.thread, layer, past, access.site); };
         if (decided<Edge::GLOBAL_RELEASE>(access.order & IS_RELEASE)) own.releases[access.address] = {published(KNOWN), access.scope, access.site};
         auto released = own.releases.find(access.address);
         if (released != own.releases.end()) carry(handed, access, KNOWN, released->second);
@@ -202,13 +202,13 @@ class Edges {
     void receive(u32 number, Thread &own, bool hop) {
         const FlagAccess &access = flags_[number];
         const Handed &handed = carried_[access.from];
-        views_.take_loose(access.unit, access.thread, handed.loose);
-        observed_[access.unit].push_back(number);
+        views_.take_loose(access.cluster, access.thread, handed.loose);
+        observed_[access.cluster].push_back(number);
         if (!hop) return;
         expect(own, access);
         if (decided<Edge::FENCE_SC_ACQUIRE>(!strict_ && access.order & IS_ACQUIRE && access.scope >= views_.all()))
-            views_.take(access.unit, access.thread, handed.sc);
-        else if (views_.clocks(access.unit).keeps_sc()) note_sc(access, handed.sc);
+            views_.take(access.cluster, access.thread, handed.sc);
+        else if (views_.clocks(access.cluster).keeps_sc()) note_sc(access, handed.sc);
     }
 
     // Whoever waits for a write can go on.
@@ -237,22 +237,24 @@ class Edges {
 
     void note_observer(u32 write, const Observer &now) {
         std::vector<Observer> &all = observers_[write];
-        bool again = !all.empty() && same(all.back(), now.unit, now.thread);  // its first observation is the earlier one
+        bool again = !all.empty() && same(all.back(), now.cluster, now.thread);  // its first observation is the earlier one
         if (!again) all.push_back(now);
     }
 
-    void note_narrow(u32 unit, u32 thread, Thread &own, const effects::Fence &fence) {
-        own.narrow.push_back({views_.clocks(unit).time(thread), fence.site()});
+    void note_narrow(u32 cluster, u32 thread, Thread &own, const effects::Fence &fence) {
+        own.narrow.push_back({views_.clocks(cluster).time(thread), fence.site()});
         narrow_ = fence.site();
     }
 
-    static bool same(const Observer &each, u32 unit, u32 thread) { return each.unit == unit && each.thread == thread; }
+    static bool same(const Observer &each, u32 cluster, u32 thread) { return each.cluster == cluster && each.thread == thread; }
     u32 width(Scope scope) const { return std::min<u32>(scope, views_.all()); }
     // Whether a write and what reads it are morally strong.
     bool meet(const FlagAccess &write, const FlagAccess &read) const {
-        return includes(write.scope, write.unit, write.thread, read) && includes(read.scope, write.unit, write.thread, read);
+        return includes(write.scope, write.cluster, write.thread, read) && includes(read.scope, write.cluster, write.thread, read);
     }
-    bool includes(Scope scope, u32 unit, u32 thread, const FlagAccess &other) const { return views_.includes(scope, unit, thread, other.unit, other.thread); }
+    bool includes(Scope scope, u32 cluster, u32 thread, const FlagAccess &other) const {
+        return views_.includes(scope, cluster, thread, other.cluster, other.thread);
+    }
 
     void carry(Handed &handed, const FlagAccess &access, Layer layer, const Release &release) const {
         Carried made{layer, release.moment, release.scope, access.site, release.site, CTA_SCOPE};
@@ -279,22 +281,22 @@ class Edges {
     }
 
     // Take what is pending, of one address or of all.
-    void acquire(u32 unit, u32 thread, Thread &own, Scope scope, u64 address, bool one) {
-        auto taken = [&](const Pending &each) { return (!one || each.address == address) && take(unit, thread, scope, carried_[each.write]); };
+    void acquire(u32 cluster, u32 thread, Thread &own, Scope scope, u64 address, bool one) {
+        auto taken = [&](const Pending &each) { return (!one || each.address == address) && take(cluster, thread, scope, carried_[each.write]); };
         own.pending.erase(std::remove_if(own.pending.begin(), own.pending.end(), taken), own.pending.end());
     }
 
     // A thread takes what its scope and that of each release allow. Returns whether no other acquire can bring more.
-    bool take(u32 unit, u32 thread, Scope scope, const Handed &handed) {
+    bool take(u32 cluster, u32 thread, Scope scope, const Handed &handed) {
         bool wide = scope >= views_.all(), all = true;
-        if (wide) views_.take(unit, thread, handed.wide);
+        if (wide) views_.take(cluster, thread, handed.wide);
         for (const Handed *at = wide && !handed.narrow ? nullptr : &handed; at; at = at->before < 0 ? nullptr : &carried_[at->before])
             for (const Carried &each : at->own) {
                 if (each.layer != KNOWN || (wide && each.scope >= views_.all())) continue;
                 const Views::Chain &from = views_.chain(each.moment.chain);
-                auto includes = [&](Scope of) { return views_.includes(of, from.unit, from.thread, unit, thread); };
+                auto includes = [&](Scope of) { return views_.includes(of, from.cluster, from.thread, cluster, thread); };
                 bool included = decided<Inclusion::GLOBAL_RELEASE>(includes(each.scope)) && decided<Inclusion::GLOBAL_ACQUIRE>(includes(scope));
-                if (included) views_.take(unit, thread, views_.given(each.moment));
+                if (included) views_.take(cluster, thread, views_.given(each.moment));
                 all = all && (included || wide);
             }
         return all;
@@ -303,33 +305,33 @@ class Edges {
     // G6: a fence.sc before a write, an observation of it, and a fence.sc after that are in this order. Weaker fences and an acquire count as
     // well, but for a strict replay (D17).
     void note_sc(const FlagAccess &access, const Knowledge &behind) {
-        Thread &own = threads_[access.unit][access.thread];
+        Thread &own = threads_[access.cluster][access.thread];
         if (own.sc_actor == NOTHING) {
-            own.sc_actor = views_.clocks(access.unit).new_actor();
+            own.sc_actor = views_.clocks(access.cluster).new_actor();
             sc_threads_.resize(threads_.size());
-            sc_threads_[access.unit].push_back(access.thread);
+            sc_threads_[access.cluster].push_back(access.thread);
         }
         Knowledge now = own.sc.empty() ? behind : own.sc.back().with(behind);
         if (!own.sc.empty() && now == own.sc.back()) return;
         own.sc.push_back(now);
-        views_.clocks(access.unit).take(access.thread, {}, own.sc_actor, (u32)own.sc.size());
+        views_.clocks(access.cluster).take(access.thread, {}, own.sc_actor, (u32)own.sc.size());
     }
 
-    void take_behind_sc(u32 unit, u32 thread, Scope scope) {
-        if (unit >= sc_threads_.size() || scope < views_.all()) return;
-        for (u32 each : sc_threads_[unit]) {
-            const Thread &other = threads_[unit][each];
-            if (u32 known = views_.clocks(unit).known(thread, other.sc_actor)) views_.take(unit, thread, other.sc[known - 1]);
+    void take_behind_sc(u32 cluster, u32 thread, Scope scope) {
+        if (cluster >= sc_threads_.size() || scope < views_.all()) return;
+        for (u32 each : sc_threads_[cluster]) {
+            const Thread &other = threads_[cluster][each];
+            if (u32 known = views_.clocks(cluster).known(thread, other.sc_actor)) views_.take(cluster, thread, other.sc[known - 1]);
         }
     }
 
-    // What lacks at the last observation by a unit of a chain's first moment, from a given one on, that it has observed.
-    Deficit deficit(u32 unit, const Moment &from) const {
+    // What lacks at the last observation by a cluster of a chain's first moment, from a given one on, that it has observed.
+    Deficit deficit(u32 cluster, const Moment &from) const {
         const Carried *first = nullptr;
         const Views::Chain &own = views_.chain(from.chain);
         u32 observation = 0;
-        for (u32 number : observed_[unit]) {
-            if (flags_[number].unit == own.unit && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
+        for (u32 number : observed_[cluster]) {
+            if (flags_[number].cluster == own.cluster && flags_[number].thread == own.thread) continue;  // it has read what it wrote itself
             const Handed &handed = carried_[flags_[number].from];
             const Carried *carried = loose_of(handed, from.chain);
             if (!carried || carried->moment.number < from.number || (first && carried->moment.number > first->moment.number)) continue;
@@ -350,13 +352,13 @@ class Edges {
         const FlagAccess &access = flags_[number], &write = flags_[access.from];
         const Views::Chain &from = views_.chain(each.moment.chain);
         Deficit made{
-            Lack::NONE, write.site,  access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & IS_ACQUIRE),
-            false,      access.unit, access.thread};
+            Lack::NONE, write.site,     access.site,  each.release_site, each.release, each.behind, each.site, access.updates, !(access.order & IS_ACQUIRE),
+            false,      access.cluster, access.thread};
         bool acquires = access.order & IS_ACQUIRE;
         made.handed_over = acquires || each.release.number || !access.updates || flags_.swaps(number);
         if (!meet(write, access)) made.lack = Lack::FLAG_SCOPE;
-        else if (!includes(each.release_scope, from.unit, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
-        else if (acquires && !includes(access.scope, from.unit, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;
+        else if (!includes(each.release_scope, from.cluster, from.thread, access)) made.lack = Lack::RELEASE_SCOPE;
+        else if (acquires && !includes(access.scope, from.cluster, from.thread, access)) made.lack = Lack::ACQUIRE_SCOPE;
         else made.lack = acquires ? Lack::RELEASE : Lack::ACQUIRE;
         return made;
     }
@@ -371,7 +373,7 @@ class Edges {
     std::vector<std::vector<u32>> sc_threads_;       // by CTA: threads that have observed writes behind a fence.sc
     std::vector<std::vector<u32>> observed_;         // by CTA: strong reads that have observed a write
     std::map<std::pair<u32, u32>, std::vector<std::pair<u32, Carried>>> loose_;  // by root and chain: LOOSE moments with the depths of their writes
-    std::vector<std::vector<u32>> waiting_;          // by write: units with threads that wait for it
+    std::vector<std::vector<u32>> waiting_;          // by write: clusters with threads that wait for it
     std::vector<u32> woken_;
     u32 narrow_ = 0;  // the site of the last fence of narrow scope
 };

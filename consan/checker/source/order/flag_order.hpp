@@ -21,7 +21,7 @@ typedef unsigned __int128 Value;  // of a flag: up to 16 bytes
 // `before`, `after`: twice the reading of its clock, and one more for a number that was drawn. So numbers are equal only where two loads looked
 // with no draw in between, and a load that saw n draws comes after the draw of n - 1 and before that of n.
 struct FlagAccess {
-    u32 unit, thread, site, bytes, order;
+    u32 cluster, thread, site, bytes, order;
     u32 parts;  // of the access, each with a number of its own
     u64 before, after, address;
     Value old, first, second;

@@ -19,9 +19,9 @@
 class Flags {
   public:
     // The strong access that a log is at.
-    void add(const effects::Observe &access, u32 unit, u32 thread, Scope scope) {
+    void add(const effects::Observe &access, u32 cluster, u32 thread, Scope scope) {
         u32 parts = std::max(1u, access.bytes() / std::max(1u, access.element()));
-        for (u32 part = 0; part < parts; ++part) all_.push_back(read(access, unit, thread, scope, part, parts));
+        for (u32 part = 0; part < parts; ++part) all_.push_back(read(access, cluster, thread, scope, part, parts));
         u64 address = all_[all_.size() - parts].address;
         for (u32 part = 1; part <= parts; ++part) all_[all_.size() - part].fences = fences_[address >> 62 == 2];
         for (u64 cell = address / 4; address >> 62 == 2 && cell * 4 < address + access.bytes(); ++cell) shared_.insert(cell);
@@ -36,8 +36,8 @@ class Flags {
     }
 
     // The same in shared memory, once all flags there are known.
-    void add_plain_shared(u32 unit, u32 offset, u32 bytes) {
-        u64 address = shared(unit, (u64)1 << 63 | offset);
+    void add_plain_shared(u32 cluster, u32 offset, u32 bytes) {
+        u64 address = shared(cluster, (u64)1 << 63 | offset);
         for (u64 cell = address / 4; cell * 4 < address + bytes; ++cell)
             if (shared_.count(cell)) plain_.insert(cell);
     }
@@ -108,7 +108,7 @@ class Flags {
     // Whether an access leaves the value that it finds, and gives it: a load, or an atomic that changes nothing.
     static bool looks(const FlagAccess &access) { return access.observes && !(access.writes && access.changes); }
 
-    static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.unit == b.unit && a.thread == b.thread; }
+    static bool same_thread(const FlagAccess &a, const FlagAccess &b) { return a.cluster == b.cluster && a.thread == b.thread; }
     static bool same_place(const FlagAccess &a, const FlagAccess &b) { return a.address == b.address && a.bytes == b.bytes; }
 
     // Whether the thread of a store loads, behind it, what was there before another store, and goes on. Where neither thread waits for the
@@ -166,13 +166,13 @@ class Flags {
         }
     }
 
-    // A place in shared memory is one of its unit. The address has the rank of its CTA.
-    static u64 shared(u32 unit, u64 address) { return address | (u64)(unit + 1) << 32; }
+    // A place in shared memory is one of its cluster. The address has the rank of its CTA.
+    static u64 shared(u32 cluster, u64 address) { return address | (u64)(cluster + 1) << 32; }
 
-    static FlagAccess read(const effects::Observe &access, u32 unit, u32 thread, Scope scope, u32 part, u32 parts) {
+    static FlagAccess read(const effects::Observe &access, u32 cluster, u32 thread, Scope scope, u32 part, u32 parts) {
         auto wide = [&](u32 place) { return (u64)access.words(place + 1) << 32 | access.words(place); };
         FlagAccess made{};
-        made.unit = unit, made.thread = thread, made.site = access.site(), made.bytes = access.bytes() / parts, made.parts = parts;
+        made.cluster = cluster, made.thread = thread, made.site = access.site(), made.bytes = access.bytes() / parts, made.parts = parts;
         auto reading = [&](u32 place) { return (u64)access.words(place) * 2 + (access.writes() ? 1 : 0); };
         u32 place = 4, offset = part * made.bytes;
         auto value = [&](bool is_there) {
@@ -183,7 +183,7 @@ class Flags {
         };
         bool mark = is_mark(wide(0));
         made.address = wide(0), made.before = reading(2), made.after = mark ? made.before : reading(3);
-        if (made.address >> 63) made.address = shared(unit, made.address);
+        if (made.address >> 63) made.address = shared(cluster, made.address);
         made.address += offset;
         bool swaps = (access.operation() & 255) == FlagOrder::CAS;
         made.old = value(access.reads() && !mark), made.first = value(access.writes() && !mark), made.second = value(swaps);

@@ -1,6 +1,6 @@
-// What a thread knows of the chains of all units (views.hpp): a map from a unit, and the slot of a chain in it, to numbers that only grow.
+// What a thread knows of the chains of all clusters (views.hpp): a map from a cluster, and the slot of a chain in it, to numbers that only grow.
 //
-// It is a tree over the units. Equal trees are one: a node is made once, and so is the join of two nodes, as long as it is among the last ones. All CTAs of
+// It is a tree over the clusters. Equal trees are one: a node is made once, and so is the join of two nodes, as long as it is among the last ones. All CTAs of
 // a launch come to know much the same of the others, so a join costs what differs between the two, and not what is known.
 #pragma once
 
@@ -57,7 +57,7 @@ class KnowledgePool {
         u32 level;
         u32 references = 0, unchanged = 0;  // unchanged: a bit for each Change that makes no other node of it
         u64 hash = 0;
-        std::vector<Known> known = {};      // of a leaf: of one unit, by slot
+        std::vector<Known> known = {};      // of a leaf: of one cluster, by slot
         std::vector<Ref> below = {};        // of others
         std::array<Ref, CHANGES> changed = {};
 
@@ -68,27 +68,27 @@ class KnowledgePool {
     KnowledgePool(const KnowledgePool &) = delete;
     ~KnowledgePool() { joins_.clear(); }
 
-    // Of so many units.
-    void resize(u32 units) {
-        for (levels_ = 0; units > 1u << BITS * levels_;) ++levels_;
+    // Of so many clusters.
+    void resize(u32 clusters) {
+        for (levels_ = 0; clusters > 1u << BITS * levels_;) ++levels_;
         joins_.resize(JOINS);
     }
 
     // Of one chain.
-    Ref of(u32 unit, const Known &known) {
+    Ref of(u32 cluster, const Known &known) {
         Node leaf{*this, 0};
         leaf.known = {known};
         Ref root = only(std::move(leaf));
         for (u32 level = 1; level <= levels_; ++level) {
             Node above{*this, level};
             above.below.resize(WIDTH);
-            above.below[digit(unit, level)] = std::move(root);
+            above.below[digit(cluster, level)] = std::move(root);
             root = only(std::move(above));
         }
         return root;
     }
-    // Which node below one of a level leads to a unit.
-    static u32 digit(u32 unit, u32 level) { return unit >> BITS * (level - 1) & (WIDTH - 1); }
+    // Which node below one of a level leads to a cluster.
+    static u32 digit(u32 cluster, u32 level) { return cluster >> BITS * (level - 1) & (WIDTH - 1); }
 
     Ref join(const Ref &one, const Ref &other) {
         if (one == other || !other) return one;
@@ -189,16 +189,16 @@ class Knowledge {
     // The part that is behind a fence.sc.
     Knowledge behind_sc() const { return changed(KnowledgePool::BEHIND); }
 
-    // What is known of a unit's chains, by slot.
-    const std::vector<Known> &of(u32 unit) const {
+    // What is known of a cluster's chains, by slot.
+    const std::vector<Known> &of(u32 cluster) const {
         static const std::vector<Known> nothing;
         const KnowledgePool::Node *node = root_.get();
-        while (node && node->level) node = node->below[KnowledgePool::digit(unit, node->level)].get();
+        while (node && node->level) node = node->below[KnowledgePool::digit(cluster, node->level)].get();
         return node ? node->known : nothing;
     }
     // The last moment that is known of one.
-    u32 of(u32 unit, u32 slot) const {
-        for (const Known &each : of(unit))
+    u32 of(u32 cluster, u32 slot) const {
+        for (const Known &each : of(cluster))
             if (each.slot == slot) return each.number;
         return 0;
     }

@@ -5,8 +5,8 @@
 
 class BarrierRules : protected SharedRules {
   protected:
-    BarrierRules(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
-        : SharedRules(input, output, grid, unit, rules), points_(shape_.threads(), 0) {}
+    BarrierRules(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
+        : SharedRules(input, output, grid, cluster, rules), points_(shape_.threads(), 0) {}
 
     using SharedRules::on;
 

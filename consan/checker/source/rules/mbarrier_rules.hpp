@@ -5,8 +5,8 @@
 
 class MbarrierRules : protected GlobalRules {
   protected:
-    MbarrierRules(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
-        : GlobalRules(input, output, grid, unit, rules), arrivals_(shape_.warps()) {}
+    MbarrierRules(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
+        : GlobalRules(input, output, grid, cluster, rules), arrivals_(shape_.warps()) {}
 
     using GlobalRules::on;
 

@@ -7,7 +7,7 @@ class Rules : protected OperationRules {
     friend class Turns<Rules>;
 
   protected:
-    Rules(const Input &input, Output &output, Grid *grid, u32 unit) : OperationRules(input, output, grid, unit, *this) {}
+    Rules(const Input &input, Output &output, Grid *grid, u32 cluster) : OperationRules(input, output, grid, cluster, *this) {}
 
     void exit(u32 thread, std::vector<u32> &released) {
         copies_.exit(thread);

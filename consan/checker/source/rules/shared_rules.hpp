@@ -5,8 +5,8 @@
 
 class SharedRules : protected Milestones {
   protected:
-    SharedRules(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
-        : Milestones(input, output, grid, unit, rules), looked_(shape_.threads(), 0) {}
+    SharedRules(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
+        : Milestones(input, output, grid, cluster, rules), looked_(shape_.threads(), 0) {}
 
     bool on(u32 thread, const effects::Read &read, Released &) { return access(thread, read, true, false); }
     bool on(u32 thread, const effects::Write &write, Released &) { return access(thread, write, false, true); }

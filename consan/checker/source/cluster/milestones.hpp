@@ -1,4 +1,4 @@
-// Rounds of a loop that repeat are replayed once (repeats.hpp): what a milestone is in the state of a unit.
+// Rounds of a loop that repeat are replayed once (repeats.hpp): what a milestone is in the state of a cluster.
 #pragma once
 
 #include "repeats.hpp"
@@ -6,8 +6,8 @@
 
 class Milestones : protected States {
   protected:
-    Milestones(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
-        : States(input, output, grid, unit, rules), repeats_(input), wanted_(repeats_.possible() && !grid && !turns_.full() && divergence_.none()) {}
+    Milestones(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
+        : States(input, output, grid, cluster, rules), repeats_(input), wanted_(repeats_.possible() && !grid && !turns_.full() && divergence_.none()) {}
 
     // All threads that have not exited wait at one barrier, which is complete. `witness`: one of them.
     void pass_milestone(u32 witness) {

@@ -1,4 +1,4 @@
-// Which thread of a unit goes on next: its threads take turns.
+// Which thread of a cluster goes on next: its threads take turns.
 //
 // The first warp that can continue runs until it cannot (in the other order: the last one). Both orders are legal, and the findings of both
 // are united, so a finding does not depend on the order of one run.

@@ -18,7 +18,7 @@ class Waiting {
   public:
     static constexpr u32 AT_SITE = 1u << 31, CLUSTER = 16;  // instrument/abi/sizes.py: STAND_AT_SITE, CLUSTER_BARRIER
 
-    // `stops`: of the unit's threads, or null.
+    // `stops`: of the cluster's threads, or null.
     Waiting(const Input &input, const Shape &shape, Findings &findings, Stopped *stops)
         : positions_(input.positions), stops_(stops), shape_(shape), findings_(findings) {}
 

@@ -1,4 +1,4 @@
-// What the rules know of a unit, a CTA or a cluster, and how an access to its shared memory meets it.
+// What the rules know of a cluster (a CTA by itself is one), and how an access to its shared memory meets it.
 #pragma once
 
 #include "asynchronous.hpp"
@@ -19,8 +19,8 @@ class States {
   protected:
     typedef std::vector<u32> Released;  // threads that may go on
 
-    States(const Input &input, Output &output, Grid *grid, u32 unit, Rules &rules)
-        : input_(input), output_(output), isa_(input.isa != USUAL), shape_(input), part_(grid, unit, shape_),
+    States(const Input &input, Output &output, Grid *grid, u32 cluster, Rules &rules)
+        : input_(input), output_(output), isa_(input.isa != USUAL), shape_(input), part_(grid, cluster, shape_),
           findings_(input.records, input.capacity, input.cta_threads), asynchronous_events_(Asynchronous::has(input)),
           clocks_(shape_, memories(), keeps_times(), part_.fences()), scopes_(shape_, input.level, isa_, clocks_),
           races_(shape_, clocks_, findings_, [this](Record &found, u32 other, u32 time, u32 thread) { part_.explain(found, other, time, thread); }),
