@@ -6,6 +6,8 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 TRITON ?= triton==3.6.0
 TRITON_VENV := .venv-triton
+FRAMEWORKS ?= numba-cuda==0.30.* numba-cuda-mlir==0.6.* nvidia-nvvm nvidia-cutlass-dsl==4.8.*
+FRAMEWORKS_VENV := .venv-frameworks
 DEMO := tutorials/02_missing_cp_async_wait/exercise.cu
 DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f32[3072]=random --arg f32[1024]=zeros \
 	--arg i32=32 --arg i32=96
@@ -14,11 +16,11 @@ DEMO_LAUNCH := --device cpu --grid 2,2 --block 64 --arg f32[3072]=random --arg f
 export PYTHONDONTWRITEBYTECODE :=
 
 .DEFAULT_GOAL := help
-.PHONY: help demo docs test test-slow test-gpu test-triton lint clean
+.PHONY: help demo docs test test-slow test-gpu test-triton test-frameworks lint clean
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## \(.*\)/\1|\2/p' $(MAKEFILE_LIST) | while IFS='|' read -r name text; do \
-		printf 'make %-10s %s\n' "$$name" "$$text"; done
+		printf 'make %-15s %s\n' "$$name" "$$text"; done
 
 demo: $(VENV)/.cpu ## find a planted bug in a real kernel, on the CPU (consan ends with 66, "violations": that is the point)
 	@echo '$$ consan check $(DEMO) $(DEMO_LAUNCH)'
@@ -35,6 +37,10 @@ test-slow: $(VENV)/.test ## the slow tests
 test-triton: $(TRITON_VENV)/.test ## the tests with Triton on the CPU
 	$(TRITON_VENV)/bin/python -m pytest -n auto --durations=5 -m "not slow and not gpu" -k "triton or 03" \
 		tests/adapters_triton tests/tutorials/test_tutorials.py tests/tutorials/test_snippets.py
+
+# Frameworks that run on the stand-in driver: some GB on disk. One that is not to be had here is left out, and its programs are skipped.
+test-frameworks: $(FRAMEWORKS_VENV)/.test ## programs of other frameworks on the CPU
+	$(FRAMEWORKS_VENV)/bin/python -m pytest -n auto --durations=5 tests/frameworks tests/pipeline/test_cute_programs.py
 
 test-gpu: $(VENV)/.test ## the GPU tests, one after another (install the extra cuda12 or cuda13 in the environment first)
 	$(BIN)/python -m pytest --durations=15 -m gpu
@@ -57,7 +63,7 @@ docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
 	$(BIN)/python -m mkdocs build -f build/docs/mkdocs.yml
 
 clean: ## remove the environment and what was built
-	rm -rf $(VENV) $(TRITON_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
+	rm -rf $(VENV) $(TRITON_VENV) $(FRAMEWORKS_VENV) build *.egg-info .pytest_cache .mypy_cache .ruff_cache
 
 $(BIN)/python:
 	$(PYTHON) -m venv $(VENV)
@@ -77,6 +83,12 @@ $(VENV)/.docs: pyproject.toml | $(BIN)/python
 $(TRITON_VENV)/.test: pyproject.toml
 	$(PYTHON) -m venv $(TRITON_VENV)
 	$(TRITON_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' '$(TRITON)'
+	@touch $@
+
+$(FRAMEWORKS_VENV)/.test: pyproject.toml
+	$(PYTHON) -m venv $(FRAMEWORKS_VENV)
+	$(FRAMEWORKS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install -e '.[cpu,test]' 'cuda-core==1.2.*'
+	for each in $(FRAMEWORKS); do $(FRAMEWORKS_VENV)/bin/python -m pip --disable-pip-version-check --quiet install "$$each" || true; done
 	@touch $@
 
 $(VENV)/.lint: pyproject.toml | $(BIN)/python

@@ -13,7 +13,8 @@ from consan.adapters.cpu_driver import DriverStandIn
 from consan.adapters.cuda_core import CudaCoreAdapter
 from consan.adapters.cupy import CupyAdapter
 from consan.adapters.cute import CuteStandIn
-from consan.adapters.numba import NumbaAdapter, NumbaRefused
+from consan.adapters.numba import NumbaAdapter
+from consan.adapters.numba_cpu import NumbaMlirStandIn, NumbaStandIn
 from consan.adapters.standin import CupyStandIn
 from consan.adapters.torch_kernels import TorchKernelAdapter, TorchKernelRefused
 from consan.adapters.triton.gpu import TritonAdapter
@@ -23,7 +24,7 @@ from consan.adapters.without_ptx import CuTileAdapter
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaRefused(), DriverStandIn(), CuteStandIn(), TorchKernelRefused(), CuTileAdapter()),
+    "cpu": (CupyStandIn(), TritonVirtual(), NumbaStandIn(), NumbaMlirStandIn(), DriverStandIn(), CuteStandIn(), TorchKernelRefused(), CuTileAdapter()),
 }
 
 _sessions: list[SessionLike] = []

@@ -27,7 +27,7 @@ from typing import Any
 from consan.adapters.base import PreparedLike, SessionLike, cubin_of, renewed
 from consan.adapters.buffers import buffers
 from consan.adapters.core_launch import CoreLaunches
-from consan.adapters.seam import NeedsGpu, Seam, lacking
+from consan.adapters.seam import Seam, lacking
 from consan.reports.words.frameworks import NUMBA
 
 _OLDEST = _NEWEST = (0, 30)
@@ -80,19 +80,19 @@ class NumbaAdapter(Seam):
         if not known:
             return
         self._wrap(importlib.import_module("numba.cuda.codegen").CUDACodeLibrary, "get_cufunc", self._function)
-        self._wrap(dispatcher, "compile_cuda", _with_lines)
+        self._wrap(dispatcher, "compile_cuda", with_lines)
         self._records = hasattr(dispatcher, "launch")
         if self._records:
             self._wrap(dispatcher, "launch", self._launch_kernel)
-        self._wrap(dispatcher.CUDACache, "load_overload", _nothing)
-        self._wrap(dispatcher.CUDACache, "save_overload", _nothing)
+        self._wrap(dispatcher.CUDACache, "load_overload", nothing)
+        self._wrap(dispatcher.CUDACache, "save_overload", nothing)
 
     # -- replacements ------------------------------------------------------------------------------------------------------------
 
     def _launch(self, known: bool, original: Callable[..., Any], kernel: Any, *args: Any, **kwargs: Any) -> Any:
         """`_Kernel.launch`: list what runs without hooks, and name the buffers of what runs with them."""
         library: Any = getattr(kernel, "_codelibrary", None)
-        reason = _unreachable(library) if known else "unknown version of Numba-CUDA"
+        reason = unreachable(library) if known else "unknown version of Numba-CUDA"
         if reason:
             self._open.uninstrumented(f"{getattr(kernel, 'entry_name', 'a Numba kernel')} ({reason})")
             return original(kernel, *args, **kwargs)
@@ -114,7 +114,7 @@ class NumbaAdapter(Seam):
 
     def _function(self, original: Callable[..., Any], library: Any) -> Any:
         """`CUDACodeLibrary.get_cufunc`: the function of the instrumented module."""
-        if library._entry_name is None or _unreachable(library):
+        if library._entry_name is None or unreachable(library):
             return original(library)
         context = importlib.import_module("numba.cuda.codegen").devices.get_context()
         kept = self._loaded.setdefault(library, {})
@@ -154,20 +154,7 @@ class NumbaAdapter(Seam):
         return True
 
 
-class NumbaRefused(NeedsGpu):
-    """With `--device cpu`: when Numba-CUDA asks for its context, that raises with one sentence."""
-
-    name = "numba"
-    title = "Numba-CUDA"
-    package = "numba.cuda.cudadrv.devices"
-    distribution = "numba-cuda"
-    covers = "needs a GPU (one sentence says so)"
-
-    def _entries(self, module: ModuleType) -> list[tuple[Any, str]]:
-        return [(module._Runtime, "get_or_create_context")] if hasattr(module, "_Runtime") else [(module, "get_context")]
-
-
-def _unreachable(library: Any) -> str | None:
+def unreachable(library: Any) -> str | None:
     """Why a kernel is not instrumented."""
     if library._linking_files or library.needs_cudadevrt:
         return "linked with other code"
@@ -176,12 +163,12 @@ def _unreachable(library: Any) -> str | None:
     return None
 
 
-def _with_lines(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
+def with_lines(original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
     """`compile_cuda`, with line information; Numba has it in debug builds already."""
     return original(*args, **kwargs) if kwargs.get("debug") else original(*args, **{**kwargs, "lineinfo": True})
 
 
-def _nothing(original: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
+def nothing(original: Callable[..., Any], *args: Any, **kwargs: Any) -> None:
     """A cache that holds nothing."""
 
 

@@ -96,6 +96,8 @@ _PACKAGES: Final = {
     "numba": (("numba",), ""),
     "numba-cuda": (("numba-cuda",), ""),
     "cuda.core": (("cuda-core",), ""),
+    "numba-cuda-mlir": (("numba-cuda-mlir",), ""),
+    "CuTe DSL": (("nvidia-cutlass-dsl",), ""),
     "torch": (("torch",), ""),
 }
 

@@ -34,6 +34,11 @@ _ATTRIBUTES: Final = {
 }
 _SM_COUNT, _MAJOR, _MINOR = 16, 75, 76
 _UUID: Final = b"consan stand-in\0"
+_RUNTIME: Final = bytes.fromhex("6bd5fb6c5bf4e74a8987d93912fd9df9")  # the table that a static copy of the CUDA runtime asks for
+_OWN_RUNTIME: Final = (
+    "the program holds a copy of the CUDA runtime (cudart_static), which works with NVIDIA's own driver only: link it with -cudart shared,"
+    " or run it on a GPU"
+)
 
 
 def _capability(driver: StandInDriver) -> tuple[int, int]:
@@ -59,10 +64,9 @@ def _count(driver: StandInDriver) -> int:
 
 @serves("Q Q", "cuGetExportTable")
 def _table(driver: StandInDriver, place: int, identity: int) -> None:
-    """Tables of the driver that no manual describes: the CUDA runtime cannot do without them."""
-    raise CallFailed(
-        calls.NOT_SUPPORTED, "the program uses the CUDA runtime (cudart), which works with NVIDIA's own driver only: it needs a GPU"
-    )
+    """Tables of the driver that no manual describes. The CUDA runtime cannot do without them; libraries (nvJitLink) can."""
+    asks = driver.memory.read(identity, len(_RUNTIME)) == _RUNTIME
+    raise CallFailed(calls.NOT_SUPPORTED, _OWN_RUNTIME if asks else "")
 
 
 @serves(">i i", "cuDeviceGet")

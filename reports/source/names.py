@@ -2,7 +2,7 @@
 
 Two short forms. `kernel_name` keeps template arguments, which tell instances apart, as far as they fit on a line.
 `function_name` is the qualified name without template arguments, parameters, return type, and
-namespaces that only carry a version or a translation unit (`cub::_V_300500_SM_900`, `_INTERNAL_...`).
+namespaces and tags that only carry a version or a translation unit (`cub::_V_300500_SM_900`, `_INTERNAL_...`, `[abi:v1]`).
 
 The demangler is `__cxa_demangle` of the C++ runtime library (Itanium C++ ABI). Without it, plain nested names are still read
 (`_ZN3foo3barEi` is `foo::bar`); any other symbol stays as it is.
@@ -21,7 +21,7 @@ WRITTEN_AT: Final = "the buffer written at "  # begins the name of a buffer with
 LONGEST: Final = 72  # a longer kernel name loses its template arguments in a title
 
 _LIBRARIES: Final = ("libstdc++.so.6", "libc++abi.so.1", "libc++abi.dylib", "libc++.1.dylib")
-_VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::")
+_VERSIONS: Final = re.compile(r"\b(?:_INTERNAL_\w+|_GLOBAL__N_\w*|_V_\d+\w*|(?:CUB|THRUST)_\d+\w*|__\d+)::|\[abi:\w+\]")
 _LAMBDA: Final = re.compile(r"\{lambda\(.*?\)#(\d+)\}")
 _OPERATOR: Final = re.compile(r"operator ?(?:\(\)|<<=?|>>=?|<=>|<=?|>=?|->\*?)")
 _ELEMENT: Final = re.compile(r"(?:bytes? [\d.]+ of )?(?P<base>[^\[.]*?)(?:[\[.].*?)?(?P<owner>(?: of the CTA of rank \d+)?)")

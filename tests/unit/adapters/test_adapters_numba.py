@@ -17,7 +17,8 @@ import pytest
 from seam_fakes import FakeSession, package
 
 from consan._errors import NotSupported
-from consan.adapters.numba import NumbaAdapter, NumbaRefused
+from consan.adapters.numba import NumbaAdapter
+from consan.adapters.numba_cpu import NumbaMlirStandIn, NumbaStandIn
 from consan.reports.source.variables import Argument
 
 _CODEGEN = """
@@ -61,6 +62,13 @@ writes = []
 class ObjectCode:
     @staticmethod
     def from_cubin(data, *, name=""): return (data, name)
+    @staticmethod
+    def from_ptx(data, *, name=""): return ("PTX", data, name)
+class _Linker:
+    lineinfo = False
+    def __init__(self, *given): self._object_codes = given
+    def complete(self): return "machine code"
+    def get_linked_ptx(self): return b"linked with lines" if self.lineinfo else b"linked"
 def host_to_device(to, start, size): writes.append((to, ctypes.string_at(start, size)))
 """
 _DISPATCHER = """
@@ -111,8 +119,8 @@ FILES = {
 
 @pytest.fixture(autouse=True)
 def site(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
-    for adapter in (NumbaAdapter, NumbaRefused):
-        monkeypatch.setattr(adapter, "version", lambda self: "0.30.4")
+    for adapter, version in ((NumbaAdapter, "0.30.4"), (NumbaStandIn, "0.30.4"), (NumbaMlirStandIn, "0.6.0")):
+        monkeypatch.setattr(adapter, "version", lambda self, version=version: version)
     yield from package(tmp_path / "site", monkeypatch, "numba", FILES)
 
 
@@ -303,10 +311,39 @@ def test_a_recorded_launch_is_the_sessions(
     assert numba("cudadrv.driver").writes == []
 
 
-def test_without_a_gpu_one_sentence_says_so(session: FakeSession) -> None:
-    refused = NumbaRefused()
-    refused.install(session)
-    with pytest.raises(NotSupported, match=r"^Numba-CUDA needs a GPU: with --device cpu"):
-        numba("cudadrv.devices").get_context()
-    refused.remove()
-    assert numba("cudadrv.devices").get_context().device.id == 0
+def code(kind: str) -> Any:
+    return SimpleNamespace(code_type=kind, code=kind.encode(), name="kernel")
+
+
+def test_without_a_gpu_what_it_links_is_ptx(session: FakeSession) -> None:
+    stand_in, driver = NumbaStandIn(), numba("cudadrv.driver")
+    stand_in.install(session)
+    complete = driver._Linker.complete
+    assert complete(driver._Linker(code("ptx"))) == ("PTX", b"ptx", "kernel")
+    assert complete(driver._Linker(code("ltoir"), code("ltoir"))) == ("PTX", b"linked with lines", "kernel")
+    with pytest.raises(NotSupported, match=r"^the kernel is linked with fatbin and ltoir, which the virtual machine cannot do"):
+        complete(driver._Linker(code("fatbin"), code("ltoir")))
+    numba("dispatcher").compile_cuda(None, None, ())
+    assert numba("dispatcher").asked == [(False, True)]
+    assert numba("dispatcher").CUDACache().load_overload() is None
+    stand_in.remove()
+    assert driver._Linker(code("ptx")).complete() == "machine code"
+
+
+def test_the_other_numba_is_asked_for_lines_and_keeps_no_cache(session: FakeSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    files = {name: "" for name in ("numba_cuda_mlir", "numba_cuda_mlir.numba_cuda", "numba_cuda_mlir.numba_cuda.cudadrv")}
+    dispatcher = """
+class MLIRDispatcher:
+    def __init__(self, function, targetoptions=None): self.options = targetoptions
+    def enable_caching(self): raise AssertionError("written")
+"""
+    files |= {"numba_cuda_mlir.numba_cuda.cudadrv.driver": _DRIVER, "numba_cuda_mlir.descriptor": dispatcher}
+    for _ in package(tmp_path / "other", monkeypatch, "numba_cuda_mlir", files):
+        stand_in = NumbaMlirStandIn()
+        stand_in.install(session)
+        made = importlib.import_module("numba_cuda_mlir.descriptor").MLIRDispatcher
+        made(None).enable_caching()
+        options: list[dict[str, bool]] = [{}, {"debug": True}]
+        assert [made(None, each).options for each in options] == [{"debug": False, "lineinfo": True}, {"debug": True}]
+        assert importlib.import_module("numba_cuda_mlir.numba_cuda.cudadrv.driver")._Linker(code("ptx")).complete()[0] == "PTX"
+        stand_in.remove()

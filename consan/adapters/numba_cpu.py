@@ -1,0 +1,85 @@
+"""Numba-CUDA and numba-cuda-mlir on a machine without a GPU: the stand-in driver loads what they compile (cpu_driver.py puts it in front).
+
+Read against numba-cuda 0.30 and numba-cuda-mlir 0.6. Both end in `_Linker.complete`, which makes machine code of PTX or of code to be
+optimised at link time; here it gives PTX, which the driver takes as well. They are asked for line information, and their caches on disk,
+which hold machine code, are neither read nor written.
+
+Not handled: kernels that are linked with machine code or the device runtime, and Numba's simulator.
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable
+from types import ModuleType
+from typing import Any
+
+from consan._errors import NotSupported
+from consan.adapters.numba import nothing, with_lines
+from consan.adapters.seam import Seam, lacking
+
+_LINKER = ("_Linker.complete", "_Linker.get_linked_ptx", "ObjectCode.from_ptx")
+_COVERS = "kernels on consan's stand-in driver; not those that are linked with machine code"
+
+
+class NumbaStandIn(Seam):
+    """Runs programs of Numba-CUDA on the virtual machine."""
+
+    name = "numba"
+    title = "Numba-CUDA"
+    package = "numba.cuda.dispatcher"
+    distribution = "numba-cuda"
+    covers = _COVERS
+    _tried = (0, 30)
+    _driver = "numba.cuda.cudadrv.driver"
+    _needs: tuple[str, ...] = ("compile_cuda", "CUDACache.load_overload", "CUDACache.save_overload")
+
+    def _begin(self, module: ModuleType) -> None:
+        driver: Any = importlib.import_module(self._driver)
+        if self._known(self._tried, self._tried, [*lacking(module, *self._needs), *lacking(driver, *_LINKER)]):
+            self._wrap(driver._Linker, "complete", _as_ptx, driver.ObjectCode)
+            self._ask(module)
+
+    def _ask(self, dispatcher: Any) -> None:
+        """For lines, and no caches."""
+        self._wrap(dispatcher, "compile_cuda", with_lines)
+        self._wrap(dispatcher.CUDACache, "load_overload", nothing)
+        self._wrap(dispatcher.CUDACache, "save_overload", nothing)
+
+
+class NumbaMlirStandIn(NumbaStandIn):
+    """Runs programs of numba-cuda-mlir on the virtual machine."""
+
+    name = "numba-cuda-mlir"
+    title = "numba-cuda-mlir"
+    package = "numba_cuda_mlir.descriptor"
+    distribution = "numba-cuda-mlir"
+    _tried = (0, 6)
+    _driver = "numba_cuda_mlir.numba_cuda.cudadrv.driver"
+    _needs = ("MLIRDispatcher.enable_caching",)
+
+    def _ask(self, descriptor: Any) -> None:
+        self._wrap(descriptor.MLIRDispatcher, "__init__", _dispatcher_with_lines)
+        self._wrap(descriptor.MLIRDispatcher, "enable_caching", nothing)
+
+
+def _as_ptx(code: Any, original: Callable[..., Any], linker: Any) -> Any:
+    """`_Linker.complete`: PTX in place of machine code."""
+    given = linker._object_codes
+    kinds = {each.code_type for each in given}
+    if kinds == {"ptx"} and len(given) == 1:
+        linker.linker, linker._complete, linker._info_log, linker._error_log = linker, True, "", ""
+        return code.from_ptx(given[0].code, name=given[0].name)
+    if kinds != {"ltoir"}:
+        raise NotSupported(f"the kernel is linked with {' and '.join(sorted(kinds))}, which the virtual machine cannot do: it needs a GPU")
+    linker.lineinfo = True
+    return code.from_ptx(linker.get_linked_ptx(), name=given[0].name)
+
+
+def _dispatcher_with_lines(original: Callable[..., Any], dispatcher: Any, function: Any, targetoptions: Any = None) -> None:
+    """`MLIRDispatcher.__init__`, with line information; builds for debugging have it."""
+    options = {} if targetoptions is None else targetoptions  # the decorator goes on to change them
+    options.setdefault("debug", False)
+    if not options["debug"]:
+        options["lineinfo"] = True
+    original(dispatcher, function, options)

@@ -1,0 +1,77 @@
+"""Unmodified programs of frameworks under `consan run --device cpu`: each once with one mistake in its synchronisation, and once without.
+
+A program makes its mistake with the word `racy`. It marks the line that is to be named with `# reader`. `make test-frameworks` installs the
+frameworks in an environment of its own; elsewhere a program is skipped where its framework is not installed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+PROGRAMS = Path(__file__).parent / "programs"
+
+
+@dataclass(frozen=True)
+class FrameworkProgram:
+    """A program, what it needs, and what its mistake is called. `fix`: words of the framework in the report's fix."""
+
+    file: str
+    needs: str  # as it is installed
+    kind: str
+    fix: str
+
+    @property
+    def path(self) -> Path:
+        return PROGRAMS / self.file
+
+    @property
+    def reader(self) -> int:
+        return next(number for number, line in enumerate(self.path.read_text().splitlines(), 1) if "# reader" in line)
+
+
+CASES = [
+    FrameworkProgram("numba_reverse.py", "numba-cuda", "data-race", "cuda.syncthreads()"),
+    FrameworkProgram("numba_mlir_reverse.py", "numba-cuda-mlir", "data-race", "cuda.syncthreads()"),
+]
+
+
+def run(case: FrameworkProgram, folder: Path, *words: str) -> tuple[int, dict[str, Any], str]:
+    """Status, report, and what was printed."""
+    try:
+        metadata.version(case.needs)
+    except metadata.PackageNotFoundError:
+        pytest.skip(f"{case.needs} is not installed")
+    command = [sys.executable, "-m", "consan", "run", "--device", "cpu", "-o", str(folder / "report.json"), str(case.path), *words]
+    environment = {**os.environ, "XDG_CACHE_HOME": str(folder)}
+    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, check=False)
+    printed = done.stdout + done.stderr
+    assert (folder / "report.json").exists(), printed
+    return done.returncode, json.loads((folder / "report.json").read_text()), printed
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file)
+def test_the_mistake_is_found_at_the_line_of_the_program(case: FrameworkProgram, tmp_path: Path) -> None:
+    status, report, printed = run(case, tmp_path, "racy")
+    assert (status, report["verdict"]) == (66, "violations"), printed
+    found = next((each for each in report["findings"] if each["kind"] == case.kind), None)
+    assert found, report["findings"]
+    places = {(Path(each["file"]).name, each["line"]) for each in found["accesses"]}
+    assert (case.file, case.reader) in places
+    assert case.fix in found["fix"]
+
+
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.file)
+def test_without_the_mistake_it_is_clean_also_when_caches_are_warm(case: FrameworkProgram, tmp_path: Path) -> None:
+    for _ in range(2):
+        status, report, printed = run(case, tmp_path)
+        assert (status, report["verdict"]) == (0, "clean"), printed
+        assert sum(each["launches"] for each in report["kernels"]) >= 1
