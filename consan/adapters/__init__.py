@@ -24,7 +24,10 @@ from consan.adapters.without_ptx import CuTileAdapter
 # A new framework is one file and one entry here.
 ADAPTERS: dict[str, tuple[Adapter, ...]] = {
     "gpu": (CupyAdapter(), TritonAdapter(), NumbaAdapter(), CudaCoreAdapter(), TorchKernelAdapter(), CuTileAdapter()),
-    "cpu": (CupyStandIn(), TritonVirtual(), NumbaStandIn(), NumbaMlirStandIn(), DriverStandIn(), CuteStandIn(), TorchKernelRefused(), CuTileAdapter()),
+    "cpu": (
+        *(CupyStandIn(), TritonVirtual(), DriverStandIn(), NumbaStandIn(), NumbaMlirStandIn(), CuteStandIn()),
+        *(TorchKernelRefused(), CuTileAdapter()),
+    ),
 }
 
 _sessions: list[SessionLike] = []

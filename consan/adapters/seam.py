@@ -118,7 +118,8 @@ class NeedsGpu(Seam):
 
     def _refuse(self, original: Callable[..., Any], *args: Any, **kwargs: Any) -> Any:
         raise NotSupported(
-            f"{self.title} needs a GPU: with --device cpu, consan runs programs of CuPy, Triton, Numba, CuTe DSL and cuda.core, and single kernels"
+            f"{self.title} needs a GPU: with --device cpu, consan runs programs of CuPy, Triton, Numba, CuTe DSL and cuda.core,"
+            " and single kernels"
         )
 
 

@@ -330,7 +330,7 @@ def test_without_a_gpu_what_it_links_is_ptx(session: FakeSession) -> None:
     assert driver._Linker(code("ptx")).complete() == "machine code"
 
 
-def test_the_other_numba_is_asked_for_lines_and_keeps_no_cache(session: FakeSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_other_numba_is_asked_for_lines(session: FakeSession, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     files = dict.fromkeys(("numba_cuda_mlir", "numba_cuda_mlir.numba_cuda", "numba_cuda_mlir.numba_cuda.cudadrv"), "")
     dispatcher = """
 class MLIRDispatcher:
