@@ -264,7 +264,8 @@ class Races {
 
     void keep(Cell &cell, u32 &head, u8 mask, const Access &access) {
         u32 steps = 0;
-        u64 bit = 1ull << (((u64)access.thread * 0x9E3779B1u ^ (u64)access.site * 0x85EBCA77u) >> 20 & 63);
+        // At one site a cell is mostly shared by the lanes of a warp, or by one lane of each warp: those have different bits.
+        u64 bit = 1ull << (access.thread + access.thread / LANES + 11 * access.site) % 64;
         bool known = cell.retained & bit;
         cell.retained |= bit;
         for (u32 at = known ? head : 0; at && steps < 64; at = items_[at].next, ++steps) {
