@@ -76,7 +76,9 @@ class Copies {
 
     // An access meets copies in flight (R-CP1, R-CP2), or (`copy`) another one does (R-CP3).
     void meet(const Access &access, bool copy = false) {
-        if (items_.size() == 1) return;  // there are no copies
+        if (items_.size() > 1) meet_each(access, copy);
+    }
+    void meet_each(const Access &access, bool copy) {
         for (u32 cell = access.offset / 4; cell * 4 < access.offset + access.bytes; ++cell) {
             u8 mask = Races::mask_of(access, cell);
             for (u32 *at = &heads_[cell]; *at;) {

@@ -78,6 +78,9 @@ class Operations {
 
     // An access, or a chunk of an operation, meets operations whose completion its thread does not know.
     void meet(const Access &access) {
+        if (!operations_.empty()) meet_each(access);
+    }
+    void meet_each(const Access &access) {
         for (u32 chunk = access.offset / CHUNK; chunk * CHUNK < access.offset + access.bytes; ++chunk)
             for (u32 at = heads_[chunk]; at; at = nodes_[at].next) {
                 const Operation &other = operations_[nodes_[at].operation];

@@ -80,10 +80,10 @@ class Divergence {
     void read(u32 thread, Lane &lane) {
         LaneLog log(input_, thread);
         LaneLog::State state;
-        while ((state = log.next()) == LaneLog::EVENT) {
-            const Event &event = log.event();
-            if (event.kind == POINT_REACHED) come(lane, of(effects::PointReached(log)));
-            if (event.kind == JOIN_PASSED) pass(lane, effects::JoinPassed(log));
+        auto is_looked_at = [](const Event &event) { return event.kind == POINT_REACHED || event.kind == JOIN_PASSED; };
+        while ((state = log.next(is_looked_at)) == LaneLog::EVENT) {
+            if (log.event().kind == POINT_REACHED) come(lane, of(effects::PointReached(log)));
+            else pass(lane, effects::JoinPassed(log));
         }
         lane.ended = state == LaneLog::FINISHED, lane.cut = state == LaneLog::CUT;
     }

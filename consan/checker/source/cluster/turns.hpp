@@ -145,7 +145,7 @@ template <typename Rules> class Turns {
         bool again = false;
         for (u32 now = ready_[warp]; now; now &= now - 1) {
             u32 thread = warp * LANES + (u32)__builtin_ctz(now);
-            if (!fetch(thread) || stands_still(thread)) continue;
+            if (!fetch(thread) || (holds_.any() && stands_still(thread))) continue;
             const Event *event = &logs_[thread].event();
             first = first ? std::min(first, event) : event, last = std::max(last, event);
             again |= comes_again(thread);
@@ -174,7 +174,6 @@ template <typename Rules> class Turns {
 
     // Whether a thread stands still before its event (holds.hpp).
     bool stands_still(u32 thread) {
-        if (!holds_.any()) return false;
         auto again = [&](const Event *event) { return comes_again(thread) && !coming_.to(event, thread, logs_[thread]); };
         if (rules_.begun(thread) || !holds_.holds(thread, &logs_[thread].event(), again)) return false;
         again_[thread] = true;
@@ -187,12 +186,9 @@ template <typename Rules> class Turns {
         if (again_[thread]) return true;
         LaneLog::State state = logs_[thread].next();
         if (state == LaneLog::EVENT) return again_[thread] = true;
-        if (state == LaneLog::BROKEN) output_.status = CORRUPT;
-        cut_ |= state == LaneLog::CUT;
         ready_[thread / LANES] &= ~(1u << thread % LANES);
-        stopped_[thread] = state == LaneLog::STOPPED;
         released_.clear();
-        if (state == LaneLog::FINISHED) exit(thread, released_);
+        finish(thread, state, released_);
         set_ready(released_);
         return false;
     }
@@ -214,20 +210,19 @@ template <typename Rules> class Turns {
         LaneLog &log = logs_[thread];
         std::vector<u32> &released = released_;
         released.clear();
-        for (;;) {
-            LaneLog::State state = again_[thread] ? LaneLog::EVENT : log.next();
-            again_[thread] = false;
-            if (state == LaneLog::BROKEN) output_.status = CORRUPT;
-            cut_ |= state == LaneLog::CUT;
-            if (state == LaneLog::FINISHED) exit(thread, released);
-            stopped_[thread] = state == LaneLog::STOPPED;
-            if (state != LaneLog::EVENT) break;
+        for (bool again = again_[thread];; again = false) {
+            if (again) again_[thread] = false;
+            LaneLog::State state = again ? LaneLog::EVENT : log.next();
+            if (state != LaneLog::EVENT) {
+                finish(thread, state, released);
+                break;
+            }
             if (limit && (&log.event() >= limit || rounds_[thread] + comes_again(thread) > iterations)) {
                 again_[thread] = true;
                 set_ready(thread);
                 break;
             }
-            if (stands_still(thread)) break;
+            if (holds_.any() && stands_still(thread)) break;
             ++output_.lane_events;
             bool goes_on = rules_.handle(thread, log, released);
             note(thread, &log.event(), goes_on);
@@ -237,7 +232,12 @@ template <typename Rules> class Turns {
         set_ready(released);
     }
 
-    void exit(u32 thread, std::vector<u32> &released) {
+    // A thread's log has no further event.
+    void finish(u32 thread, LaneLog::State state, std::vector<u32> &released) {
+        if (state == LaneLog::BROKEN) output_.status = CORRUPT;
+        cut_ |= state == LaneLog::CUT;
+        stopped_[thread] = state == LaneLog::STOPPED;
+        if (state != LaneLog::FINISHED) return;
         ++exited_;
         gone_[thread] = true;
         rules_.exit(thread, released);

@@ -39,7 +39,9 @@ class Rules : protected OperationRules {
 
     // Returns whether the thread continues at once.
     bool handle(u32 thread, LaneLog &log, Released &released) {
-        if (releases(log.event().kind) && !turns_.forced() && !asynchronous_.together(thread)) return turns_.park(thread);
-        return effects::dispatch(log, [&](const auto &effect) { return on(thread, effect, released); });
+        return effects::dispatch(log, [&](const auto &effect) {
+            if (releases(effect.kind) && !turns_.forced() && !asynchronous_.together(thread)) return turns_.park(thread);
+            return on(thread, effect, released);
+        });
     }
 };

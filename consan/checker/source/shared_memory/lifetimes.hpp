@@ -23,8 +23,11 @@ class Lifetimes {
 
     // A thread uses bytes of shared memory.
     void use(u32 thread, u32 site, u32 place, u32 bytes) {
-        u32 target = shape_.owner(place), warp = thread / LANES;
-        if (target == shape_.home(thread)) return;
+        u32 target = shape_.owner(place);
+        if (target != shape_.home(thread)) use(thread, site, place, bytes, target);
+    }
+    void use(u32 thread, u32 site, u32 place, u32 bytes, u32 target) {
+        u32 warp = thread / LANES;
         start(thread, site, place, bytes);
         Use made{site, thread, place, bytes, {}};
         for (u32 lane = 0; lane < LANES; ++lane) made.times[lane] = clocks_.time(warp * LANES + lane);

@@ -230,7 +230,10 @@ class Races {
 
     // `weak`: with weak accesses only.
     template <typename Actor> void compare(u32 head, u32 cell, const Access &access, const Actor &actor, bool weak = false) {
-        u8 mask = head ? mask_of(access, cell) : 0;
+        if (head) compare_each(head, cell, access, actor, weak);
+    }
+    template <typename Actor> void compare_each(u32 head, u32 cell, const Access &access, const Actor &actor, bool weak) {
+        u8 mask = mask_of(access, cell);
         for (u32 at = head; at; at = items_[at].next) {
             const Item &item = items_[at];
             if (!(item.mask & mask) || (weak && item.access.strong) || (!(item.access.row | access.row) && item.access.thread == access.thread)) continue;
