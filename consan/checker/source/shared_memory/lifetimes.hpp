@@ -23,11 +23,10 @@ class Lifetimes {
 
     // A thread uses bytes of shared memory.
     void use(u32 thread, u32 site, u32 place, u32 bytes) {
-        u32 target = shape_.owner(place);
-        if (target != shape_.home(thread)) use(thread, site, place, bytes, target);
+        if (shape_.ctas() > 1 && shape_.owner(place) != shape_.home(thread)) use_other(thread, site, place, bytes);
     }
-    void use(u32 thread, u32 site, u32 place, u32 bytes, u32 target) {
-        u32 warp = thread / LANES;
+    void use_other(u32 thread, u32 site, u32 place, u32 bytes) {
+        u32 target = shape_.owner(place), warp = thread / LANES;
         start(thread, site, place, bytes);
         Use made{site, thread, place, bytes, {}};
         for (u32 lane = 0; lane < LANES; ++lane) made.times[lane] = clocks_.time(warp * LANES + lane);
