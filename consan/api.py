@@ -197,9 +197,9 @@ def _reported(
     def compare(prepared: Prepared, placement: Placement) -> None:
         variables = () if stream is None else prepared.variables(session.backend)
         shape = LaunchShape(kernel.entry, made.grid, made.block, _memory(placement, variables))
-        block.concurrent.launched(session, prepared, shape, stream, programmatic=programmatic)
+        block.concurrent.launched(session.comparisons, prepared, shape, stream, programmatic=programmatic)
 
-    session.recording.keeps = stream is not None
+    session.recording.accesses.wanted = stream is not None
     report, known = made.on(session, args, compare)
     if session.record_lost and known:
         report = combine([report, made.on_machine(options, args)])

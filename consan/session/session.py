@@ -33,6 +33,7 @@ from consan.reports.verdict.speaking.selection import selected
 from consan.session.collecting.report_parts import ReportParts
 from consan.session.collecting.summary import Summary, places
 from consan.session.collecting.unknown import unknown_order
+from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.driver_calls import FollowedStreams, follow
 from consan.session.comparing.program_streams import ProgramStreams
 from consan.session.executing.executor import Executor, RequestedRun, base_variant
@@ -200,14 +201,20 @@ class Session:
                 yield module
 
     @functools.cached_property
+    def comparisons(self) -> Comparisons:
+        """For the streams in which launches are made: what they compare, and where they report it."""
+        recording = self.recording
+        return Comparisons(recording.accesses, self.sites_of, recording.findings, self.watch.reasons, recording.kernels)
+
+    @functools.cached_property
     def streams(self) -> ProgramStreams:
         """The streams of the program, where consan stands in for the framework."""
-        return ProgramStreams(self)
+        return ProgramStreams(self.comparisons, self.options.looks_at_global)
 
     @functools.cached_property
     def followed(self) -> FollowedStreams:
         """The streams of the program on a GPU, by the calls of its driver from now on."""
-        return follow(self)
+        return follow(self.comparisons, self.backend.calls, self.device.give_back, looks_at_global=self.options.looks_at_global)
 
     @functools.cached_property
     def _frameworks(self) -> Frameworks:

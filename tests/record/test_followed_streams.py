@@ -130,7 +130,7 @@ def test_a_kernel_of_which_nothing_is_known() -> None:
             framework.calls.edge(first, second)
         framework.launch(ENTRY, 1, stream=second)
         report = framework.report()
-        why = "it was not compared with what may run beside it in another stream: all accesses of fast are not known"
+        why = "it was not compared with what may run at the same time in another stream: all accesses of fast are not known"
         assert (why in gap(report)) is not edge, gap(report)
         assert report.verdict == "clean"
 
@@ -305,7 +305,7 @@ def test_accesses_that_a_launch_may_leave_out_are_no_race() -> None:
             framework.launch(stream=framework.calls.stream(), out=at)
         report = framework.report()
         assert not report.findings
-        why = "it was not compared with what may run beside it in another stream: all its accesses are not known"
+        why = "it was not compared with what may run at the same time in another stream: all its accesses are not known"
         assert (why in gap(report)) is (out == 0), gap(report)
 
 
@@ -377,7 +377,7 @@ def test_a_launch_into_a_graph_whose_accesses_are_not_known() -> None:
     framework.calls.call("cuGraphLaunch", executable, framework.calls.stream())
     report = framework.report()
     assert not report.findings
-    assert "it was not compared with what may run beside it in another stream: all its accesses are not known" in gap(report)
+    assert "it was not compared with what may run at the same time in another stream: all its accesses are not known" in gap(report)
 
 
 @pytest.mark.parametrize("most", [8, 1])

@@ -126,7 +126,7 @@ class Captures:
         if found.nodes is None or place.capture is not None:
             self.program.did(_UNKNOWN, place, None, here=False)
             return
-        found.over = self.program.concurrent.graph_launched(self.program.session, found.nodes, place.stream, found.over)
+        found.over = self.program.concurrent.graph_launched(self.program.comparisons, found.nodes, place.stream, found.over)
 
     def allocated(self, address: int, nbytes: int) -> None:
         """Memory was given in the order of a stream."""

@@ -20,6 +20,7 @@ from consan.reports.model import Dim3, Finding
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.source.names import function_name
 from consan.session.comparing.array_rows import HOST, ROWS, both_in, rows_touched, span_of
+from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.streams import LaunchOrder, Numbers, Stream, StreamPlace
 from consan.session.modules.layouts import AddressName
 
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
     from consan.ranges import AccessForm
     from consan.session.modules.prepared import Prepared
     from consan.session.planning.proofs import LaunchBytes
-    from consan.session.session import Session
 
 MOST_ROWS = 1 << 23  # accesses that are kept, of all launches that may still run
 Mask = npt.NDArray[np.bool_]
@@ -204,7 +204,7 @@ class ConcurrentLaunches:
             return None
         return tuple(GraphNode(number, done, self._starts[number]) for number, done in sorted(self._done.items()))
 
-    def graph_launched(self, session: Session, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
+    def graph_launched(self, by: Comparisons, nodes: Sequence[GraphNode], stream: Stream, after: Numbers) -> Numbers:
         """A graph is launched, after what is over by then. The nodes are compared with all but each other. Gives what is over behind it."""
         place, numbers = self.place(stream, programmatic=False), dict[int, int]()
         start = place.start | after & self.timeline.everything
@@ -212,7 +212,7 @@ class ConcurrentLaunches:
         for node in nodes:
             begins = start | {numbers[each] for each in node.start}
             done = replace(node.done, stream=stream)
-            numbers[node.number] = self._add(session, done, StreamPlace(begins, begins), waits=False, others=others)
+            numbers[node.number] = self._add(by, done, StreamPlace(begins, begins), waits=False, others=others)
         return start | frozenset(numbers.values())
 
     def place(self, stream: Stream | None, *, programmatic: bool) -> StreamPlace:
@@ -225,14 +225,14 @@ class ConcurrentLaunches:
         return StreamPlace(everything := self.timeline.everything, everything)
 
     def launched(
-        self, session: Session, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
+        self, by: Comparisons, prepared: Prepared, shape: LaunchShape, stream: Stream | None, *, programmatic: bool = False
     ) -> None:
-        """Compare the launch that a session has made with those beside it, and keep it."""
-        retained, place = session.recording.retained, self.place(stream, programmatic=programmatic)
+        """Compare a launch, the last one that was made, with those that may run at the same time, and keep it."""
+        retained, place = by.accesses.last, self.place(stream, programmatic=programmatic)
         kernel = prepared.number, shape.entry
         if kernel not in self._kernels:
             fences = any("fence" in function.families for function in prepared.instrumented.reachable(shape.entry))
-            self._kernels[kernel] = session.sites_of(prepared), fences
+            self._kernels[kernel] = by.sites_of(prepared), fences
         module, fences = self._kernels[kernel]
         rows = (
             rows_touched(shape.footprint.touched, shape.footprint.begins())
@@ -243,14 +243,14 @@ class ConcurrentLaunches:
         )
         rows = None if rows is None else self._with_room(rows)
         launch = _Launched(prepared, module, shape, stream, fences, rows, prepared.address_name)
-        self._add(session, launch, place, waits=retained is not None and retained.waited)
+        self._add(by, launch, place, waits=retained is not None and retained.waited)
 
     def operated(
-        self, session: Session, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
+        self, by: Comparisons, operation: words.OperationSide, stream: Stream, rows: Rows | None, owners: Sequence[Any] = ()
     ) -> None:
         """The same for an operation of the framework. `rows`: None if they are not known. `owners`: they keep its arrays where they are."""
         place, known = self.place(stream, programmatic=False), None if rows is None else self._with_room(rows)
-        self._add(session, _Operated(operation, stream, known, owners), place, waits=False)
+        self._add(by, _Operated(operation, stream, known, owners), place, waits=False)
 
     def ends_unknown(self, stream: Stream) -> bool:
         """Whether an operation of a stream, of unknown accesses, is the last of all: it stands for those of its kind right behind it."""
@@ -279,11 +279,11 @@ class ConcurrentLaunches:
     def _with_room(self, rows: Rows) -> Rows | None:
         return rows if self._rows + len(rows) <= MOST_ROWS else None
 
-    def _add(self, session: Session, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
+    def _add(self, by: Comparisons, done: _Done, place: StreamPlace, *, waits: bool, others: Numbers | None = None) -> int:
         """`others`: those with which it is compared; None: all that may run beside it."""
         concurrent = self.timeline.everything - place.start if others is None else self.timeline.left(others)
         for number in sorted(concurrent):
-            self._compare(session, self._done[number], done, waited=number in place.waited)
+            self._compare(by, self._done[number], done, waited=number in place.waited)
         number = self.timeline.note(place, waits=waits)
         self._done[number], self._starts[number] = done, place.start
         self._rows += 0 if done.rows is None else len(done.rows)
@@ -292,47 +292,47 @@ class ConcurrentLaunches:
         else:
             done.stream.launched(number, place)
         if len(self.timeline.running) > (MOST_OF_PROGRAM if self.of_program else MOST_RUNNING):
-            self._leave_out(session, sorted(self.timeline.running)[: 1 + len(self.timeline.running) // _SHARE])
+            self._leave_out(by, sorted(self.timeline.running)[: 1 + len(self.timeline.running) // _SHARE])
         if len(self._done) > len(self.timeline.running):
             self._done = {each: self._done[each] for each in self.timeline.running}
             self._starts = {each: self._starts[each] for each in self.timeline.running}
             self._rows = sum(len(each.rows) for each in self._done.values() if each.rows is not None)
         return number
 
-    def _leave_out(self, session: Session, oldest: list[int]) -> None:
+    def _leave_out(self, by: Comparisons, oldest: list[int]) -> None:
         """Compare the oldest launches with no later ones."""
         self.timeline.host_waits(frozenset(oldest))
         if not self.of_program:
-            session.watch.reasons[_TOO_MANY] = None
+            by.incomplete(_TOO_MANY)
             return
         for done in map(self._done.__getitem__, oldest):
             if isinstance(done, _Launched):
-                session.recording.kernels.lacks_global_races(done.prepared, done.shape.entry, _LEFT_OUT)
+                by.kernel_lacks(done.prepared, done.shape.entry, _LEFT_OUT)
 
-    def _compare(self, session: Session, earlier: _Done, later: _Done, *, waited: bool) -> None:
+    def _compare(self, by: Comparisons, earlier: _Done, later: _Done, *, waited: bool) -> None:
         found = list(self._compared(earlier, later, waited=waited)) if _may_meet(earlier, later) else []
         if earlier.rows is None or later.rows is None or (not found and _meet_perhaps(earlier.rows, later.rows, waited=waited)):
-            self._tell_unknown(session, earlier, later)
+            self._tell_unknown(by, earlier, later)
         elif found and (_may_signal(earlier, later) or _may_signal(later, earlier)):
             names = f"{earlier.name} and {later.name}"
             why = f"the launches of {names} touch the same bytes, and they may synchronise through memory: they were not judged"
-            session.watch.reasons[why] = None
+            by.incomplete(why)
         else:
-            session.recording.findings.add(found)
+            by.found(found)
 
-    def _tell_unknown(self, session: Session, earlier: _Done, later: _Done) -> None:
+    def _tell_unknown(self, by: Comparisons, earlier: _Done, later: _Done) -> None:
         """Tell that two were not compared: of a program, each kernel has the reason."""
         if not self.of_program and (self.required or not (isinstance(earlier, _Launched) or isinstance(later, _Launched))):
             names = f"{earlier.name} and {later.name}"
-            session.watch.reasons[f"the launches of {names} were not compared: the accesses of one are not known in full"] = None
+            by.incomplete(f"the launches of {names} were not compared: the accesses of one are not known in full")
             return
         for each, other in ((earlier, later), (later, earlier)):
             if isinstance(each, _Launched):
                 whose = (
                     f"all accesses of {self._stranger(each, other)}" if other.rows is None and each.rows is not None else "all its accesses"
                 )
-                why = f"it was not compared with what may run beside it in another stream: {whose} are not known"
-                session.recording.kernels.lacks_global_races(each.prepared, each.shape.entry, why)
+                why = f"it was not compared with what may run at the same time in another stream: {whose} are not known"
+                by.kernel_lacks(each.prepared, each.shape.entry, why)
 
     def _stranger(self, launch: _Launched, other: _Done) -> str:
         """The name of what a launch was not compared with: few names are told of a kernel."""

@@ -18,9 +18,10 @@ from consan.session.comparing.followed_streams import FollowedStreams, of_thread
 from consan.session.comparing.program_streams import PER_THREAD, ProgramStream
 
 if TYPE_CHECKING:
+    from consan.backends.base import CallSource
     from consan.checker.compiled.concurrent_launches import Rows
     from consan.session.comparing.captures import Captures, WorkPlace
-    from consan.session.session import Session
+    from consan.session.comparing.comparisons import Comparisons
 
 __all__ = ["LAYOUTS", "FollowedStreams", "ProgramOrder", "SeenCall", "follow", "matters"]
 _MATTERS: Final = re.compile(
@@ -83,6 +84,7 @@ class ProgramOrder:
     """The order of one program's work, by its calls."""
 
     streams: FollowedStreams
+    give_back: Callable[[], None]  # memory of the device that consan holds
     _context: int = 0
 
     @property
@@ -114,7 +116,7 @@ class ProgramOrder:
 
     def lacks_memory(self) -> None:
         """The device had no memory for the program."""
-        self.streams.session.device.give_back()
+        self.give_back()
 
     @staticmethod
     def handle(call: SeenCall, at: int | None) -> int:
@@ -138,11 +140,13 @@ class ProgramOrder:
             self.streams.host_waits(place.stream)
 
 
-def follow(session: Session) -> FollowedStreams:
+def follow(
+    comparisons: Comparisons, calls: CallSource | None, give_back: Callable[[], None], *, looks_at_global: bool
+) -> FollowedStreams:
     """The streams of a session's program, by the driver's calls from now on. Where these are not seen, the streams know why."""
-    streams, calls = FollowedStreams(session), session.backend.calls
-    streams.order = ProgramOrder(streams)
-    if session.options.looks_at_global:
+    streams = FollowedStreams(comparisons, looks_at_global)
+    streams.order = ProgramOrder(streams, give_back)
+    if looks_at_global:
         why = _NOT_SEEN if calls is None else calls.follow(streams.order, matters, LAYOUTS)
         if calls is None or why:
             streams.stops(why)

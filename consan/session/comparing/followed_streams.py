@@ -88,7 +88,7 @@ class FollowedStreams(ProgramStreams):
     def __post_init__(self) -> None:
         super().__post_init__()
         self.concurrent.of_program = True
-        self.seen, self.captures = StreamsSeen(self.session.recording.kernels), Captures(self)
+        self.seen, self.captures = StreamsSeen(self.comparisons), Captures(self)
 
     def compares_in(self, handle: int) -> bool:
         """Whether the launch that is about to be made in a stream is compared. The stream may be one that the program has kept for long."""
@@ -110,7 +110,7 @@ class FollowedStreams(ProgramStreams):
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream, or uses one that it has made before."""
         self._stop_noting()
-        self.several = self.several or self.session.options.looks_at_global
+        self.several = self.several or self.looks_at_global
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, handle, edge or EDGE))
 
     def of(self, handle: int, edge: str = "") -> ProgramStream:
@@ -158,13 +158,13 @@ class FollowedStreams(ProgramStreams):
                 place = self.captures.place(stream)
                 place.stream.edge = edge or place.stream.edge
                 if not self._is_early(place, None):
-                    place.concurrent.launched(self.session, prepared, shape, place.stream)
+                    place.concurrent.launched(self.comparisons, prepared, shape, place.stream)
 
     def did(self, name: str, place: WorkPlace, rows: Rows | None, *, here: bool) -> None:
         """The program has put something else into a stream, `here`: by the line of Python that runs. `rows`: None if they are not known."""
         with self.lock:
             if not self._is_early(place, rows):
-                place.concurrent.operated(self.session, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
+                place.concurrent.operated(self.comparisons, OperationSide(name, *(caller() if here else ("", 0))), place.stream, rows)
 
     def is_stood_for(self, place: WorkPlace) -> bool:
         """Whether the last operation stands for one more, of unknown accesses: it is such a one, and stands right before it."""
@@ -220,7 +220,7 @@ class FollowedStreams(ProgramStreams):
             if len(running) >= MOST_EARLY:
                 self.concurrent.timeline.host_waits(frozenset(running))
             self._early, self.marked = self.concurrent.timeline.count, False
-            self.concurrent.operated(self.session, OperationSide(_EARLY, "", 0), place.stream, None)
+            self.concurrent.operated(self.comparisons, OperationSide(_EARLY, "", 0), place.stream, None)
         return True
 
 

@@ -17,13 +17,13 @@ from typing import TYPE_CHECKING, Any, Final
 
 from consan.reports.decoding.launch_race import OperationSide
 from consan.session.comparing.array_rows import Placed, rows_of
+from consan.session.comparing.comparisons import Comparisons
 from consan.session.comparing.concurrent_launches import ConcurrentLaunches, LaunchShape
 from consan.session.comparing.freed_memory import FreedMemory
 from consan.session.comparing.streams import Event, Numbers, Stream
 
 if TYPE_CHECKING:
     from consan.session.modules.prepared import Prepared
-    from consan.session.session import Session
 
 PER_THREAD: Final = 2  # the handle of a thread's own default stream
 DEFAULT_HANDLES: Final = (0, 1)
@@ -84,9 +84,10 @@ class ProgramStream(Stream):
 
 @dataclass(eq=False)
 class ProgramStreams:
-    """The streams of a session's program, and its operations in them."""
+    """The streams of a session's program, and its operations in them. `looks_at_global`: global memory is checked."""
 
-    session: Session
+    comparisons: Comparisons
+    looks_at_global: bool
     concurrent: ConcurrentLaunches = field(default_factory=lambda: ConcurrentLaunches(required=False))
     lock: threading.RLock = field(default_factory=threading.RLock)  # held from a launch to its comparison
     reached: dict[Blocking | None, Numbers] = field(default_factory=dict)  # what is over once all streams of a kind are done
@@ -101,15 +102,15 @@ class ProgramStreams:
     @property
     def compares(self) -> bool:
         """Whether there is a second stream, and launches are compared."""
-        return len(self._known) > len(DEFAULT_HANDLES) and self.session.recording.keeps
+        return len(self._known) > len(DEFAULT_HANDLES) and self.comparisons.accesses.wanted
 
     def make(self, *, blocking: bool, edge: str = "", handle: int = 0) -> ProgramStream:
         """The program makes a stream."""
-        recording = self.session.recording
-        if not recording.keeps and self.session.options.looks_at_global:
-            recording.keeps = True
+        accesses = self.comparisons.accesses
+        if not accesses.wanted and self.looks_at_global:
+            accesses.wanted = True
             if self._busy:
-                self.concurrent.operated(self.session, OperationSide(_BEFORE, "", 0), self.default, None)
+                self.concurrent.operated(self.comparisons, OperationSide(_BEFORE, "", 0), self.default, None)
         number = handle or _FIRST_HANDLE + len(self._known)
         return self.keep(ProgramStream(self, Blocking.YES if blocking else Blocking.NO, number, edge))
 
@@ -145,7 +146,7 @@ class ProgramStreams:
             self._busy = True
             if self.compares:
                 self.memory.look()
-                self.concurrent.launched(self.session, prepared, shape, stream, programmatic=programmatic)
+                self.concurrent.launched(self.comparisons, prepared, shape, stream, programmatic=programmatic)
 
     def operated(
         self, name: str, stream: ProgramStream, reads: Sequence[Placed] = (), writes: Sequence[Placed] = (),
@@ -160,7 +161,7 @@ class ProgramStreams:
             if self.compares:
                 self.memory.look()
                 self.concurrent.operated(
-                    self.session, OperationSide(name, *caller()), stream, rows_of(reads, writes) if known else None, owners
+                    self.comparisons, OperationSide(name, *caller()), stream, rows_of(reads, writes) if known else None, owners
                 )
 
     def given(self, address: int, nbytes: int, stream: ProgramStream) -> None:

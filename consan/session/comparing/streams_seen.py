@@ -10,7 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Final
 
-from consan.session.executing.checked_kernels import CheckedKernels
+from consan.session.comparing.comparisons import Comparisons
 
 _LEGACY: Final = (0, 1)  # the handles of the default stream
 _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
@@ -20,7 +20,7 @@ _NOT_COMPARED: Final = "launches of different streams are not compared on a GPU"
 class StreamsSeen:
     """The streams since the last report. `why`: what is missing for a comparison; empty: nothing."""
 
-    kernels: CheckedKernels
+    comparisons: Comparisons
     why: str = ""
     _streams: set[int] = field(default_factory=set)
 
@@ -40,4 +40,4 @@ class StreamsSeen:
 
     def _tell(self) -> None:
         if self.why and len(self._streams) > 1:
-            self.kernels.of_streams = (f"{_NOT_COMPARED}: {self.why}",)
+            self.comparisons.streams_lack(f"{_NOT_COMPARED}: {self.why}")

@@ -138,7 +138,7 @@ class Executor:
     def _once(self, prepared: Prepared, asked: RequestedRun, *, taken: bool) -> bool:
         """Launch, and judge the record if there is one. Returns whether the launch is to be repeated; then the buffers are restored."""
         entry, grid, block, how = asked.entry, asked.grid, asked.block, asked.how
-        self.recording.retained, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
+        self.recording.accesses.last, where, recording = None, PlannedLaunch(grid, block, how["cluster"]), None
         if taken:
             prepared, recording = self.judge.start(prepared, entry, where, asked.restore, how["stream"], asked.args)
         self.modules.used[prepared.number] = prepared

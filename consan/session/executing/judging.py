@@ -96,7 +96,7 @@ class Judge:
         """
         if prepared.recorded is None:
             return prepared, None
-        wanted, into_graph = self.recording.keeps or self.recording.asked, self.device.backend.capturing(stream)
+        wanted, into_graph = self.recording.accesses.wanted or self.recording.asked, self.device.backend.capturing(stream)
         given = replace(launch, wanted=wanted, into_graph=into_graph)
         made, started = self._started(self._kernel(prepared, entry, launch, args), given, background=background)
         for gap, form, why in made.gaps:

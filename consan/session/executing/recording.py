@@ -15,7 +15,6 @@ from typing import TYPE_CHECKING, Any, Final
 from consan.backends.base import Backend
 from consan.backends.virtual import VirtualBackend
 from consan.checker.compiled.build import CHECKER, library
-from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.patience import Patience
 from consan.checker.judging.collected import LaunchedKernel
 from consan.checker.judging.recorder import Checked, Histories
@@ -33,6 +32,7 @@ from consan.reports import model
 from consan.reports.decoding.decode import decode
 from consan.reports.records.finding_records import ModuleSites
 from consan.reports.verdict.speaking.merging import Accumulated
+from consan.session.comparing.comparisons import LaunchAccesses
 from consan.session.executing.checked_kernels import CheckedKernels
 from consan.session.executing.launch_check import LaunchCheck
 from consan.session.executing.repairs import Fixes
@@ -68,8 +68,7 @@ class Recording:
     fixes: Fixes = field(default_factory=Fixes)
     asker: Asker | None = None  # asks each launch that was checked
     notes: dict[str, None] = field(default_factory=dict)
-    keeps: bool = False  # the accesses of each launch to global memory are kept, for a comparison with other launches
-    retained: Retained | None = None  # those of the last one, if all are known
+    accesses: LaunchAccesses = field(default_factory=LaunchAccesses)  # for comparisons with other launches
     kernels: CheckedKernels = field(default_factory=CheckedKernels)
     _earlier: dict[int, Earlier] = field(default_factory=dict)  # by module
     _decoded: dict[Hashable, list[model.Finding]] = field(default_factory=dict)  # by what the checker has found
@@ -123,7 +122,7 @@ class Recording:
         started = LaunchCheck(
             launch, launched, prepared.recorded, self.histories, self.options.exhaustive, log.sample, patience, memory=launch
         )
-        started.earlier, started.keep, started.together = self._earlier_of(prepared), self.keeps, log.together
+        started.earlier, started.keep, started.together = self._earlier_of(prepared), self.accesses.wanted, log.together
         return started
 
     def _earlier_of(self, prepared: Prepared) -> Earlier | None:
@@ -136,7 +135,7 @@ class Recording:
     @property
     def asks_all(self) -> bool:
         """Whether each launch is looked at by itself, whatever earlier ones did."""
-        return bool(self.asked or self.options.sample or self.keeps)
+        return bool(self.asked or self.options.sample or self.accesses.wanted)
 
     def fixes_of(self, prepared: Prepared, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> Mapping[int, model.VerifiedFix]:
         """The fixes of the findings of a launch, by their numbers."""
@@ -146,22 +145,23 @@ class Recording:
 
     def note(self, prepared: Prepared, entry: str, started: LaunchCheck, checked: Checked, sites: ModuleSites) -> None:
         """Keep what was found, and count what was checked."""
-        self.retained = checked.retained
+        self.accesses.last = checked.retained
         for ask in (*filter(None, (self.asker,)), *ASKERS):
             ask(prepared, started, checked)
         if checked.found:
             found = self._decode(checked, prepared, sites)
             self.findings.add(each for each in found if not (self.options.global_excluded and each.kind == _GLOBAL_RACE))
-        self.kernels.note(prepared, entry, started, checked, keeps=self.keeps, asked=self.asked)
+        self.kernels.note(prepared, entry, started, checked, keeps=self.accesses.wanted, asked=self.asked)
 
     @contextlib.contextmanager
     def keeping(self, keeps: bool) -> Iterator[None]:
         """Inside the block the accesses of the launch that is made are kept, if they are wanted."""
-        before, self.retained, self.keeps = self.keeps, None, self.keeps or keeps
+        accesses, before = self.accesses, self.accesses.wanted
+        accesses.last, accesses.wanted = None, before or keeps
         try:
             yield
         finally:
-            self.keeps = before
+            accesses.wanted = before
 
     def _decode(self, checked: Checked, prepared: Prepared, sites: ModuleSites) -> list[model.Finding]:
         """The findings of a launch. Most launches repeat those of an earlier one."""

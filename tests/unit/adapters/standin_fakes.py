@@ -12,6 +12,7 @@ from typing import Any, cast
 
 import numpy as np
 
+from consan.session.comparing.comparisons import LaunchAccesses
 from consan.session.comparing.program_streams import ProgramStreams
 from consan.session.planning.options import SessionOptions
 
@@ -54,11 +55,10 @@ class FakeSession:
     launches: list[SimpleNamespace] = field(default_factory=list)
     play: Callable[[SimpleNamespace], None] | None = None
     device_lost = False
-    recording: Any = field(default_factory=lambda: SimpleNamespace(keeps=False))
 
     @functools.cached_property
     def streams(self) -> ProgramStreams:
-        return ProgramStreams(cast("Any", self))
+        return ProgramStreams(cast("Any", SimpleNamespace(accesses=LaunchAccesses())), self.options.looks_at_global)
 
     @property
     def backend(self) -> Any:

@@ -54,13 +54,14 @@ ROOMS = {
         *(ERRORS, "consan.suggest", "consan.instrument", "consan.options", "consan.reports"),
         *("consan.backends.base", "consan.backends.cpu", "consan.checker.logs.launch", "consan.ranges", f"{SESSION}.modules"),
     ),
+    f"{SESSION}.comparing": (
+        *(ERRORS, "consan.instrument.layouts", "consan.reports", "consan.backends.base", "consan.checker", "consan.ranges"),
+        *(f"{SESSION}.modules", f"{SESSION}.planning"),
+    ),
     f"{SESSION}.executing": (
         *(ERRORS, "consan.files", "consan.instrument", "consan.reports", "consan.progress", "consan.options", "consan.toolchain"),
         *("consan.backends", "consan.checker", "consan.ranges", f"{SESSION}.modules", f"{SESSION}.planning"),
-    ),
-    f"{SESSION}.comparing": (
-        *(ERRORS, "consan.instrument.layouts", "consan.reports", "consan.checker", "consan.ranges"),
-        *(f"{SESSION}.modules", f"{SESSION}.planning", f"{SESSION}.executing"),
+        f"{SESSION}.comparing",
     ),
     f"{SESSION}.collecting": (
         *("consan.instrument.isa", "consan.instrument.ptx", "consan.reports", "consan.options"),

@@ -1,0 +1,60 @@
+"""What a comparison of launches is given, and where it leaves its results.
+
+Streams and graphs know this, and neither the session nor an engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Protocol
+
+from consan.checker.compiled.concurrent_launches import Retained
+from consan.reports.model import Finding
+from consan.reports.records.finding_records import ModuleSites
+from consan.reports.verdict.speaking.merging import Accumulated
+from consan.session.modules.prepared import Prepared
+
+
+@dataclass
+class LaunchAccesses:
+    """The accesses to global memory of one launch after the other. `wanted`: they are to be kept for a comparison."""
+
+    wanted: bool = False
+    last: Retained | None = None  # those of the last launch; None: not all are known
+
+
+class KernelGaps(Protocol):
+    """Where each kernel's gaps are noted."""
+
+    of_streams: tuple[str, ...]
+
+    def lacks_global_races(self, prepared: Prepared, entry: str, why: str) -> None:
+        """Keep why a kernel's global memory was not checked in full."""
+
+
+@dataclass(frozen=True)
+class Comparisons:
+    """The comparisons of one session. `reasons`: why its report is incomplete."""
+
+    accesses: LaunchAccesses
+    sites_of: Callable[[Prepared], ModuleSites]
+    findings: Accumulated
+    reasons: dict[str, None]
+    kernels: KernelGaps
+
+    def found(self, findings: Iterable[Finding]) -> None:
+        """Report races of two launches."""
+        self.findings.add(findings)
+
+    def incomplete(self, why: str) -> None:
+        """Two launches were not compared: the report is incomplete."""
+        self.reasons[why] = None
+
+    def kernel_lacks(self, prepared: Prepared, entry: str, why: str) -> None:
+        """A launch of a kernel was not compared with another one: the report says so of the kernel."""
+        self.kernels.lacks_global_races(prepared, entry, why)
+
+    def streams_lack(self, why: str) -> None:
+        """Launches of different streams are not compared: the report says so of all kernels."""
+        self.kernels.of_streams = (why,)
