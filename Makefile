@@ -56,7 +56,7 @@ lint: $(VENV)/.lint ## ruff, retired words, mypy on the installed package, and c
 	$(BIN)/python -m consan.checker.compiled.build build/lint/consan/checker/source
 	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy build/lint/consan/checker/source/replay.cpp -- -std=c++17 \
 		$(patsubst %,-Ibuild/lint/%,$(wildcard consan/checker/source consan/checker/source/*/))
-	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c consan/libcuda/source/libcuda.c -- -std=gnu11
+	$(BIN)/clang-tidy --quiet --config-file=.clang-tidy consan/native/source/interposer.c consan/backends/source/calls.c consan/libcuda/source/libcuda.c consan/libcuda/source/cudart.c -- -std=gnu11
 
 docs: $(VENV)/.docs ## the documentation as a site, in build/docs/site
 	$(BIN)/python tutorials/site.py build/docs

@@ -1,4 +1,4 @@
-"""The library in C. Its SONAME is the driver's: who asks the loader for libcuda.so.1 later gets the one that is loaded already."""
+"""The libraries in C. Their SONAMEs are NVIDIA's: who asks the loader for libcuda.so.1 later gets the one that is loaded already."""
 
 from __future__ import annotations
 
@@ -6,6 +6,18 @@ from typing import Final
 
 from consan.toolchain.host_library import C, HostLibrary
 
-_OPTIONS: Final = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden", "-Wl,-soname,libcuda.so.1")
+_OPTIONS: Final = ("-std=gnu11", "-O2", "-shared", "-fPIC", "-fvisibility=hidden")
 _NEED: Final = "a program that calls the CUDA driver, without a GPU,"
-DRIVER: Final = HostLibrary("libcuda", _NEED, C, "consan.libcuda", "libcuda.c", _OPTIONS, ("-lpthread",))
+_SOURCES: Final = "consan.libcuda"
+
+
+def _runtime(major: int) -> HostLibrary:
+    """The CUDA runtime: programs ask for its calls by their version, which is its SONAME."""
+    name, versions = f"libcudart.so.{major}", f"cudart_{major}.map"
+    options = (*_OPTIONS, f"-Wl,-soname,{name}", f"-Wl,--version-script={versions}")
+    made = {versions: f"{name} {{ global: cuda*; __cuda*; local: *; }};\n"}
+    return HostLibrary(f"libcudart-{major}", _NEED, C, _SOURCES, "cudart.c", options, ("-ldl",), lambda: made)
+
+
+DRIVER: Final = HostLibrary("libcuda", _NEED, C, _SOURCES, "libcuda.c", (*_OPTIONS, "-Wl,-soname,libcuda.so.1"), ("-lpthread",))
+RUNTIMES: Final = {f"libcudart.so.{major}": _runtime(major) for major in (12, 13)}

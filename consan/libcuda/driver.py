@@ -33,15 +33,24 @@ class DriverContext:
     handle: int = 0
 
 
+@dataclass(frozen=True)
+class HostSymbol:
+    """What stands for a kernel or a variable in the program: the handle of the image that holds it, and its name there."""
+
+    image: int
+    name: str
+
+
 @dataclass(eq=False)
 class StandInDriver:
-    """One session's driver. `memory`: that of the program."""
+    """One session's driver. `memory`: that of the program, as the thread reaches it whose call is served."""
 
     session: Any
     memory: ProgramMemory
     handles: dict[int, Any] = field(default_factory=dict)
     allocations: dict[int, int] = field(default_factory=dict)  # bytes, by address
     kept_ptx: list[Path] = field(default_factory=list)  # folders with PTX of machine code that is loaded
+    host_symbols: dict[int, HostSymbol] = field(default_factory=dict)  # by address in the program
     lock: threading.RLock = field(default_factory=threading.RLock)
     _starts: list[int] = field(default_factory=list)
     _stacks: threading.local = field(default_factory=threading.local)
@@ -50,11 +59,12 @@ class StandInDriver:
     def __post_init__(self) -> None:
         self.primary = self.made(DriverContext())
 
-    def call(self, name: str, words: Sequence[int]) -> int:
-        """Answer a call of the program: the code that it returns. Never raises."""
+    def call(self, name: str, words: Sequence[int], memory: ProgramMemory | None = None) -> int:
+        """Answer a call of the program: the code that it returns. Never raises. `memory`: the program's, where it is another process."""
         served = calls.CALLS.get(name)
         try:
             with self.lock:
+                self.memory = memory or self.memory
                 if served is None:
                     raise CallFailed(calls.NOT_SUPPORTED, "consan's stand-in driver does not serve it")
                 served.answer(self, self.memory, words)

@@ -41,13 +41,13 @@ class DriverLaunch:
 @serves("Q I I I I I I I Q Q Q", "cuLaunchKernel")
 def _kernel(driver: StandInDriver, kernel: int, *given: int) -> None:
     *sizes, shared, stream, params, extra = given
-    _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream), params, extra)
+    launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream), params, extra)
 
 
 @serves("Q I I I I I I I Q Q", "cuLaunchCooperativeKernel")
 def _cooperative(driver: StandInDriver, kernel: int, *given: int) -> None:
     *sizes, shared, stream, params = given
-    _launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream, cooperative=True), params, 0)
+    launch(driver, kernel, DriverLaunch(_three(sizes), _three(sizes[3:]), shared, stream, cooperative=True), params, 0)
 
 
 @serves("Q Q Q Q", "cuLaunchKernelEx")
@@ -57,12 +57,12 @@ def launch_with_attributes(driver: StandInDriver, config: int, kernel: int, para
     data = driver.memory.read(attributes, count * _ATTRIBUTE.size) if count else b""
     asked = {number: _three(value) for number, *value in _ATTRIBUTE.iter_unpack(data)}
     off = (0, 0, 0)
-    launch = DriverLaunch(
+    asked_launch = DriverLaunch(
         *(_three(sizes), _three(sizes[3:]), shared, stream, asked.get(_CLUSTER, (1, 1, 1))),
         cooperative=bool(asked.get(_COOPERATIVE, off)[0]),
         programmatic=bool(asked.get(_PROGRAMMATIC, off)[0]),
     )
-    _launch(driver, kernel, launch, params, extra)
+    launch(driver, kernel, asked_launch, params, extra)
 
 
 def _three(sizes: Any) -> Dim3:
@@ -70,25 +70,26 @@ def _three(sizes: Any) -> Dim3:
     return x, y, z
 
 
-def _launch(driver: StandInDriver, handle: int, launch: DriverLaunch, params: int, extra: int) -> None:
+def launch(driver: StandInDriver, handle: int, asked: DriverLaunch, params: int, extra: int) -> None:
+    """Run a kernel with the parameters at an address, or those that `extra` names. Raises CallFailed."""
     kernel = driver.of(handle, LoadedKernel)
-    x, y, z = launch.block
-    if not 0 < x * y * z <= _MOST_THREADS or not all(launch.grid) or launch.shared > kernel.attributes[_DYNAMIC]:
+    x, y, z = asked.block
+    if not 0 < x * y * z <= _MOST_THREADS or not all(asked.grid) or asked.shared > kernel.attributes[_DYNAMIC]:
         raise CallFailed(calls.INVALID_VALUE)
     session, prepared, entry = driver.session, kernel.module.prepared, kernel.function.name
     values = _parameters(driver, kernel, params, extra)
-    grid = scaled(launch.grid, unit_of(kernel.function))
+    grid = scaled(asked.grid, unit_of(kernel.function))
     with session.streams.lock:
         checked = session.launch(
-            *(prepared, entry, grid, launch.block, values),
-            shared=launch.shared,
-            cluster=launch.cluster,
-            cooperative=launch.cooperative,
+            *(prepared, entry, grid, asked.block, values),
+            shared=asked.shared,
+            cluster=asked.cluster,
+            cooperative=asked.cooperative,
             address_name=name_addresses(prepared, entry, list(_buffers(driver, values))),
         )
         if checked:
-            shape = LaunchShape(entry, grid, launch.block, Memory([], shared=True))
-            session.streams.launched(prepared, shape, session.streams.of(launch.stream), programmatic=launch.programmatic)
+            shape = LaunchShape(entry, grid, asked.block, Memory([], shared=True))
+            session.streams.launched(prepared, shape, session.streams.of(asked.stream), programmatic=asked.programmatic)
 
 
 def _parameters(driver: StandInDriver, kernel: LoadedKernel, params: int, extra: int) -> list[bytes]:

@@ -29,20 +29,21 @@ class DriverPool:
 
 @serves(">Q Q", "cuMemAlloc_v2")
 def _alloc(driver: StandInDriver, nbytes: int) -> int:
-    return _given(driver, nbytes, 0)
+    return given(driver, nbytes, 0)
 
 
 @serves(">Q Q Q", "cuMemAllocAsync")
 def _alloc_async(driver: StandInDriver, nbytes: int, stream: int) -> int:
-    return _given(driver, nbytes, stream)
+    return given(driver, nbytes, stream)
 
 
 @serves(">Q Q Q Q", "cuMemAllocFromPoolAsync")
 def _alloc_from_pool(driver: StandInDriver, nbytes: int, pool: int, stream: int) -> int:
-    return _given(driver, nbytes, stream)
+    return given(driver, nbytes, stream)
 
 
-def _given(driver: StandInDriver, nbytes: int, stream: int) -> int:
+def given(driver: StandInDriver, nbytes: int, stream: int) -> int:
+    """New device memory in the order of a stream. Raises CallFailed."""
     address = driver.allocate(nbytes)
     driver.session.streams.given(address, nbytes, driver.session.streams.of(stream))
     return address
@@ -138,17 +139,19 @@ def _attributes(driver: StandInDriver, count: int, attributes: int, places: int,
 
 
 @dataclass(frozen=True)
-class _Ends:
+class Ends:
     """Whether the two ends of a copy are device memory; None: by their addresses."""
 
     to: bool | None = None
     source: bool | None = None
 
 
-_ANY, _TO_DEVICE, _TO_HOST, _WITHIN = _Ends(), _Ends(True, False), _Ends(False, True), _Ends(True, True)
+_ANY, TO_DEVICE, TO_HOST, WITHIN = Ends(), Ends(True, False), Ends(False, True), Ends(True, True)
 
 
-def _copier(ends: _Ends, *, waits: bool) -> Callable[..., None]:
+def copier(ends: Ends, *, waits: bool) -> Callable[..., None]:
+    """A call that copies between these ends. `waits`: the host waits for it."""
+
     def copy(driver: StandInDriver, to: int, source: int, nbytes: int, stream: int = 0) -> None:
         reads, writes = _device_bytes(driver, source, nbytes, ends.source), _device_bytes(driver, to, nbytes, ends.to)
         data = reads[0][1] if reads else np.frombuffer(driver.memory.read(source, nbytes), np.uint8)
@@ -174,10 +177,10 @@ def _operated(driver: StandInDriver, name: str, stream: int, reads: list[Any], w
         streams.host_waits(streams.of(stream))
 
 
-for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", _TO_DEVICE), ("cuMemcpyDtoH", _TO_HOST), ("cuMemcpyDtoD", _WITHIN)):
+for _name, _ends in (("cuMemcpy", _ANY), ("cuMemcpyHtoD", TO_DEVICE), ("cuMemcpyDtoH", TO_HOST), ("cuMemcpyDtoD", WITHIN)):
     _version = "" if _name == "cuMemcpy" else "_v2"
-    serves("Q Q Q", f"{_name}{_version}")(_copier(_ends, waits=_ends is not _WITHIN))
-    serves("Q Q Q Q", f"{_name}Async{_version}")(_copier(_ends, waits=False))
+    serves("Q Q Q", f"{_name}{_version}")(copier(_ends, waits=_ends is not WITHIN))
+    serves("Q Q Q Q", f"{_name}Async{_version}")(copier(_ends, waits=False))
 
 
 def _filled(element: int) -> Callable[..., None]:

@@ -102,7 +102,8 @@ def _elf_size(head: bytes) -> int:
 
 
 @serves(">Q Q", "cuModuleLoadData", "cuModuleLoadFatBinary", "cuModuleLoadDataEx", "cuLibraryLoadData")
-def _load_data(driver: StandInDriver, image: int) -> int:
+def load_data(driver: StandInDriver, image: int) -> int:
+    """Load the module at an address of the program: its handle. Raises CallFailed."""
     return _load(driver, ptx_of(image_at(driver, image), driver.kept_ptx), "<ptx>")
 
 
@@ -118,18 +119,20 @@ def _load_file(driver: StandInDriver, name: str) -> int:
 accepted("Q", "cuModuleUnload", "cuLibraryUnload")  # a kernel that is no longer used costs nothing, and its report needs the text
 
 
-def _entry(driver: StandInDriver, module: int, name: str) -> int:
+def entry(driver: StandInDriver, module: int, name: str) -> int:
+    """The handle of a kernel of a module. Raises CallFailed."""
     found = driver.of(module, DriverModule).kernels.get(name)
     if found is None:
         raise CallFailed(calls.NOT_FOUND)
     return int(found.handle)
 
 
-serves(">Q Q s", "cuModuleGetFunction", "cuLibraryGetKernel")(_entry)
+serves(">Q Q s", "cuModuleGetFunction", "cuLibraryGetKernel")(entry)
 
 
 @serves(">Q >Q Q s", "cuModuleGetGlobal_v2", "cuLibraryGetGlobal")
-def _global(driver: StandInDriver, module: int, name: str) -> tuple[int, int]:
+def variable(driver: StandInDriver, module: int, name: str) -> tuple[int, int]:
+    """Address and bytes of a variable of a module. Raises CallFailed."""
     prepared = driver.of(module, DriverModule).prepared
     try:
         address, size = driver.session.backend.symbol(prepared.loaded, name)
@@ -203,7 +206,8 @@ def _parameters(driver: StandInDriver, kernel: int) -> int:
 
 
 @serves(">i i Q", "cuFuncGetAttribute", "cuKernelGetAttribute")
-def _attribute(driver: StandInDriver, attribute: int, kernel: int) -> int:
+def attribute(driver: StandInDriver, attribute: int, kernel: int) -> int:
+    """An attribute of a kernel, by its number in CUfunction_attribute. Raises CallFailed."""
     found = driver.of(kernel, LoadedKernel)
     if attribute == _SHARED:
         return int(driver.session.backend.resources(found.module.prepared.loaded, found.function.name).static_shared)

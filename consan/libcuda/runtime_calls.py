@@ -19,7 +19,6 @@ _SAME: Final = {
     **{f"cudaLibrary{part}": f"cuLibrary{part}" for part in ("GetKernel", "LoadData", "Unload")},
     "cudaDeviceGetAttribute": "cuDeviceGetAttribute",
     "cudaDeviceSynchronize": "cuCtxSynchronize",
-    "cudaFuncSetAttribute": "cuFuncSetAttribute",
     "cudaGetDeviceCount": "cuDeviceGetCount",
     "cudaStreamSynchronize": "cuStreamSynchronize",
 }

@@ -24,7 +24,8 @@ class EventHandle:
 
 
 @serves(">Q I", "cuStreamCreate", "cuStreamCreateWithPriority")
-def _create(driver: StandInDriver, flags: int) -> int:
+def create(driver: StandInDriver, flags: int) -> int:
+    """A new stream: its handle."""
     return int(driver.session.streams.make(blocking=not flags & _NON_BLOCKING, edge=_EDGE).handle)
 
 
@@ -64,7 +65,8 @@ def _id(driver: StandInDriver, stream: int) -> int:
 
 
 @serves(">Q I", "cuEventCreate")
-def _event(driver: StandInDriver, flags: int) -> int:
+def event(driver: StandInDriver, flags: int) -> int:
+    """A new event: its handle."""
     return driver.made(EventHandle())
 
 

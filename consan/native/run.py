@@ -13,6 +13,7 @@ from consan._errors import ExitCode, NotSupported, UsageError
 from consan.native.client import GPU
 from consan.native.program import NativeProgram, out_of_reach
 from consan.native.server import Server
+from consan.native.stand_in import StandInServer
 from consan.reports.model import Report, plural
 from consan.reports.verdict.combination import combine
 from consan.reports.verdict.conclusion import assemble, with_gaps
@@ -30,11 +31,13 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
     """
     check_native(options)
     begin()
-    with Server(options, delays=delays) as server:
+    cpu = options.device == "cpu"
+    with StandInServer(options) if cpu else Server(options, delays=delays) as server:
         status = _status(program, server.environment())
         outcomes, reasons = server.outcomes()
     why_nothing = out_of_reach(program.file) or _NO_KERNEL
-    report = combine([outcome.report for outcome in outcomes] or [assemble(device=GPU, why_nothing=why_nothing, seed=options.seed)])
+    nothing = assemble(device="cpu" if cpu else GPU, why_nothing=why_nothing, seed=options.seed)
+    report = combine([outcome.report for outcome in outcomes] or [nothing])
     processes = len({outcome.pid for outcome in outcomes})
     counted = f"{plural(processes, 'process', 'processes')} included" if processes > 1 else ""
     notes = (*report.notes, *filter(None, (program.note, counted)))
@@ -43,8 +46,6 @@ def run_native(program: NativeProgram, options: SessionOptions, *, delays: bool 
 
 def check_native(options: SessionOptions) -> None:
     """Refuse options that such a program cannot be run with."""
-    if options.device == "cpu":
-        raise NotSupported("a program that is not Python needs a GPU; --device cpu is for Python programs and consan check")
     if options.filter.launch_skip or options.filter.launch_count is not None:
         raise NotSupported("--launch-skip and --launch-count do not work for programs that are not Python; --kernel-name chooses modules")
     if options.filter.overhead is not None:

@@ -48,7 +48,7 @@ class Server:
         try:
             self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
             (self._folder / "interposer.so").write_bytes(library)
-            self._listener = _listening(self._folder / "socket")
+            self._listener = listening(self._folder / "socket")
         except OSError as error:  # also a name that is too long for a socket
             raise EnvironmentFailure(f"there is no folder for the socket of the program (TMPDIR): {error.strerror or error}") from None
         threading.Thread(target=self._accept, daemon=True, name="consan-native").start()
@@ -135,7 +135,7 @@ class Server:
             self._failures.append(error)
 
 
-def _listening(path: Path) -> socket.socket:
+def listening(path: Path) -> socket.socket:
     """A socket that this user can reach."""
     listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
     try:

@@ -112,7 +112,7 @@ class HostLibrary:
             target = Path(folder, "out.so")
             words = [*command, *self.options, "-o", str(target), str(Path(folder, self.root)), *self.libraries]
             try:
-                done = subprocess.run(words, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
+                done = subprocess.run(words, cwd=folder, capture_output=True, text=True, timeout=_TIMEOUT, check=False)
             except (OSError, subprocess.TimeoutExpired) as error:
                 raise EnvironmentFailure(f"{self.need}: cannot run {command[0]}: {error}") from None
             if done.returncode:

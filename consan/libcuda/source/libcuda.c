@@ -3,19 +3,23 @@
 //
 // All parameters of the driver API are integers or pointers. The calling conventions of x86-64 and AArch64 put these into words, and a
 // function may read more words than it was given; so one signature serves all calls. Bits above a short parameter are not defined.
+//
+// In a program that is not Python nobody registers a function. Calls go to consan through a socket then (remote.h).
 #include <pthread.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#define EXPORT __attribute__((visibility("default")))
+#include "words.h"
+
 #define COUNT(table) (sizeof(table) / sizeof *(table))
 
-typedef uint64_t word;
 typedef int (*server)(const char *name, const word *words);
 
 enum { SUCCESS = 0, INVALID_VALUE = 1, OUT_OF_MEMORY = 2, DEINITIALIZED = 4, NOT_SUPPORTED = 801 };
+
+#include "remote.h"
 
 static server serve;
 
@@ -24,13 +28,15 @@ EXPORT void consan_serve(server function) { __atomic_store_n(&serve, function, _
 
 static int call(const char *name, const word *words) {
     server function = __atomic_load_n(&serve, __ATOMIC_SEQ_CST);
-    return function ? function(name, words) : DEINITIALIZED;
+    return function ? function(name, words) : remote(name, words);
 }
 
-#define PARAMETERS word a, word b, word c, word d, word e, word f, word g, word h, word i, word j, word k, word l, word m, word n, word o, word p
+// For consan's libcudart.so.
+EXPORT int consan_call(const char *name, const word *words) { return call(name, words); }
+
 #define CALL(name) \
     EXPORT int name(PARAMETERS) { \
-        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        const word words[] = {WORDS}; \
         return call(#name, words); \
     }
 #include "calls.h"
@@ -38,7 +44,7 @@ static int call(const char *name, const word *words) {
 #define RUNTIME(name) \
     EXPORT int runtime_##name(PARAMETERS) __asm__("_" #name); \
     EXPORT int runtime_##name(PARAMETERS) { \
-        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        const word words[] = {WORDS}; \
         return call("_" #name, words); \
     }
 #include "runtime.h"
@@ -64,7 +70,7 @@ static int call(const char *name, const word *words) {
 static char *unserved[512];
 #define UNSERVED(number) \
     static int unserved_##number(PARAMETERS) { \
-        const word words[] = {a, b, c, d, e, f, g, h, i, j, k, l, m, n, o, p}; \
+        const word words[] = {WORDS}; \
         return call(unserved[number], words); \
     }
 ALL(UNSERVED)
@@ -143,7 +149,7 @@ static const struct {
     int code;
     const char *name, *text;
 } errors[] = {
-#define ERROR(code, name, text) {code, "CUDA_" #name, text},
+#define ERROR(code, name, runtime, text) {code, "CUDA_" #name, text},
 #include "errors.h"
 #undef ERROR
 };

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from consan.libcuda import calls, library
+from consan.libcuda import calls, cudart_calls, library
 from consan.libcuda.build import DRIVER
 from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
@@ -206,9 +206,11 @@ def test_the_library_has_each_call_that_is_served() -> None:
     """The C file has the names of the rest, which it serves by itself."""
     listed = re.findall(r"^CALL\((\w+)\)$", (SOURCE / "calls.h").read_text(), re.MULTILINE)
     listed += [f"_{name}" for name in re.findall(r"^RUNTIME\((\w+)\)$", (SOURCE / "runtime.h").read_text(), re.MULTILINE)]
+    runtime = {f"_{name}" for name in re.findall(r"^(?:CALL|HOST)\((\w+)\)$", (SOURCE / "cudart_calls.h").read_text(), re.MULTILINE)}
     own = re.findall(r"^EXPORT int (cu\w+)\(", (SOURCE / DRIVER.root).read_text(), re.MULTILINE)
     assert len(listed) == len(set(listed))
-    assert set(calls.CALLS) == {*listed, "cuFuncGetName"}
+    assert cudart_calls.CALLS is calls.CALLS
+    assert set(calls.CALLS) == {*listed, *runtime, "cuFuncGetName", "_cudaRegisterFatBinary"}
     assert "cuFuncGetName" in own
     assert not set(own) & set(listed)
     assert all(re.fullmatch(r">?[iIQfs]", part) for call in calls.CALLS.values() for part in call.layout)

@@ -1,0 +1,208 @@
+"""Calls of the CUDA runtime that consan's libcudart.so hands over (source/cudart.c), under their names with an underscore in front.
+
+What a call of the driver has under another name is that call: the numbers of attributes and the layouts of a launch are the same. Kernels
+and variables are named by addresses of the program, which its start-up code registers; a module is loaded at its first use.
+
+Not handled: managed memory, graphs, textures, several devices, IPC.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import Any, Final
+
+from consan.libcuda import calls, device_calls, launch_calls, memory_calls, module_calls, runtime_calls, stream_calls  # noqa: F401
+from consan.libcuda.calls import CALLS, CallFailed, accepted, serves
+from consan.libcuda.driver import HostSymbol, StandInDriver
+from consan.libcuda.module_calls import LoadedKernel
+
+_INVALID_FUNCTION: Final = 98
+_VERSION: Final = 13000
+_DEVICE, _UNREGISTERED = 2, 0  # cudaMemoryType
+
+_SAME: Final = {
+    "cudaMallocAsync": "cuMemAllocAsync",
+    "cudaFreeAsync": "cuMemFreeAsync",
+    "cudaMallocPitch": "cuMemAllocPitch_v2",
+    "cudaMemGetInfo": "cuMemGetInfo_v2",
+    "cudaMemset": "cuMemsetD8_v2",
+    "cudaMemsetAsync": "cuMemsetD8Async",
+    "cudaDriverGetVersion": "cuDriverGetVersion",
+    "cudaThreadSynchronize": "cuCtxSynchronize",
+    "cudaDeviceGetStreamPriorityRange": "cuCtxGetStreamPriorityRange",
+    "cudaStreamCreateWithFlags": "cuStreamCreate",
+    "cudaStreamCreateWithPriority": "cuStreamCreateWithPriority",
+    **{f"cudaStream{part}": f"cuStream{part}" for part in ("Query", "WaitEvent", "GetFlags", "GetPriority", "IsCapturing")},
+    "cudaStreamDestroy": "cuStreamDestroy_v2",
+    "cudaEventCreateWithFlags": "cuEventCreate",
+    "cudaEventDestroy": "cuEventDestroy_v2",
+    **{f"cudaEvent{part}": f"cuEvent{part}" for part in ("Record", "RecordWithFlags", "Synchronize", "Query", "ElapsedTime")},
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessor": "cuOccupancyMaxActiveBlocksPerMultiprocessor",
+    "cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags": "cuOccupancyMaxActiveBlocksPerMultiprocessorWithFlags",
+}
+CALLS.update({f"_{name}": CALLS[other] for name, other in _SAME.items()})
+accepted("", "_cudaInitModule", "_cudaRegisterFatBinaryEnd", "_cudaUnregisterFatBinary", "_cudaDeviceReset", "_cudaProfilerStart")
+accepted("", "_cudaProfilerStop", "_cudaDeviceSetLimit", "_cudaDeviceSetCacheConfig", "_cudaFuncSetCacheConfig", "_cudaSetDeviceFlags")
+accepted("", "_cudaHostRegister", "_cudaHostUnregister")
+serves(">Q", "_cudaStreamCreate")(lambda driver: stream_calls.create(driver, 0))
+serves(">Q", "_cudaEventCreate")(lambda driver: stream_calls.event(driver, 0))
+serves(">i", "_cudaRuntimeGetVersion")(lambda driver: _VERSION)
+
+# -- what the start-up code of a program registers -----------------------------------------------------------------------------------
+
+
+@serves(">Q Q", "_cudaRegisterFatBinary")
+def _register(driver: StandInDriver, wrapper: int) -> int:
+    return driver.made(_Image(wrapper))
+
+
+class _Image:
+    """A fat binary of the program: the address of its wrapper, and the module once it is loaded."""
+
+    def __init__(self, wrapper: int) -> None:
+        self.wrapper, self.module = wrapper, 0
+
+
+@serves("Q Q Q s", "_cudaRegisterFunction", "_cudaRegisterVar")
+def _symbol(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
+    driver.host_symbols[host] = HostSymbol(image, name)
+
+
+@serves("Q Q Q s", "_cudaRegisterManagedVar")
+def _managed(driver: StandInDriver, image: int, host: int, device: int, name: str) -> None:
+    raise CallFailed(calls.NOT_SUPPORTED, f"the variable {name} is __managed__, which consan's stand-in does not have")
+
+
+def _of_host(driver: StandInDriver, host: int, otherwise: int) -> tuple[int, str]:
+    """The loaded module, and the name there, of what the program names by an address of its own. Raises CallFailed."""
+    symbol = driver.host_symbols.get(host)
+    if symbol is None:
+        raise CallFailed(otherwise)
+    image = driver.of(symbol.image, _Image)
+    image.module = image.module or module_calls.load_data(driver, image.wrapper)
+    return int(image.module), symbol.name
+
+
+def kernel_of(driver: StandInDriver, function: int) -> int:
+    """The handle of a kernel: given as such (cudaKernel_t), or as the address of its function on the host. Raises CallFailed."""
+    if isinstance(driver.handles.get(function), LoadedKernel):
+        return function
+    return module_calls.entry(driver, *_of_host(driver, function, _INVALID_FUNCTION))
+
+
+serves(">Q Q", "_cudaGetKernel", "_cudaGetFuncBySymbol")(kernel_of)
+
+
+def _variable(driver: StandInDriver, symbol: int) -> tuple[int, int]:
+    return module_calls.variable(driver, *_of_host(driver, symbol, 13))  # cudaErrorInvalidSymbol
+
+
+serves(">Q Q", "_cudaGetSymbolAddress")(_variable)
+serves(">Q Q", "_cudaGetSymbolSize")(lambda driver, symbol: _variable(driver, symbol)[1])
+
+# -- launches: a dim3 takes two words ------------------------------------------------------------------------------------------------
+
+
+def _launch(driver: StandInDriver, function: int, *given: int, cooperative: bool = False) -> None:
+    grid, grid_z, block, block_z, params, shared, stream = given
+    shape = ((grid & 0xFFFFFFFF, grid >> 32, grid_z), (block & 0xFFFFFFFF, block >> 32, block_z))
+    asked = launch_calls.DriverLaunch(*shape, shared, stream, cooperative=cooperative)
+    launch_calls.launch(driver, kernel_of(driver, function), asked, params, 0)
+
+
+serves("Q Q I Q I Q Q Q", "_cudaLaunchKernel")(_launch)
+
+
+@serves("Q Q I Q I Q Q Q", "_cudaLaunchCooperativeKernel")
+def _cooperative(driver: StandInDriver, function: int, *given: int) -> None:
+    _launch(driver, function, *given, cooperative=True)
+
+
+@serves("Q Q Q", "_cudaLaunchKernelExC")
+def _launch_ex(driver: StandInDriver, config: int, function: int, params: int) -> None:
+    launch_calls.launch_with_attributes(driver, config, kernel_of(driver, function), params, 0)
+
+
+@serves("Q i i", "_cudaFuncSetAttribute")
+def _set_attribute(driver: StandInDriver, function: int, attribute: int, value: int) -> None:
+    module_calls.set_attribute(driver, kernel_of(driver, function), attribute, value)
+
+
+@serves("Q Q", "_cudaFuncGetAttributes")
+def _attributes(driver: StandInDriver, place: int, function: int) -> None:
+    kernel = kernel_of(driver, function)
+    shared, threads, registers, dynamic = (module_calls.attribute(driver, number, kernel) for number in (1, 0, 4, 8))
+    driver.memory.write(place, struct.pack("<3Q7i", shared, 0, 0, threads, registers, 90, 90, 0, dynamic, -1))
+
+
+# -- memory --------------------------------------------------------------------------------------------------------------------------
+
+
+@serves(">Q Q", "_cudaMalloc")
+def _malloc(driver: StandInDriver, nbytes: int) -> int:
+    return memory_calls.given(driver, nbytes, 0) if nbytes else 0
+
+
+serves("Q", "_cudaFree")(CALLS["cuMemFree_v2"].function)
+_HOST, _ANY = memory_calls.Ends(to=False, source=False), memory_calls.Ends()
+_KINDS: Final = (_HOST, memory_calls.TO_DEVICE, memory_calls.TO_HOST, memory_calls.WITHIN, _ANY)  # cudaMemcpyKind
+
+
+def _copy(driver: StandInDriver, to: int, source: int, nbytes: int, kind: int, *stream: int) -> None:
+    if not 0 <= kind < len(_KINDS):
+        raise CallFailed(21)  # cudaErrorInvalidMemcpyDirection
+    memory_calls.copier(_KINDS[kind], waits=not stream and kind != 3)(driver, to, source, nbytes, *stream)
+
+
+serves("Q Q Q i", "_cudaMemcpy")(_copy)
+serves("Q Q Q i Q", "_cudaMemcpyAsync")(_copy)
+
+
+def _to_symbol(driver: StandInDriver, symbol: int, source: int, nbytes: int, offset: int, kind: int, *stream: int) -> None:
+    _copy(driver, _variable(driver, symbol)[0] + offset, source, nbytes, kind, *stream)
+
+
+def _from_symbol(driver: StandInDriver, to: int, symbol: int, nbytes: int, offset: int, kind: int, *stream: int) -> None:
+    _copy(driver, to, _variable(driver, symbol)[0] + offset, nbytes, kind, *stream)
+
+
+for _name, _function in (("_cudaMemcpyToSymbol", _to_symbol), ("_cudaMemcpyFromSymbol", _from_symbol)):
+    serves("Q Q Q Q i", _name)(_function)
+    serves("Q Q Q Q i Q", f"{_name}Async")(_function)
+
+
+@serves("Q Q", "_cudaPointerGetAttributes")
+def _pointer(driver: StandInDriver, place: int, address: int) -> None:
+    known = driver.allocation(address) is not None
+    kind, device, host = (_DEVICE, address, 0) if known else (_UNREGISTERED, 0, address)
+    driver.memory.write(place, struct.pack("<2i2Q", kind, 0 if known else -2, device, host))
+
+
+# -- the device ----------------------------------------------------------------------------------------------------------------------
+
+# Members of cudaDeviceProp: offset in CUDA 12 and in CUDA 13, layout, and what CUdevice_attribute gives it.
+_PROPERTIES: Final = (
+    *((296, 296, "Q", (8,)), (304, 304, "i", (12,)), (308, 308, "i", (10,)), (312, 312, "Q", (11,)), (320, 320, "i", (1,))),
+    *((324, 324, "3i", (2, 3, 4)), (336, 336, "3i", (5, 6, 7)), (352, 352, "Q", (9,)), (360, 360, "i", (75,)), (364, 364, "i", (76,))),
+    *((388, 384, "i", (16,)), (576, 560, "i", (31,)), (600, 584, "i", (40,)), (604, 588, "i", (41,)), (612, 592, "i", (37,))),
+    *((616, 596, "i", (38,)), (624, 604, "i", (39,)), (640, 624, "Q", (81,)), (648, 632, "i", (82,)), (688, 668, "i", (95,))),
+    *((696, 672, "Q", (97,)), (712, 688, "i", (106,)), (720, 696, "Q", (111,)), (772, 748, "i", (120,))),
+)
+_SIZES: Final = (1032, 1008)
+
+
+def _properties(version: int) -> Any:
+    def properties(driver: StandInDriver, place: int, device: int) -> None:
+        data = bytearray(_SIZES[version])
+        data[:22] = b"consan virtual machine"
+        struct.pack_into("<Q", data, 288, CALLS["cuDeviceTotalMem_v2"].function(driver, 0))
+        for *offsets, layout, attributes in _PROPERTIES:
+            values = (CALLS["cuDeviceGetAttribute"].function(driver, each, 0) for each in attributes)
+            struct.pack_into(f"<{layout}", data, offsets[version], *values)
+        driver.memory.write(place, bytes(data))
+
+    return properties
+
+
+serves("Q i", "_cudaGetDeviceProperties_v2")(_properties(0))
+serves("Q i", "_cudaGetDeviceProperties")(_properties(1))

@@ -1,0 +1,70 @@
+"""The calls of a program in a process of its own, through a socket (source/remote.h has the other side).
+
+A call is its name's length, the name, and 16 words. Until the answer, questions about the program's memory may go the other way.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import socket
+import struct
+from dataclasses import dataclass
+from typing import Final
+
+from consan.libcuda import cudart_calls  # noqa: F401 - it fills the table of calls
+from consan.libcuda.driver import StandInDriver
+
+_WORDS: Final = struct.Struct("<16Q")
+_LENGTH: Final = struct.Struct("<Q")
+_QUESTION: Final = struct.Struct("<IiQQ")  # what, the code of an answer, an address, bytes
+_ANSWER, _READ, _WRITE, _STRING = range(4)
+_LONGEST: Final = 1 << 10  # of a call's name
+
+
+class Gone(Exception):  # noqa: N818 - a state of the connection
+    """The program has closed its end."""
+
+
+@dataclass(frozen=True)
+class SocketMemory:
+    """The memory of the program, as the thread reaches it that waits for an answer."""
+
+    connection: socket.socket
+
+    def read(self, address: int, nbytes: int) -> bytes:
+        """Bytes of it."""
+        self.connection.sendall(_QUESTION.pack(_READ, 0, address, nbytes))
+        return received(self.connection, nbytes)
+
+    def write(self, address: int, data: bytes) -> None:
+        """Change bytes of it."""
+        self.connection.sendall(_QUESTION.pack(_WRITE, 0, address, len(data)) + data)
+
+    def string(self, address: int) -> bytes:
+        """The bytes up to a zero."""
+        self.connection.sendall(_QUESTION.pack(_STRING, 0, address, 0))
+        return received(self.connection, *_LENGTH.unpack(received(self.connection, _LENGTH.size)))
+
+
+def serve(driver: StandInDriver, connection: socket.socket) -> None:
+    """Answer the calls of a thread of the program, until it ends."""
+    memory = SocketMemory(connection)
+    with contextlib.suppress(Gone, OSError):
+        while True:
+            (length,) = _LENGTH.unpack(received(connection, _LENGTH.size))
+            if length > _LONGEST:
+                return
+            name = received(connection, length).decode(errors="replace")
+            code = driver.call(name, _WORDS.unpack(received(connection, _WORDS.size)), memory)
+            connection.sendall(_QUESTION.pack(_ANSWER, code, 0, 0))
+
+
+def received(connection: socket.socket, nbytes: int) -> bytes:
+    """So many bytes. Raises Gone."""
+    data = bytearray()
+    while len(data) < nbytes:
+        part = connection.recv(min(nbytes - len(data), 1 << 20))
+        if not part:
+            raise Gone
+        data += part
+    return bytes(data)

@@ -1,0 +1,114 @@
+// A libcudart.so without a device, for programs that nvcc links with -cudart shared: its calls are words for consan, as those of libcuda.c,
+// through which they go. Served here are memory of the host, errors and the configuration of a launch <<<...>>>.
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "words.h"
+
+typedef int (*caller)(const char *name, const word *words);
+typedef struct {
+    unsigned x, y, z;
+} dim3;
+
+enum { SUCCESS = 0, MEMORY_ALLOCATION = 2, INSUFFICIENT_DRIVER = 35 };
+
+static __thread int last_error;
+
+static int noted(int code) {
+    if (code) last_error = code;
+    return code;
+}
+
+static int call(const char *name, const word *words) {
+    static caller function;
+    caller found = __atomic_load_n(&function, __ATOMIC_ACQUIRE);
+    if (!found) {
+        void *driver = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
+        found = driver ? (caller)dlsym(driver, "consan_call") : NULL;
+        __atomic_store_n(&function, found, __ATOMIC_RELEASE);
+    }
+    return noted(found ? found(name, words) : INSUFFICIENT_DRIVER);
+}
+
+#define SERVED(symbol, name) \
+    EXPORT int symbol(PARAMETERS) { \
+        const word words[] = {WORDS}; \
+        return call("_" #name, words); \
+    }
+#define CALL(name) SERVED(name, name)
+#define HOST(name) SERVED(__##name, name)
+#include "cudart_calls.h"
+
+EXPORT void **__cudaRegisterFatBinary(void *wrapper) {
+    word handle = 0;
+    const word words[16] = {(word)(uintptr_t)&handle, (word)(uintptr_t)wrapper};
+    call("_cudaRegisterFatBinary", words);
+    return (void **)(uintptr_t)handle;
+}
+
+// ---- the configuration of a launch, between the expression <<<...>>> and the stub of its kernel ----
+
+static __thread struct {
+    dim3 grid, block;
+    size_t shared;
+    void *stream;
+} configured;
+
+EXPORT unsigned __cudaPushCallConfiguration(dim3 grid, dim3 block, size_t shared, void *stream) {
+    configured.grid = grid, configured.block = block, configured.shared = shared, configured.stream = stream;
+    return 0;
+}
+EXPORT int __cudaPopCallConfiguration(dim3 *grid, dim3 *block, size_t *shared, void **stream) {
+    *grid = configured.grid, *block = configured.block, *shared = configured.shared, *stream = configured.stream;
+    return SUCCESS;
+}
+
+// ---- errors ----
+
+EXPORT int cudaPeekAtLastError(void) { return last_error; }
+EXPORT int cudaGetLastError(void) {
+    int code = last_error;
+    last_error = SUCCESS;
+    return code;
+}
+
+static const struct {
+    int code;
+    const char *name, *text;
+} errors[] = {
+#define ERROR(code, name, runtime, text) {code, "cuda" #runtime, text},
+#include "errors.h"
+#undef ERROR
+};
+
+static const char *error_text(int code, int is_name) {
+    for (size_t at = 0; at < sizeof errors / sizeof *errors; ++at)
+        if (errors[at].code == code) return is_name ? errors[at].name : errors[at].text;
+    return "unrecognized error code";
+}
+EXPORT const char *cudaGetErrorName(int code) { return error_text(code, 1); }
+EXPORT const char *cudaGetErrorString(int code) { return error_text(code, 0); }
+
+// ---- memory and functions of the host: all work of a stream is over when a call returns ----
+
+EXPORT int cudaMallocHost(void **memory, size_t bytes) { return noted(posix_memalign(memory, 4096, bytes ? bytes : 1) ? MEMORY_ALLOCATION : SUCCESS); }
+EXPORT int cudaHostAlloc(void **memory, size_t bytes, unsigned flags) {
+    (void)flags;
+    return cudaMallocHost(memory, bytes);
+}
+EXPORT int cudaFreeHost(void *memory) {
+    free(memory);
+    return SUCCESS;
+}
+EXPORT int cudaLaunchHostFunc(void *stream, void (*function)(void *), void *data) {
+    (void)stream;
+    function(data);
+    return SUCCESS;
+}
+EXPORT int cudaStreamAddCallback(void *stream, void (*function)(void *, int, void *), void *data, unsigned flags) {
+    (void)flags;
+    function(stream, SUCCESS, data);
+    return SUCCESS;
+}

@@ -1,0 +1,116 @@
+"""A native program on a machine without a GPU: consan's libcuda.so.1 and libcudart.so stand where the loader looks for NVIDIA's.
+
+Their calls come through a socket, a connection for each thread of the program. Each of its processes has a session of its own.
+
+Not handled: programs that hold a static copy of the CUDA runtime (its first call fails, and a sentence says how to link).
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import struct
+import tempfile
+import threading
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+from consan._errors import EnvironmentFailure
+from consan.libcuda.build import DRIVER, RUNTIMES
+from consan.libcuda.driver import StandInDriver
+from consan.libcuda.remote import SocketMemory, serve
+from consan.native.client import ProcessReport
+from consan.native.server import listening
+from consan.session.planning.options import SessionOptions
+from consan.session.session import Session
+from consan.session.session_options import open_session
+
+_SOCKET: Final = "_CONSAN_DRIVER"  # internal: where the libraries connect
+_PATH: Final = "LD_LIBRARY_PATH"
+_CREDENTIALS: Final = struct.Struct("iII")  # process, user, group
+_STRAGGLERS: Final = 2.0  # seconds that threads of the program have to end after it
+
+
+@dataclass
+class _Process:
+    """A process of the program."""
+
+    pid: int
+    session: Session
+    driver: StandInDriver
+
+
+class StandInServer:
+    """Serves the processes of one program. Use as a context."""
+
+    def __init__(self, options: SessionOptions) -> None:
+        self._options = options
+        self._processes: dict[int, _Process] = {}
+        self._threads: list[threading.Thread] = []
+        self._failures: list[Exception] = []
+        self._lock = threading.Lock()
+
+    def __enter__(self) -> StandInServer:
+        libraries = {"libcuda.so.1": DRIVER.data(), **{name: library.data() for name, library in RUNTIMES.items()}}
+        try:
+            self._folder = Path(tempfile.mkdtemp(prefix="consan-native-"))  # 0700, with a random name
+            for name, data in libraries.items():
+                (self._folder / name).write_bytes(data)
+            self._listener = listening(self._folder / "socket")
+        except OSError as error:
+            raise EnvironmentFailure(f"there is no folder for the libraries of the program (TMPDIR): {error.strerror or error}") from None
+        threading.Thread(target=self._accept, daemon=True, name="consan-native").start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._listener.shutdown(socket.SHUT_RDWR)  # wakes the thread that accepts
+        self._listener.close()
+        shutil.rmtree(self._folder, ignore_errors=True)
+
+    def environment(self) -> dict[str, str]:
+        """The environment of the program."""
+        path = ":".join(filter(None, (str(self._folder), os.environ.get(_PATH))))
+        return {**os.environ, _SOCKET: str(self._folder / "socket"), _PATH: path}
+
+    def outcomes(self) -> tuple[list[ProcessReport], list[str]]:
+        """The reports of all processes, and why they are incomplete. For after the program's end. Raises the error of a thread."""
+        for thread in self._threads:
+            thread.join(_STRAGGLERS)
+        alive = any(thread.is_alive() for thread in self._threads)
+        for failure in self._failures:
+            raise failure
+        found = []
+        for process in self._processes.values():
+            report = process.session.report()
+            found.append(ProcessReport(process.pid, report, frozenset(process.session.places(report))))
+            process.session.close()
+        return found, ["a process of the program still ran when it ended: what it does is not in this report"] if alive else []
+
+    def _accept(self) -> None:
+        while True:
+            try:
+                connection, _ = self._listener.accept()
+            except OSError:
+                return
+            thread = threading.Thread(target=self._serve, args=(connection,), daemon=True)
+            self._threads.append(thread)
+            thread.start()
+
+    def _serve(self, connection: socket.socket) -> None:
+        pid, user, _ = _CREDENTIALS.unpack(connection.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _CREDENTIALS.size))
+        with connection:
+            try:
+                if user == os.getuid():
+                    serve(self._process(pid, connection).driver, connection)
+            except Exception as error:
+                self._failures.append(error)
+
+    def _process(self, pid: int, connection: socket.socket) -> _Process:
+        with self._lock:
+            if pid not in self._processes:
+                session = open_session(self._options)
+                session.alone = False  # a program may launch on other streams while a kernel runs
+                self._processes[pid] = _Process(pid, session, StandInDriver(session, SocketMemory(connection)))
+            return self._processes[pid]

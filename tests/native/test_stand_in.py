@@ -1,0 +1,92 @@
+"""Native programs on a machine without a GPU: those of the driver, and those of the CUDA runtime that are linked with -cudart shared."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from consan.libcuda.build import DRIVER
+from consan.native.program import NativeProgram
+from consan.native.run import run_native
+from consan.reports.model import Report
+from consan.session.planning.options import SessionOptions
+
+HERE = Path(__file__).parent
+PTX = """.version 8.0
+.target sm_90
+.address_size 64
+.visible .entry reverse(.param .u64 to, .param .u64 from)
+{
+.reg .b64 %d<4>; .reg .b32 %r<8>;
+.shared .align 4 .b8 tile[512];
+ld.param.u64 %d0, [to]; ld.param.u64 %d1, [from];
+mov.u32 %r0, %tid.x; shl.b32 %r1, %r0, 2; cvt.u64.u32 %d2, %r1; add.u64 %d1, %d1, %d2; add.u64 %d0, %d0, %d2;
+mov.u32 %r2, tile; add.u32 %r3, %r2, %r1; sub.u32 %r4, 508, %r1; add.u32 %r4, %r4, %r2;
+ld.global.u32 %r5, [%d1]; st.shared.u32 [%r3], %r5;
+BARRIER
+ld.shared.u32 %r6, [%r4]; st.global.u32 [%d0], %r6;
+ret;
+}
+"""
+needs_nvcc = pytest.mark.skipif(shutil.which("nvcc") is None, reason="nvcc is not installed")
+
+
+def ran(program: Path, *words: str) -> tuple[int, Report]:
+    status, report, _ = run_native(NativeProgram(str(program), (program.name, *words)), SessionOptions(device="cpu"))
+    return status, report
+
+
+@pytest.fixture
+def of_the_driver(tmp_path: Path) -> Path:
+    """A program that links libcuda.so.1."""
+    (tmp_path / "libcuda.so").write_bytes(DRIVER.data())
+    words = ["cc", str(HERE / "driver_program.c"), "-o", "program", "-L.", "-lcuda", "-lpthread"]
+    subprocess.run(words, cwd=tmp_path, check=True, env={**os.environ, "LC_ALL": "C"})
+    return tmp_path / "program"
+
+
+@pytest.mark.parametrize("racy", [False, True])
+def test_a_program_of_the_driver_and_its_child(of_the_driver: Path, racy: bool, capfd: pytest.CaptureFixture[str]) -> None:
+    ptx = of_the_driver.with_name("k.ptx")
+    ptx.write_text(PTX.replace("BARRIER", "" if racy else "bar.sync 0;"))
+    status, report = ran(of_the_driver, str(ptx))
+    assert status == int(racy and capfd.readouterr().out.startswith("line"))
+    assert report.verdict == ("violations" if racy else "clean")
+    assert {each.kind for each in report.findings} == ({"data-race"} if racy else set())
+    assert racy or [each.launches for each in report.kernels] == [2]
+    assert racy or "2 processes included" in report.notes
+
+
+def built(folder: Path, *options: str) -> Path:
+    """The program of the CUDA runtime, as nvcc builds it."""
+    words = ["nvcc", "-arch=compute_90", "-lineinfo", *options, "-o", "program", str(HERE / "runtime_program.cu")]
+    subprocess.run(words, cwd=folder, check=True)
+    return folder / "program"
+
+
+@needs_nvcc
+def test_a_program_of_the_shared_runtime(tmp_path: Path) -> None:
+    status, report = ran(built(tmp_path, "-cudart", "shared"))
+    assert (status, report.verdict) == (0, "clean")
+    assert [each.launches for each in report.kernels] == [1], "a launch of 4,096 threads is refused"
+
+
+@needs_nvcc
+def test_a_missing_barrier_is_found_at_the_line_of_the_program(tmp_path: Path) -> None:
+    _, report = ran(built(tmp_path, "-cudart", "shared", "-DRACY"))
+    text = (HERE / "runtime_program.cu").read_text().splitlines()
+    reader = next(number for number, line in enumerate(text, 1) if "// reader" in line)
+    (found,) = report.findings
+    assert (found.kind, "__syncthreads()" in found.fix) == ("data-race", True)
+    assert reader in {access.line for access in found.accesses}
+
+
+@needs_nvcc
+def test_a_program_with_a_copy_of_the_runtime_is_told_how_to_link(tmp_path: Path) -> None:
+    status, report = ran(built(tmp_path))
+    assert (status, report.verdict) == (1, "incomplete")
+    assert any("link it with -cudart shared" in note for note in report.notes)
