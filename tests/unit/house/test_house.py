@@ -89,7 +89,7 @@ ROOMS = {
     ),
     "consan.native": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.backends", "consan.session"),
-        "consan.toolchain",
+        *("consan.toolchain", "consan.libcuda"),
     ),
     "consan.process": (*(ERRORS, "consan.reports", "consan.suppressions", "consan.session", "consan.adapters", "consan.native.program"),),
     "consan.building": (
