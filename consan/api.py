@@ -43,8 +43,9 @@ from consan.session.planning.options import SessionOptions
 from consan.session.session import Session
 from consan.suppressions import finish
 from consan.tensormap.argument import TensorMap
+from consan.textures.argument import Texture
 
-__all__ = ["Kernel", "Stream", "TensorMap", "check", "launch"]
+__all__ = ["Kernel", "Stream", "TensorMap", "Texture", "check", "launch"]
 
 Shape = int | Sequence[int]
 Kinds = str | Sequence[str]

@@ -139,11 +139,11 @@ class Reason(enum.IntEnum):
     ACQUIRE_SCOPE = 54
     FLAG_SCOPE = 55  # but the scope of an access to the flag does
     OTHER_THREADS = 56  # another thread of the CTA has acquired it
-    NOT_COHERENT = 57  # a load with .nc of bytes that the launch writes
+    NOT_COHERENT = 57  # a load with .nc, or a fetch, of bytes that the launch writes
     ACCESS_SCOPE = 58  # both accesses are strong, and the scope of one excludes the other CTA
     FENCE_SCOPE = 59  # the scope of a fence between the two does
     SURFACE_OF_CTAS = 126  # CTAs access the same bytes of a surface (R-SU1)
-    WRITTEN_LATER = 60  # a load with .nc of bytes that the launch writes afterwards
+    WRITTEN_LATER = 60  # the same of bytes that the launch writes afterwards
     WEAK_ACCESS = 61  # one of them is strong, as that of a flag or a lock, and the other is not
     RELEASED_BEFORE = 62  # the last release of the first one's CTA that the second one's knows of came before the first
     RELEASED_BY_OTHER = 63  # another thread made that release, and nothing orders the first access before it

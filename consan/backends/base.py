@@ -18,6 +18,7 @@ import numpy.typing as npt
 
 from consan._errors import ConsanError
 from consan.tensormap.description import TensorMapInfo
+from consan.textures.description import TextureInfo, TextureMemory
 
 if TYPE_CHECKING:
     from consan.backends.cpu import LaunchStats
@@ -232,6 +233,15 @@ class Backend(Protocol):
 
     def tensor_map(self, info: TensorMapInfo) -> bytes:
         """The 128 bytes of a tensor map for this device."""
+
+    def make_texture(self, info: TextureInfo) -> int:
+        """The handle of a new texture object."""
+
+    def free_texture(self, handle: int) -> None:
+        """Free what `make_texture` gave."""
+
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that have addresses; None: it is not known."""
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> Handle:
         """Load a module."""

@@ -39,6 +39,7 @@ from consan.backends.driver_values import (
 )
 from consan.backends.streams import Streams
 from consan.backends.tensormap import encode_with_driver
+from consan.backends.texture import DriverTextures
 from consan.backends.work import CudaWork
 from consan.tensormap.description import TensorMapInfo
 from consan.toolchain.assemble import Assembled, assemble_cached
@@ -72,14 +73,13 @@ class _Function:
     large_clusters: bool = False
 
 
-class CudaBackend:
+class CudaBackend(DriverTextures):
     """One GPU through its primary context."""
 
     choice = "gpu"
-    simulates = seeded = survives_fork = False
+    simulates = seeded = survives_fork = allocates_zeros = False
     assembles = True
     modules_kept: int | None = None
-    allocates_zeros = False
     ordered_streams: tuple[int, ...] = DEFAULT_STREAMS
 
     def __init__(self, ordinal: int = 0, *, driver: api.Driver | None = None) -> None:

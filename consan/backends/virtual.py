@@ -18,6 +18,7 @@ from consan.backends.base import CallSource, Contexts, Dim3, EntryResources, Hos
 from consan.backends.cpu import LaunchStats, LoadedModule, Machine
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.encoding import encode
+from consan.textures.description import TextureInfo, TextureMemory
 
 _MEMORY = 2 << 30  # memory size reported to programs
 _MODULES_KEPT = 48  # a decoded one takes up to 50 MB
@@ -40,6 +41,7 @@ class VirtualBackend:
 
     def __init__(self, machine: Machine | None = None) -> None:
         self.machine = machine or Machine()
+        self._texture_handles = 0  # how many were given
         self._lock = threading.Lock()  # host threads take turns: only one launch at a time
 
     @property
@@ -89,6 +91,21 @@ class VirtualBackend:
     def tensor_map(self, info: TensorMapInfo) -> bytes:
         """The 128 bytes of a tensor map."""
         return encode(info)
+
+    def make_texture(self, info: TextureInfo) -> int:
+        """The handle of a new texture object: numbers from one on, each used once."""
+        self._texture_handles += 1
+        self.machine.arena.textures[self._texture_handles] = info
+        return self._texture_handles
+
+    def free_texture(self, handle: int) -> None:
+        """Free what `make_texture` gave."""
+        del self.machine.arena.textures[handle]
+
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that have addresses."""
+        found = self.machine.arena.textures.get(handle)
+        return None if found is None else found.reached
 
     def load(self, ptx: str, *, name: str = "<ptx>") -> LoadedModule:
         """Parse a module and place its variables."""

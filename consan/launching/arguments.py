@@ -6,6 +6,8 @@
     tma:f16[64,256]=random,box=8x64,swizzle=128    a tensor map over such a buffer, passed by value; further options are
                             interleave, l2, oob (zero or nan), element_strides (1x2), dtype (tf32, e4m3, ...), and for im2col
                             lower, upper (-1x-1), channels and pixels instead of box: those of consan.TensorMap
+    tex:f32[64,64]=random,filter=linear    a texture object over such a buffer, on the virtual machine; options: memory, filter, address,
+                            normalized, read, channels, shape: those of consan.Texture
     tensor:f32[128,64]=random,index=i64,strides=64x1    a struct of the address of such a buffer, its sizes and its strides in elements,
                             passed by value: nvFuser's Tensor<float, 2, 2>. index: their type, i32 or i64 [i32]. strides: [contiguous]
     struct:tma:f16[64,256]=random,box=8x64;f32[64]=zeros;i32=4@200    a struct of any of these, passed by value (members.py)
@@ -34,6 +36,7 @@ from consan.launching.placement import ArrayStruct, PackedStruct, extents_of
 from consan.launching.scalars import FLOATS, TYPES, check_type, hex_bytes, scalar, to_bf16
 from consan.tensormap.argument import TensorMap, make, parse_options
 from consan.tensormap.description import NBYTES
+from consan.textures import argument as textures
 
 Array = npt.NDArray[Any]
 Dim3 = tuple[int, int, int]
@@ -45,6 +48,7 @@ EXPECTED: Final = "expected TYPE[N]=random|zeros|ones|arange|FILE.npy|FILE.bin, 
 
 EXPECTED_STRUCT: Final = "expected tensor:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin[,index=i64][,strides=AxB]"
 EXPECTED_MAP: Final = "expected tma:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin,box=AxB[,swizzle=128]..."
+EXPECTED_TEXTURE: Final = "expected tex:TYPE[N,M]=random|zeros|ones|arange|FILE.npy|FILE.bin[,filter=linear]..."
 
 
 class ArgSpec(Protocol):
@@ -58,8 +62,8 @@ class ArgSpec(Protocol):
     def parameter_bytes(self) -> int:
         """Size of the kernel parameter in bytes."""
 
-    def materialise(self, seed: int) -> Array | ArrayStruct | PackedStruct | TensorMap | bytes:
-        """A new array for a buffer, a struct or a tensor map; bytes for a value."""
+    def materialise(self, seed: int) -> Array | ArrayStruct | PackedStruct | TensorMap | textures.Texture | bytes:
+        """A new array for a buffer, a struct, a tensor map or a texture; bytes for a value."""
 
 
 @dataclass(frozen=True)
@@ -135,6 +139,21 @@ class TensorSpec:
 
 
 @dataclass(frozen=True)
+class TextureSpec:
+    """`tex:BUFFER,...`: a texture object over a buffer, passed by its handle."""
+
+    text: str
+    index: int
+    buffer: BufferSpec
+    options: Mapping[str, Any]
+    parameter_bytes: int = textures.HANDLE_BYTES
+
+    def materialise(self, seed: int) -> textures.Texture:
+        """A texture of a new array."""
+        return textures.Texture(self.buffer.materialise(seed), **self.options)
+
+
+@dataclass(frozen=True)
 class StructSpec:
     """`tensor:BUFFER,...`: a struct of a buffer's address, its sizes and its strides, passed by value."""
 
@@ -167,6 +186,8 @@ def parse_arg(text: str, index: int = 1) -> ArgSpec | MembersSpec:
             return members_of(text, index, parse_arg)
         if head.startswith("tma:"):
             return _tensor(text, index, head.removeprefix("tma:"), value)
+        if head.startswith("tex:"):
+            return _texture(text, index, head.removeprefix("tex:"), value)
         if head.startswith("tensor:"):
             return _struct(text, index, head.removeprefix("tensor:"), value)
         if not equals or not value:
@@ -204,6 +225,15 @@ def _tensor(text: str, index: int, head: str, value: str) -> TensorSpec:
         raise UsageError(EXPECTED_MAP)
     spec = TensorSpec(text, index, _buffer(text, index, head, init.strip()), parse_options(options))
     spec.map_of(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape))  # raises errors of the map before memory is allocated
+    return spec
+
+
+def _texture(text: str, index: int, head: str, value: str) -> TextureSpec:
+    init, *options = value.split(",")
+    if "[" not in head or not init:
+        raise UsageError(EXPECTED_TEXTURE)
+    spec = TextureSpec(text, index, _buffer(text, index, head, init.strip()), textures.parse_options(options))
+    textures.Texture(np.broadcast_to(np.zeros((), spec.buffer.dtype), spec.buffer.shape), **spec.options)  # raises its errors
     return spec
 
 

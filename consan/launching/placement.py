@@ -20,6 +20,7 @@ from consan.reports.source.variables import Argument
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import TensorMapInfo
 from consan.tensormap.rules import validate
+from consan.textures.argument import HANDLE_BYTES, Texture
 
 Array = npt.NDArray[Any]
 
@@ -70,7 +71,7 @@ def pointer(address: int, nbytes: int | None = None, element: int = 1) -> OnDevi
     return OnDevice(address.to_bytes(8, "little"), address, nbytes, element)
 
 
-Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | OnDevice
+Value = bytes | Array | ArrayStruct | PackedStruct | TensorMap | Texture | OnDevice
 
 
 @dataclass(frozen=True)
@@ -89,6 +90,7 @@ class Placement:
         self._backend = backend
         self._copies: list[_Copy] = []
         self._scratch: list[int] = []
+        self._textures: list[int] = []
         self.owns_all = True  # no parameter refers to memory of others
         self.buffers: list[Argument] = []  # those of the parameters that have a label
 
@@ -102,6 +104,8 @@ class Placement:
             return value
         if isinstance(value, PackedStruct):
             return self._packed(value, label, name)
+        if isinstance(value, Texture):
+            return self.texture(value).to_bytes(HANDLE_BYTES, "little")
         self.owns_all &= not isinstance(value, OnDevice) and not (isinstance(value, TensorMap) and value.on_device)
         if isinstance(value, TensorMap):
             return self.tensor_map(value.info if value.on_device else value.at(self.address(value.array)))
@@ -123,6 +127,16 @@ class Placement:
         """The bytes of a tensor map. UsageError if the driver would refuse it."""
         validate(info)
         return self._backend.tensor_map(info)
+
+    def texture(self, value: Texture) -> int:
+        """The handle of a texture object. Its array in the sense of CUDA is a copy of its own: no address reaches that."""
+        if value.info.memory == "array":
+            address = self.scratch(value.array.nbytes)
+            self._backend.write(address, np.ascontiguousarray(value.array))
+        else:
+            address = self.address(value.array)
+        self._textures.append(self._backend.make_texture(value.at(address)))
+        return self._textures[-1]
 
     def address(self, array: Array, alignment: int = 1) -> int:
         """The address of the array's copy. The first request makes the copy, as far beyond a multiple of `alignment` as the array is."""
@@ -175,7 +189,10 @@ class Placement:
                 copy.array[...] = self.read(copy.array)
 
     def free(self) -> None:
-        """Free the copies and the scratch memory."""
+        """Free the copies, the scratch memory and the texture objects."""
+        for handle in self._textures:
+            self._backend.free_texture(handle)
+        self._textures.clear()
         for address in (*(copy.address - copy.shift for copy in self._copies), *self._scratch):
             self._backend.free(address)
         self._copies.clear()

@@ -15,6 +15,7 @@ from consan.launching.placement import ArrayStruct, Value, pointer
 from consan.launching.signature import kinds_of
 from consan.tensormap.argument import TensorMap
 from consan.tensormap.description import NBYTES
+from consan.textures.argument import HANDLE_BYTES, Texture
 
 _LEAST_ADDRESS: Final = 1 << 32  # of device memory
 _FORMATS: Final = {4: "<f", 8: "<d"}
@@ -38,6 +39,10 @@ def _fitting(value: Any, parameter: Param, kind: CType) -> Value:
             raise UsageError(
                 f"a tensor map has {NBYTES} bytes, its parameter {parameter.nbytes}: expected const __grid_constant__ CUtensorMap"
             )
+        return value
+    if isinstance(value, Texture):
+        if parameter.nbytes != HANDLE_BYTES or kind.kind == FLOAT:
+            raise UsageError(f"a texture has a handle of {HANDLE_BYTES} bytes, its parameter is {kind.text}: expected cudaTextureObject_t")
         return value
     if isinstance(value, ArrayStruct) and value.nbytes == parameter.nbytes:
         return value

@@ -93,7 +93,7 @@ def _check_operands(row: Row, instruction: Instruction) -> None:
 def _count_global_writes(stats: FunctionStats, row: Row, instruction: Instruction) -> None:
     """Count an instruction that may write global memory, or a surface, which is checked with it."""
     written = [access for access in row.accesses(instruction) if access.writes]
-    outside = [access for access in written if access.in_global or access.in_surface]
+    outside = [access for access in written if access.in_global or access.is_of_elements]
     stats.global_atomics += any(access.updates for access in outside)
     stats.global_stores += any(not access.updates for access in outside)
     stats.generic_writes += any(access.is_generic for access in written)

@@ -15,7 +15,7 @@ __all__ = [
     "commutes", "gives_a_value", "gives_who_is_there", "is_of_system", "is_steady", "observes_strongly", "orders_others", "update_of",
 ]  # fmt: skip
 
-_OF_THREAD: Final = frozenset({"arithmetic", "address", "cluster-address", "load", "store", "mma", "control", "cache", "debug"})
+_OF_THREAD: Final = frozenset({"arithmetic", "address", "cluster-address", "load", "texture", "store", "mma", "control", "cache", "debug"})
 _STEADY: Final = _OF_THREAD | {
     *("warp-collective", "barrier", "warp-barrier", "cluster-barrier", "fence", "proxy-fence", "ldmatrix", "stmatrix", "wmma", "wgmma"),
     *("cp.async", "cp.async.commit", "cp.async.wait", "bulk", "tensor", "atomic", "reduction", "surface", "call", "special"),

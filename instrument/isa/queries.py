@@ -30,6 +30,7 @@ __all__ = [
     "lowest_bit",
     "makes_generic",
     "may_wait",
+    "names_element",
     "polls",
     "row_of",
     "shortened",
@@ -184,6 +185,16 @@ def decides_with(instruction: InstructionLike) -> bool | None:
 def is_move(instruction: InstructionLike) -> bool:
     """Whether an instruction moves one value of 32 or 64 bits."""
     return has_action(instruction, "arithmetic", "move") and instruction.parts[-1] in _WHOLE and len(instruction.parts) == 2
+
+
+def names_element(instruction: InstructionLike) -> bool:
+    """Whether the text of a fetch gives the number of its element: no filter, one dimension. An offset is a source behind the texture."""
+    row = lookup(instruction.parts)
+    if row is None or row.family != "texture":
+        return False
+    modifiers = row.modifiers(instruction.parts)
+    offsets = row.roles(instruction).count("src") - (modifiers.get("lod") == "level")
+    return (modifiers["geom"], modifiers.get("ctype")) == ("1d", "s32") and not offsets
 
 
 def sums(instruction: InstructionLike) -> bool:

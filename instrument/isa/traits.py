@@ -79,7 +79,7 @@ class Traits:
     is_whole_matrix_access = _OfRow(lambda row: row.family == "wmma")
     accesses_memory = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.is_whole_matrix_access)  # in the generic proxy
     # a log of global memory has it
-    is_recorded_access = _OfRow(lambda row: row.is_ordinary or row.is_whole_matrix_access or row.family == "surface")
+    is_recorded_access = _OfRow(lambda row: row.is_ordinary or row.is_whole_matrix_access or row.family in ("surface", "texture"))
     # it accesses memory at addresses of threads, and does nothing else
     is_access = _OfRow(lambda row: row.is_ordinary or row.is_matrix_access or row.family == "cp.async")
 
@@ -119,7 +119,7 @@ class Traits:
     suspends = _OfRow(lambda row: (row.family, row.action) in _SUSPENDING)  # the thread may block here until others arrive
     is_of_grids = _OfRow(lambda row: row.action in ("grid", "grid-wait"))  # orders grids of dependent launches
     # no log has it
-    is_never_recorded = _OfRow(lambda row: row.family == "texture" or row.is_of_many or row.status == "not modelled" or row.is_of_grids)
+    is_never_recorded = _OfRow(lambda row: row.is_of_many or row.status == "not modelled" or row.is_of_grids)
     is_fence = _OfRow(lambda row: row.family == "fence")  # a fence of memory accesses
     is_proxy_fence = _OfRow(lambda row: row.family == "proxy-fence")  # a fence between proxies
     is_mbarrier = _OfRow(lambda row: row.family == "mbarrier")  # an operation on an mbarrier
@@ -192,7 +192,7 @@ class AccessTraits:
     in_shared = _OfAccess(lambda each: each.space == "shared")  # the address is in a window of shared memory, of this CTA or of the cluster
     in_global = _OfAccess(lambda each: each.space == "global")  # the address is in global memory
     is_parameter = _OfAccess(lambda each: each.space == "param")  # it names a parameter
-    in_surface = _OfAccess(lambda each: each.space == "surface")  # it names elements of a surface
+    is_of_elements = _OfAccess(lambda each: each.space in ("surface", "texture"))  # it names elements of an object, by its handle
     is_generic = _OfAccess(lambda each: each.space == "generic")  # the address says at run time which memory it is in
     # other threads may access the bytes while the kernel runs
     is_visible = _OfAccess(lambda each: each.space not in ("param", "local", "const"))

@@ -28,14 +28,15 @@ _LOST_UPDATES: Final = Situation(
 
 READ_ONLY: Final = {
     "not-coherent": Situation(
-        "memory that nothing writes during the launch: only that may be read with .nc",
+        "memory that nothing writes during the launch: only that may be read with .nc, or by a texture",
         "{plain_load}, or write in another launch",
-        "one launch writes and loads with .nc the same bytes, at {first_at} and {second_at}",
+        "one launch writes bytes and reads them by a path that is not coherent (.nc, a texture), at {first_at} and {second_at}",
     ),
     "written-later": Situation(
-        "memory that nothing writes during the launch: only that may be read with .nc",
+        "memory that nothing writes during the launch: only that may be read with .nc, or by a texture",
         "{plain_load}, or write in another launch",
-        "the {second_role} at {second_at} changes, in the same launch, what the load with .nc at {first_at} has read",
+        "the {second_role} at {second_at} changes, in the same launch, what the {first_role} at {first_at} has read by a path that is not"
+        " coherent",
         "warning",
     ),
 }

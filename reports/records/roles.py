@@ -26,6 +26,7 @@ from consan.reports.source.places import located
 from consan.reports.words.ordering import Pair
 
 SURFACE: Final = "surface"  # the family, the space and the proxy
+TEXTURE: Final = "texture"  # the family and the proxy
 _ROLES: Final = {"read": "read", "write": "write", "rmw": "atomic read-modify-write", "none": "barrier"}
 # Operation number of the device -> name (`AsyncInfo.kind`).
 _OPERATIONS: Final = {
@@ -148,7 +149,9 @@ def _access(found: FindingRecord, number_of_site: int, thread: int, module: Modu
 
 
 def of_surface(access: Access, site: Site) -> Access:
-    """An access to a surface as one of its own memory; others as they are."""
+    """An access to a surface as one of its own memory, a fetch as one by its own proxy; others as they are."""
+    if site.family == TEXTURE:
+        return replace(access, proxy=TEXTURE, role="texture fetch")
     if site.family != SURFACE or access.bytes is None:
         return access
     geometry = next(word for word in site.opcode.split(".") if word in surfaces.GEOMETRIES)

@@ -176,7 +176,7 @@ _ALONE: Final[dict[str, _Spellings]] = {
         "ld.acquire or atom.acquire",
     ),
     "plain_load": _row(
-        *["use a plain load: without __ldg, and without const __restrict__ on the pointer"] * 2, *["use a plain load (ld.global)"] * 4
+        *["use a plain load: no __ldg, no const __restrict__ on the pointer, no texture"] * 2, *["use a plain load (ld.global)"] * 4
     ),
     "gpu_scope": _row(
         ".gpu (cuda::thread_scope_device; an atomic function without _block)",

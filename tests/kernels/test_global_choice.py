@@ -35,7 +35,6 @@ extern "C" __global__ void k(int* out) {
 }"""
 NOT_EXECUTED = {
     "multimem": "multimem.red.relaxed.sys.global.add.u32 [%0], 1;",
-    "texture": "{.reg .f32 x; tex.1d.v4.f32.s32 {x, x, x, x}, [%0, {0}];}",
     "surface": "{.reg .b32 x; mov.b32 x, 0; sust.p.1d.b32.trap [%0, {0}], x;}",
 }
 LAST = """__device__ unsigned done;

@@ -27,7 +27,7 @@ def _kernel(path: Path, racy: bool) -> Any:
 
 def _launch(path: Path, racy: bool, seed: int = 0, device: str = "cpu") -> tuple[Any, dict[str, Any]]:
     spec = twin_file.read(path)
-    if device not in spec.backends and path.name.startswith("surface_"):
+    if device not in spec.backends and path.name.startswith(("surface_", "texture_")):
         pytest.skip("handles are numbers, which only the virtual machine takes")
     if racy and device not in spec.backends:
         pytest.skip(f"the chip's timing decides whether it shows: only on {spec.backends}")

@@ -6,6 +6,7 @@ the others are prose. Keys:
     launch:   grid=2x2 block=128 smem=512 arch=sm_90      (smem and arch may be left out: 0 and sm_80)
     arg:      NAME TYPE[SHAPE]=FILL  or  NAME TYPE=VALUE  (one line per kernel parameter, in order)
     arg:      NAME tma:TYPE[SHAPE]=FILL,box=AxB,...       a tensor map of such a buffer, by value; options as in `consan check --arg`
+    arg:      NAME tex:OTHER,memory=linear,...             a texture object over the argument OTHER; options as in `consan check --arg`
     arg:      NAME tensor:TYPE[SHAPE]=FILL                a struct of its address, sizes and strides, by value, as nvFuser's
     expect:   KIND [HAZARD] [@marker [@marker]] severity=error
     allow:    the same; a finding that may appear in the racy twin beside the expected ones
@@ -30,9 +31,10 @@ from unittest import mock
 import numpy as np
 import numpy.typing as npt
 
-from consan import Kernel, TensorMap
+from consan import Kernel, TensorMap, Texture
 from consan.launching.placement import ArrayStruct, extents_of
 from consan.tensormap.argument import make, parse_options
+from consan.textures import argument as textures
 from consan.toolchain import nvrtc
 from consan.toolchain.cache import Cache, key
 
@@ -79,15 +81,21 @@ class KernelFile:
     markers: dict[str, set[int]] = field(default_factory=dict)
     maps: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     structs: set[str] = field(default_factory=set)
+    textures: dict[str, tuple[str, dict[str, Any]]] = field(default_factory=dict)
     policy: str = "default"
 
     def fresh_args(self) -> dict[str, Array | np.generic]:
         """Copies of the arguments as they are before a launch."""
         return {name: value.copy() for name, value in self.args.items()}
 
-    def parameters(self, args: dict[str, Array | np.generic]) -> list[Array | np.generic | TensorMap | ArrayStruct]:
+    def parameters(self, args: dict[str, Array | np.generic]) -> list[Array | np.generic | TensorMap | Texture | ArrayStruct]:
         """What the kernel is launched with: the arguments, those that are tensors as their maps or structs."""
-        return [self.parameter(name, value) for name, value in args.items()]
+        return [self.texture_of(name, args) if name in self.textures else self.parameter(name, value) for name, value in args.items()]
+
+    def texture_of(self, name: str, args: dict[str, Any]) -> Texture:
+        """The texture of the argument `name`."""
+        other, options = self.textures[name]
+        return Texture(args[other], **options)
 
     def parameter(self, name: str, value: Any) -> Any:
         """What stands for an argument."""
@@ -177,6 +185,10 @@ def _read_argument(kernel: KernelFile, text: str) -> None:
         buffer, parsed = f"{shape}={fill}", parse_options(options[0].split(",")) if options else {}
         kernel.maps[name] = (buffer.partition("[")[0], parsed)
         text = f"{name} {buffer}"
+    if rest.startswith("tex:"):
+        other, *options = rest.removeprefix("tex:").split(",")
+        kernel.textures[name] = (other, textures.parse_options(options))
+        text = f"{name} u64=0"
     if rest.startswith("tensor:"):
         kernel.structs.add(name)
         text = f"{name} {rest.removeprefix('tensor:')}"

@@ -20,6 +20,8 @@ CLEAN = sorted([*(KERNELS / "clean").glob("*.cu"), *(KERNELS / "global" / "clean
 NOT_SEEN = {
     "multi_warp_tile": "memory that is reserved for cooperative groups",
     "surface_sums_of_ctas": "surfaces",
+    "texture_beside_store": "textures",
+    "texture_of_other_elements": "textures",
     "cluster_push_added_beside_strong_store": "it takes a bulk reduction for an access through the generic proxy",
     "named_barrier_no_such_number": "a barrier that does not exist: undefined",
     "named_barrier_part_of_a_warp": "a thread count that is no multiple of 32: undefined",

@@ -232,6 +232,14 @@ RULES = {
         "surface_within_a_cta",
         False,
     ),
+    "TX1: the elements that a fetch names": (
+        "textures.hpp",
+        "u64 first = (index_of(name) - 1) * memory->element;",
+        "u64 first = 0;",
+        "texture_of_other_elements",
+        False,
+    ),
+    "TX1: fetches": ("grid.hpp", "if (!fetched.count) return;", "return;", "texture_beside_store", True),
     "G9: what the lanes of a warp did before": (
         "turns.hpp",
         "if (together_) return;",

@@ -40,8 +40,6 @@ def _listed(body: str) -> tuple[list[str], str]:
 @pytest.mark.parametrize(
     "instruction",
     [
-        "tex.1d.v4.u32.s32 {%r1, %r2, %r3, %r4}, [%d1, {%r9}];",
-        "tld4.r.2d.v4.u32.f32 {%r1, %r2, %r3, %r4}, [%d1, {%f1, %f2}];",
         "sust.p.1d.b32.trap [%d1, {%r2}], %r1;",
         "sured.b.add.1d.u32.clamp [%d1, {%r2}], %r1;",
         "multimem.red.global.add.u32 [%d1], %r1;",

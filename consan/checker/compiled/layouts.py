@@ -5,6 +5,7 @@ from __future__ import annotations
 import enum
 
 from consan.checker.compiled.concurrent_launches import RetainedFlag
+from consan.instrument import surfaces, textures
 from consan.instrument.effects import LANES
 from consan.instrument.effects.cpp import EventKind
 from consan.instrument.effects.flags import Flag, MatrixRow
@@ -12,7 +13,6 @@ from consan.instrument.findings import UNORDERED, FindingFlags, Hazard, Kind, Op
 from consan.instrument.layouts.cpp import enumeration, structure
 from consan.instrument.layouts.records import Records
 from consan.instrument.record.text import templates
-from consan.instrument.surfaces import HANDLE
 
 RECORDS = Records()
 record = RECORDS.record
@@ -203,6 +203,19 @@ CLUSTER_LOG = record(
     u64 lines  of each warp
     """,
 )
+TEXTURE_MEMORY = record(
+    "TextureMemory",
+    "the memory of a texture object",
+    """
+    u64 handle    -
+    u64 address   of the first element
+    u64 bytes     of all elements; 0: they have no addresses
+    u32 element   bytes of an element
+    u32 numbered  elements lie one behind the other
+    u32 known     the host knows the object
+    u32 unused    -
+    """,
+)
 GRID_INPUT = record(
     "GridInput",
     "a launch",
@@ -213,12 +226,15 @@ GRID_INPUT = record(
     *mut:RetainedAccess retained  null: not wanted
     *mut:u32 positions       of a launch that the host has stopped, by thread; else null
     *mut:Stopped stops    -
+    *TextureMemory textures  of which the launch has asked for the memory
     u32 count             clusters
     u32 synced            threads may synchronise through memory
     u32 capacity          findings for which there is room
     u32 most              accesses that the checker holds at a time
     u32 retained_capacity     accesses for which `retained` has room
     u32 rank_clusters        clusters of a rank, if there are several; else 0
+    u32 texture_count     textures
+    u32 unused            -
     """,
 )
 GRID_OUTPUT = record(
@@ -237,6 +253,9 @@ GRID_OUTPUT = record(
     u32 waited          a thread has executed griddepcontrol.wait
     u32 unseen          an access that the log does not name
     u32 aliased         a launch has surfaces of several handles, and writes one
+    u32 fetched         elements that are fetched may be among those that the launch writes
+    u32 unused          -
+    u64 texture         the handle of a texture object whose memory is asked for, with bit 32 set; 0: there is none
     u64 lane_events     -
     u64 retained            accesses that were retained
     u64 accesses        to global memory
@@ -261,7 +280,7 @@ _ENUMERATIONS = (
     enumeration("StoppedKind", "u32", StoppedKind, "STOPPED_{}".format),
 )
 _NUMBERS = {"LANES": LANES, "END": templates.END, "STOP": templates.STOP, "LEFT": templates.LEFT, "UNORDERED": UNORDERED}
-_NUMBERS |= {"SURFACE_HANDLE": HANDLE}
+_NUMBERS |= {"SURFACE_HANDLE": surfaces.HANDLE, "TEXTURE_HANDLE": textures.HANDLE}
 
 
 def header() -> str:

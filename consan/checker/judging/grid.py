@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import functools
 import math
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,7 +19,18 @@ import numpy.typing as npt
 from consan.checker.compiled.build import library
 from consan.checker.compiled.concurrent_launches import Retained
 from consan.checker.compiled.cores import replayed
-from consan.checker.compiled.layouts import CLUSTER_LOG, GRID_INPUT, GRID_OUTPUT, RECORD, RETAINED, STOPPED, Level, Reading, Status
+from consan.checker.compiled.layouts import (
+    CLUSTER_LOG,
+    GRID_INPUT,
+    GRID_OUTPUT,
+    RECORD,
+    RETAINED,
+    STOPPED,
+    TEXTURE_MEMORY,
+    Level,
+    Reading,
+    Status,
+)
 from consan.checker.compiled.patience import Patience
 from consan.checker.compiled.replay import MOST_FINDINGS, History, Tables, called, filled, replay_input
 from consan.checker.logs.memory import SMALLER
@@ -28,10 +40,23 @@ from consan.instrument.layouts.records import dtype
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict import scopes
 from consan.reports.verdict.speaking.raw import selected
+from consan.textures.description import TextureMemory
 
 HALTED = "the replay was ended before it was over"
+_ACCESS_GAPS = {
+    "full": "more accesses met than are retained",
+    "unknown": "the bytes of a tensor copy are not known",
+    "unseen": "threads may have synchronised by multimem instructions",
+    "aliased": "surfaces of several handles, one of them written, may be of one array",
+    "fetched": "a launch fetches elements of a texture that may be among those that it writes: which ones a filter or a coordinate of"
+    " floating point names is not followed (fetch by tex1Dfetch of linear memory, or write in another launch)",
+}
+"""By fields of GridOutput."""
 MOST_RETAINED = 1 << 23  # accesses of a launch that are retained at a time
 MOST_CONCURRENT = 1 << 22  # those that are retained for a comparison with other launches
+_HANDLE = 0xFFFFFFFF  # the bits of a texture's handle that its name has
+MemoryOf = Callable[[int], TextureMemory | None]
+"""The memory of a texture object, by its handle; None: it is not known."""
 
 
 @dataclass
@@ -43,11 +68,8 @@ class GridChecked:
     status: Status = Status.OK
     stuck: int = 0
     contradictions: int = 0
-    full: bool = False
-    unknown: bool = False  # the bytes of a tensor copy are not known
     narrow: bool = False  # some scope excludes other CTAs
-    unseen: bool = False  # threads may have synchronised through memory that the logs do not name
-    aliased: bool = False  # a launch has surfaces of several handles, and writes one
+    gaps: frozenset[str] = frozenset()  # why not all accesses were compared: names of _ACCESS_GAPS
     events: int = 0
     accesses: int = 0  # to global memory, by single threads
     compared: int = 0  # those of bytes that several threads touch, and one writes: all others cannot race
@@ -60,20 +82,22 @@ class GridChecked:
 def check_grid(
     tables: Tables, histories: list[History], mode: Mode,
     *, whole: bool, isa: bool = False, most: int = MOST_RETAINED, keep: bool = False,
-    patience: Patience | None = None, stopped: bool = False, ranks: int = 1,
+    patience: Patience | None = None, stopped: bool = False, ranks: int = 1, memory_of: MemoryOf = lambda handle: None,
 ) -> list[GridChecked]:  # fmt: skip
     """Replay the clusters of a launch together: in two orders where they can synchronise, else in one. `whole`: shared memory too.
 
     `keep`: the first result has the accesses, for a comparison with other launches. `patience`: for how long. `stopped`: the host has
-    stopped the launch. `ranks`: GPUs, each with as many clusters.
+    stopped the launch. `ranks`: GPUs, each with as many clusters. `memory_of`: asked for each texture object that the launch fetches from.
     """
     patience = patience or Patience(math.inf)
     orders = (False, True) if mode is Mode.SYNCED else (False,)
     usual = Reading.BY_THE_ISA if isa else Reading.USUAL
+    textures = _Textures(memory_of)
 
     def at(level: Level, *, descending: bool, reading: Reading = usual) -> GridChecked:
         keeps = keep and not descending and level is Level.EXACT and reading is usual
         how: dict[str, Any] = {"whole": whole, "reading": reading, "most": most, "keep": keeps, "halt": patience.halt, "stopped": stopped}
+        how["textures"] = textures
         how["rank_clusters"] = len(histories) // ranks if ranks > 1 else 0
         return _replay(tables, histories, mode, level, descending=descending, **how)
 
@@ -124,6 +148,7 @@ def _replay(
     halt: ctypes.c_uint32,
     stopped: bool,
     rank_clusters: int,
+    textures: _Textures,
 ) -> GridChecked:
     logs = [np.ascontiguousarray(history.log, dtype="<u4") for history in histories]
     clusters = np.array([(log.ctypes.data, log.shape[1]) for log in logs], dtype(CLUSTER_LOG))
@@ -134,7 +159,10 @@ def _replay(
     shape = (len(logs) if stopped else 0, first.ctas * first.cta_threads)
     positions, stops = np.zeros(shape, np.uint32), np.zeros(shape, dtype(STOPPED))
     wanted = {
-        "of_clusters": (of_clusters, whole), "retained": (retained, keep), "positions": (positions, stopped), "stops": (stops, stopped),
+        "of_clusters": (of_clusters, whole),
+        "retained": (retained, keep),
+        "positions": (positions, stopped),
+        "stops": (stops, stopped),
     }
     values = {name: array.ctypes.data if is_wanted else 0 for name, (array, is_wanted) in wanted.items()}
     numbers = {
@@ -145,15 +173,39 @@ def _replay(
         "retained_capacity": len(retained),
         "rank_clusters": rank_clusters,
     }
-    given = filled(GRID_INPUT, {"one": one, "clusters": clusters.ctypes.data, **values, **numbers})
-    result = called(library().consan_replay_launch, given, GRID_OUTPUT)
+    result = textures.answered(lambda known: _called({"one": one, "clusters": clusters.ctypes.data, **values, **numbers, **known}))
     return GridChecked(
         _rows(records, result["records"]), _rows(of_clusters, result["of_clusters"]), Status(result["status"]), result["stuck"],
-        result["contradictions"], bool(result["full"]), bool(result["unknown"]), bool(result["narrow"]), bool(result["unseen"]),
-        bool(result["aliased"]), result["lane_events"], result["accesses"], result["compared"],
+        result["contradictions"], bool(result["narrow"]),
+        frozenset(name for name in _ACCESS_GAPS if result[name]), result["lane_events"], result["accesses"], result["compared"],
         Retained(retained[: result["retained"]].copy(), bool(result["waited"])) if keep and not result["retained_full"] else None,
         positions if stopped else None, stops if stopped else None,
     )  # fmt: skip
+
+
+def _called(values: Mapping[str, Any]) -> dict[str, int]:
+    return called(library().consan_replay_launch, filled(GRID_INPUT, values), GRID_OUTPUT)
+
+
+class _Textures:
+    """The texture objects of a launch. Which these are, only its logs tell: a replay ends at once where it finds an unknown handle."""
+
+    def __init__(self, memory_of: MemoryOf) -> None:
+        self._memory_of, self._known = memory_of, list[tuple[int, ...]]()
+
+    def answered(self, replay: Callable[[dict[str, int]], dict[str, int]]) -> dict[str, int]:
+        """Replay until the memory of all handles has been asked for. `replay`: takes the fields of GridInput that say what is known."""
+        while True:
+            rows = np.array(self._known, dtype(TEXTURE_MEMORY))
+            result = replay({"textures": rows.ctypes.data, "texture_count": len(rows)})
+            if not result["texture"]:
+                return result
+            handle = result["texture"] & _HANDLE
+            memory = self._memory_of(handle)
+            row = (
+                (0, 0, 0, False, False) if memory is None else (memory.address, memory.nbytes, memory.element_bytes, memory.numbered, True)
+            )
+            self._known.append((handle, *row, 0))
 
 
 def _rows(records: npt.NDArray[np.void], count: int) -> list[np.void]:
@@ -184,10 +236,4 @@ def replay_gaps(done: list[GridChecked], *, ended: bool) -> tuple[str, ...]:
 
 def access_gaps(done: list[GridChecked]) -> tuple[str, ...]:
     """Why not all accesses to global memory were compared."""
-    reasons = {
-        "more accesses met than are retained": any(each.full for each in done),
-        "the bytes of a tensor copy are not known": any(each.unknown for each in done),
-        "threads may have synchronised by multimem instructions": any(each.unseen for each in done),
-        "surfaces of several handles, one of them written, may be of one array": any(each.aliased for each in done),
-    }
-    return tuple(reason for reason, holds in reasons.items() if holds)
+    return tuple(reason for name, reason in _ACCESS_GAPS.items() if any(name in each.gaps for each in done))

@@ -351,12 +351,12 @@ class _Checker:
         some = next(iter(known.values())).without_log()
         histories = [known.get(cluster, some) for cluster in range(grouped.clusters)]
         how: dict[str, Any] = {"isa": self.recorded.isa, "keep": self.keep, "patience": self.patience, "stopped": stopped}
-        how["ranks"] = self.collected.launched.ranks
+        how |= {"ranks": self.collected.launched.ranks, "memory_of": self.launch.texture_memory}
         done = check_grid(self.recorded.tables, histories, mode, whole=whole, **how)
         self.retained = self.collected.numbered(done[0].retained, histories[0]) if done[0].retained is not None else None
         self.events += sum(each.events for each in done)
         self.accesses = done[0].accesses, done[0].compared, ctas
-        found = selected(forward(united_records([each.records for each in done if not each.unseen])))
+        found = selected(forward(united_records([each.records for each in done if "unseen" not in each.gaps])))
         self.collected.add_global_races(found, histories[0])
         stood = stopped_threads(done, self.collected, histories[0]) if stopped else StoppedThreads()
         self.positions, self.polls = [*self.positions, *stood.positions], stood.polls

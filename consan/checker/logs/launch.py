@@ -123,6 +123,10 @@ class Launch:
         """The device."""
         return self.memory.backend
 
+    def texture_memory(self, handle: int) -> Any:
+        """The bytes of a texture object that have addresses; None: they are not known."""
+        return self.backend.texture_memory(handle)
+
     @property
     def most_retained(self) -> int:
         """The lines of a log that nobody writes over if it runs out of room."""

@@ -7,6 +7,7 @@ from typing import Protocol
 
 from consan.checker.compiled.replay import History
 from consan.checker.logs.grouping import Grouped
+from consan.textures.description import TextureMemory
 
 
 class RecordedLaunch(Protocol):
@@ -23,6 +24,9 @@ class RecordedLaunch(Protocol):
 
     def has(self, cluster: int) -> bool:
         """Whether the cluster's history can be read."""
+
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that have addresses; None: they are not known."""
 
     def free(self) -> None:
         """Free the memory."""

@@ -13,7 +13,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import astuple, dataclass, field
 from typing import Any, Final
 
 import numpy as np
@@ -24,6 +24,7 @@ from consan.checker.compiled.replay import History, Tables
 from consan.checker.logs.grouping import Grouped
 from consan.checker.logs.recorded_launch import RecordedLaunch
 from consan.instrument.effects import LANES
+from consan.textures.description import TextureMemory
 
 SCHEMA: Final = "consan.histories/4"
 MOST_BYTES: Final = 1 << 30  # of one file, compressed
@@ -41,6 +42,7 @@ class Watched:
         self._launch = launch
         self.grouped_as: Grouped | None = None
         self.read: dict[int, History] = {}  # by cluster
+        self.textures: dict[int, TextureMemory | None] = {}  # by handle
 
     def grouped(self, limit: int) -> Grouped:
         """The clusters by history."""
@@ -61,6 +63,11 @@ class Watched:
         """Whether the cluster's history can be read."""
         return self._launch.has(cluster)
 
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that have addresses; None: they are not known."""
+        self.textures[handle] = self._launch.texture_memory(handle)
+        return self.textures[handle]
+
     def free(self) -> None:
         """Free the launch's memory."""
         self._launch.free()
@@ -74,6 +81,7 @@ class RetainedLaunch:
     groups: Grouped
     read: dict[int, History]  # by cluster
     shared: tuple[int, int]  # the first byte of a CTA's shared memory, and how many there are
+    textures: dict[int, TextureMemory] = field(default_factory=dict)  # by handle
 
     def grouped(self, limit: int) -> Grouped:
         """The clusters by history: those that the run has looked at."""
@@ -92,6 +100,10 @@ class RetainedLaunch:
     def has(self, cluster: int) -> bool:
         """Whether the cluster's log is in the file."""
         return cluster in self.read
+
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that had addresses; None: the file does not say."""
+        return self.textures.get(handle)
 
     def free(self) -> None:
         """A launch out of a file has no memory on a device."""
@@ -121,7 +133,7 @@ class Archive:
         arrays[f"launch-{number}/names"] = _names_of(watched.grouped_as)
         self._pending |= arrays
         self._pending_bytes += sum(values.nbytes for values in arrays.values())
-        self._launches.append({**about, "window": watched.window(), "logs": list(watched.read)})
+        self._launches.append({**about, "window": watched.window(), "logs": list(watched.read), "textures": _described(watched)})
         if self._pending_bytes > _MOST_PENDING:
             self._pack()
 
@@ -182,7 +194,12 @@ def _launch(file: zipfile.ZipFile, number: int, about: dict[str, Any]) -> Retain
         raise ValueError(f"launch {number}: a log does not fit the block")
     window, nbytes = map(int, about["window"])
     histories = {cluster: History(log, math.prod(block), window, nbytes, ctas) for cluster, log in logs.items()}
-    return RetainedLaunch(about, Grouped.from_clusters(by_cluster, [row.tobytes() for row in names]), histories, (window, nbytes))
+    textures = {int(handle): TextureMemory(*values) for handle, values in about.get("textures", {}).items()}
+    return RetainedLaunch(about, Grouped.from_clusters(by_cluster, [row.tobytes() for row in names]), histories, (window, nbytes), textures)
+
+
+def _described(watched: Watched) -> dict[int, tuple[Any, ...]]:
+    return {handle: astuple(memory) for handle, memory in watched.textures.items() if memory is not None}
 
 
 def _array(file: zipfile.ZipFile, name: str, dimensions: int, dtype: str) -> npt.NDArray[Any]:

@@ -25,6 +25,7 @@ from consan.checker.questions.walks import Walked, joined, passes_of, walk
 from consan.instrument.record import Recorded
 from consan.instrument.record.families.global_memory import Mode
 from consan.reports.verdict.speaking.terms import Key
+from consan.textures.description import TextureMemory
 
 
 class Remembered:
@@ -34,6 +35,7 @@ class Remembered:
         self._launch = launch
         self._grouped: dict[int, Grouped] = {}
         self._histories: dict[int, History] = {}
+        self._textures: dict[int, TextureMemory | None] = {}
         self._window = launch.window()
 
     def grouped(self, limit: int) -> Grouped:
@@ -55,6 +57,12 @@ class Remembered:
     def has(self, cluster: int) -> bool:
         """Whether the cluster's history can be read."""
         return self._launch.has(cluster)
+
+    def texture_memory(self, handle: int) -> TextureMemory | None:
+        """The bytes of a texture object that have addresses; None: they are not known."""
+        if handle not in self._textures:
+            self._textures[handle] = self._launch.texture_memory(handle)
+        return self._textures[handle]
 
     def free(self) -> None:
         """The memory belongs to the launch that is remembered."""

@@ -9,6 +9,8 @@ class LaunchReplay {
     void run() {
         grid_.views.resize(input_.count, input_.one.cta_threads, input_.one.level >= SCOPES, input_.rank_clusters);
         read();
+        output_.texture = grid_.textures.asked();
+        if (output_.texture) return;
         if (input_.synced) together();
         else one_by_one();
         if (output_.status == OK && grid_.cut) output_.status = FULL;
@@ -19,6 +21,8 @@ class LaunchReplay {
         output_.full = grid_.global_races.full(), output_.unknown = grid_.global_races.unknown();
         output_.compared = grid_.global_races.compared();
         output_.aliased = surfaces_.aliased();
+        output_.fetched = grid_.textures.covered(grid_.footprints.any(), surfaces_.written(),
+                                                 [&](const TextureMemory &each) { return grid_.footprints.written(each.address, each.bytes); });
         output_.retained = grid_.retained.count(), output_.retained_full = grid_.retained.full(), output_.waited = grid_.retained.waited();
     }
 
@@ -111,8 +115,14 @@ class LaunchReplay {
     void note_read(const effects::Write &store, u32 cluster, u32) { grid_.flags.add_plain_shared(cluster, store.at(), store.bytes()); }
     void note_read(const effects::GlobalRead &load, u32 cluster, u32 thread) {
         ++output_.accesses;
+        if (is_texture(load.address())) return note_fetch(load, cluster, thread);
         surfaces_.note(load.address(), false);
         if (!grid_.unused(load, cluster, thread)) grid_.footprints.read(load.address(), load.bytes(), cluster, thread, load.nc());
+    }
+    void note_fetch(const effects::GlobalRead &fetch, u32 cluster, u32 thread) {
+        grid_.textures.note(fetch.address());
+        Textures::Bytes read = grid_.textures.bytes(fetch.address());
+        grid_.footprints.read(read.address, read.count, cluster, thread, true);
     }
     void note_read(const effects::CopyIssue &copy, u32 cluster, u32 thread) { note_rows(copy, cluster, thread); }
     void note_read(const effects::BulkLoad &copy, u32 cluster, u32 thread) { note_rows(copy, cluster, thread); }

@@ -5,9 +5,10 @@ activemask, redux, griddepcontrol, elect), 9.7.17 (stack) and 9.7.19 (miscellane
 
 All but the accesses of textures and surfaces are neutral. The warp-wide exchanges order no memory (only `bar.warp.sync` does). Surfaces
 are arrays that no address reaches: the bytes of a surface are named by its handle and the coordinates. `.clamp` moves coordinates to
-the border of an array whose extents are not known here, and the size of a sample of `sust.p` is not known. A texture may be of an array, or
-of bytes that have addresses, and a filter reads several of its elements: only the object says which. Queries read no memory that a kernel
-writes. Labels, functions and tables of branch targets have operand roles of their own, so that they are not taken for registers.
+the border of an array whose extents are not known here, and the size of a sample of `sust.p` is not known. What a texture reads is named
+by its handle and, where the text gives it, the number of the element: the checker asks the texture object for the bytes. Queries read no
+memory that a kernel writes. Labels, functions and tables of branch targets have operand roles of their own, so that they are not taken
+for registers.
 """
 
 from __future__ import annotations
@@ -112,7 +113,13 @@ _TEXTURE = {
 }
 _TXQ = "width height depth channel_data_type channel_order normalized_coords array_size num_mipmap_levels num_samples"
 
-_UNSEEN_READ: dict[str, Any] = {"status": "not modelled", "touch": "read texture texture 0 texture"}
+# How many bytes a fetch reads, its texture object says. No write of the same launch comes before it, as with ld.global.nc (R-TX1).
+_FETCH: dict[str, Any] = {
+    "status": "recorded",
+    "touch": "read texture texture 0 texture",
+    "makes": makes(GlobalRead, address="texture", nc=True, bytes=1, element=1).where_checked(),
+    "classes": _TEXTURE,
+}
 
 
 def _surface(name: str, form: str, operands: str, access: str, **columns: Any) -> list[Row]:
@@ -133,15 +140,13 @@ TEXTURE: list[Row] = [
         tex{.lod}.geom.v4.dtype.ctype dst, [texture]{, src}{, src}{, src}{, src}
         tex{.lod}.geom.v2.f16x2.ctype dst, [texture]{, src}{, src}{, src}{, src}
         """,
-        **_UNSEEN_READ,
-        classes=_TEXTURE,
+        **_FETCH,
     ),
     *rows(
         "Texture Instructions: tld4",
         "texture",
         "tld4.comp.geom.v4.dtype.f32 dst, [texture]{, src}{, src}",
-        **_UNSEEN_READ,
-        classes=_TEXTURE,
+        **_FETCH,
     ),
     *rows(
         "Texture Instructions: txq",

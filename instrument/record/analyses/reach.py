@@ -61,7 +61,7 @@ class BarrierReach:
         if flow in ENDS:
             return "" if self._global_races else "threads exit in its reach, and global memory was not recorded"
         access = row.describe(instruction) if row.is_recorded_access else None
-        if access is not None and not (access.may_be_global or access.in_surface):
+        if access is not None and not (access.may_be_global or access.is_of_elements):
             return _SHARED_FLAG if self._is_flag(instruction) else ""
         if access is None:
             return "" if not row.does(Fence) or self._global_races else f"{instruction.opcode} in its reach is not recorded"

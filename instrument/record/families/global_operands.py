@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 from consan.instrument.effects.kinds import BulkLoad, BulkStore, GlobalAccess, GlobalRead, GlobalWrite, TensorLoad, TensorStore
 from consan.instrument.isa import NO_ACCESS, MemoryAccess, row_of
 from consan.instrument.ptx import Instruction, Operand
-from consan.instrument.record.text.surfaces import SURFACE, name_of
+from consan.instrument.record.text import surfaces, textures
 from consan.instrument.record.text.words import keys_of
 from consan.instrument.rewriting.context import FunctionPlan, Work
 from consan.instrument.rewriting.emit import Snippet, Unsupported, wide_address
 
 if TYPE_CHECKING:
     from consan.instrument.record.rewrite import KernelRewrite
+
+_NAMES = {surfaces.SURFACE: surfaces.name_of, textures.TEXTURE: textures.name_of}
 
 
 def writes_global(instruction: Instruction) -> bool:
@@ -82,10 +84,10 @@ def global_guard(kernel: KernelRewrite, instruction: Instruction, access: Memory
 
 
 def global_address(kernel: KernelRewrite, instruction: Instruction, address: Operand, space: str) -> int:
-    """The first of two words with an address in global memory, or with the name of a byte of a surface."""
+    """The first of two words with an address in global memory, or with the name of a byte of a surface or an element of a texture."""
     snippet = Snippet()
-    if space == SURFACE:
-        wide = name_of(snippet, instruction, address)
+    if space in _NAMES:
+        wide = _NAMES[space](snippet, instruction, address)
     else:
         wide = wide_address(snippet, address, instruction.scope, "global" if space == "global" else "")
     low, high = snippet.register("b32"), snippet.register("b32")

@@ -35,17 +35,18 @@ ROOMS = {
     "consan.options": (ERRORS, "consan.reports"),
     "consan.config": (ERRORS, "consan.options", "consan.reports", "consan.suppressions"),
     "consan.tensormap": (ERRORS,),
+    "consan.textures": (ERRORS,),
     "consan.toolchain": (ERRORS, "consan.instrument"),
     f"{MACHINE}.state": (ERRORS,),
     f"{MACHINE}.decode": ("consan.instrument", f"{MACHINE}.state"),
-    f"{MACHINE}.semantics": ("consan.instrument", "consan.tensormap", f"{MACHINE}.state", f"{MACHINE}.decode"),
+    f"{MACHINE}.semantics": ("consan.instrument", "consan.tensormap", "consan.textures", f"{MACHINE}.state", f"{MACHINE}.decode"),
     f"{MACHINE}.engine": (
         *(ERRORS, "consan.instrument.ptx", "consan.instrument.isa"),
         *(f"{MACHINE}.state", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     ),
     MACHINE: (f"{MACHINE}.state", f"{MACHINE}.engine"),
-    "consan.backends": (ERRORS, "consan.tensormap", "consan.toolchain", MACHINE),
-    "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.toolchain"),
+    "consan.backends": (ERRORS, "consan.tensormap", "consan.textures", "consan.toolchain", MACHINE),
+    "consan.checker": (ERRORS, "consan.instrument", "consan.reports.verdict", "consan.textures", "consan.toolchain"),
     "consan.ranges": ("consan.instrument", "consan.tensormap", f"{MACHINE}.decode", f"{MACHINE}.semantics"),
     f"{SESSION}.modules": (
         *(ERRORS, "consan.instrument", "consan.reports", "consan.toolchain", "consan.backends", "consan.checker", "consan.ranges"),
@@ -77,7 +78,7 @@ ROOMS = {
     ),
     "consan.launching": (
         *(ERRORS, "consan.files", "consan.instrument.isa", "consan.instrument.ptx", "consan.options", "consan.reports"),
-        *("consan.tensormap", "consan.toolchain", "consan.backends.base"),
+        *("consan.tensormap", "consan.textures", "consan.toolchain", "consan.backends.base"),
     ),
     "consan.libcuda": (
         *(ERRORS, "consan.instrument.ptx", "consan.reports", "consan.tensormap", "consan.toolchain"),
@@ -100,7 +101,7 @@ ROOMS = {
         "consan.toolchain.host_library",
     ),
     "consan.api": (
-        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap"),
+        *(ERRORS, "consan.files", "consan.reports", "consan.suppressions", "consan.config", "consan.tensormap", "consan.textures"),
         *("consan.backends.base", "consan.instrument.rewriting.ranked", "consan.launching", "consan.session", "consan.adapters"),
     ),
     "consan.annotations": (),

@@ -19,7 +19,6 @@ FIELDS = {
     "Computed": 22,
     "FunctionCode": 21,
     "FunctionStats": 17,
-    "GridChecked": 16,
     "KernelRewrite": 42,
     "KernelSubject": 29,
     "Launch": 24,

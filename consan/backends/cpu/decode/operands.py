@@ -246,7 +246,9 @@ def immediate(operand: Immediate, dtype: np.dtype[Any]) -> Array:
         return bit_constant(int(value), dtype)
     bits = float_bits(operand)
     if bits is not None and (dtype.kind != "f" or bits[1] == dtype.itemsize):
-        return bit_constant(bits[0], dtype)
+        # 1.0 is a double; an operation on the bits of an .f32 takes the float nearest to it.
+        narrow = dtype.kind != "f" and dtype.itemsize in (2, 4) and bits[1] == 8
+        return np.array(value, f"f{dtype.itemsize}").view(dtype) if narrow else bit_constant(bits[0], dtype)
     return np.array(value, dtype)
 
 

@@ -26,6 +26,7 @@ from . import (
     tcgen05,
     tcgen05_registers,
     tensor,
+    textures,
     wgmma,
     wmma,
 )
@@ -53,7 +54,7 @@ _IGNORED = (
 )
 _MODULES = (
     *(access, atomic_steps, matrix, async_steps, mbarrier_steps, cluster, wgmma, tcgen05, tcgen05_registers, tensor, bulk, wmma),
-    *(launch_control, surfaces),
+    *(launch_control, surfaces, textures),
 )
 STEPS: Steps = {
     **{key: decoder for module in _MODULES for key, decoder in module.STEPS.items()},

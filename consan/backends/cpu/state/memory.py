@@ -15,6 +15,7 @@ import bisect
 import mmap
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -82,6 +83,7 @@ class Arena:
         self.raw: npt.NDArray[np.uint8] = np.frombuffer(self._map, np.uint8)
         self.views = unit_views(self.raw)
         self.surfaces: dict[int, npt.NDArray[np.uint8]] = {}  # of a launch: their bytes, by names (semantics/surfaces.py)
+        self.textures: dict[int, Any] = {}  # texture objects by their handles (consan/textures)
         self._free: list[tuple[int, int]] = [(_PAGE, self.raw.size - _PAGE)]  # (offset, size), sorted
         self._reserved: dict[int, int] = {}  # offset -> reserved size
         self._starts: list[int] = []  # addresses of live allocations, sorted

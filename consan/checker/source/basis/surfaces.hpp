@@ -13,6 +13,7 @@ class Surfaces {
         several_ |= handle_ && handle_ != name >> SURFACE_HANDLE;
         handle_ = name >> SURFACE_HANDLE, written_ |= writes;
     }
+    bool written() const { return written_; }
     bool aliased() const { return several_ && written_; }
 
   private:

@@ -33,7 +33,7 @@ class Footprints {
     }
 
     // Whether any thread writes some of the bytes.
-    bool written(u64 address, u32 bytes) const {
+    bool written(u64 address, u64 bytes) const {
         bool any = false;
         each_line(address, bytes, [&](u64 line, u32 from, u32 to) {
             auto found = lines_.find(line);
@@ -41,6 +41,8 @@ class Footprints {
         });
         return any;
     }
+    // Whether any thread writes anything.
+    bool any() const { return !lines_.empty(); }
 
     // Whether a cluster touches such bytes.
     bool shares(u32 cluster) const { return shared_[cluster]; }
@@ -70,7 +72,7 @@ class Footprints {
         std::vector<u64> owners = std::vector<u64>(LINE / WORD, NOBODY);
     };
 
-    template <typename F> static void each_line(u64 address, u32 bytes, F f) {
+    template <typename F> static void each_line(u64 address, u64 bytes, F f) {
         for (u64 line = address / LINE; bytes && line * LINE < address + bytes; ++line) {
             u64 low = std::max(address, line * LINE), high = std::min(address + bytes, (line + 1) * LINE);
             f(line, (u32)(low - line * LINE), (u32)(high - line * LINE));

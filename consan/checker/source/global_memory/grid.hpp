@@ -5,15 +5,18 @@
 #include "retained.hpp"
 #include "asynchronous.hpp"
 #include "races.hpp"
+#include "textures.hpp"
 #include "global_operands.hpp"
 
 struct Grid {
     Grid(const GridInput &given)
-        : input(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), retained(given, views), map_fences(views),
+        : input(given), textures(given), edges(views, flags, given.one.isa == STRICT), findings(given.one.records, given.capacity), retained(given, views),
+          map_fences(views),
           global_races(given.one.ctas * given.one.cta_threads, given.most, given.one.isa != 0, views, edges, footprints, map_fences, findings, retained),
           announced(given.one.isa == 1, given.one.ctas * given.one.cta_threads, views, footprints, findings) {}
 
     const GridInput &input;
+    Textures textures;
     Views views;
     Flags flags;
     Edges edges;
@@ -197,6 +200,11 @@ class Part {
     void access(u32 thread, const effects::GlobalAccess &given, bool reads, bool writes) {
         RacingAccess made{};
         made.address = given.address(), made.bytes = given.bytes(), made.element = (u8)given.element();
+        if (is_texture(made.address)) {
+            Textures::Bytes fetched = grid_->textures.bytes(made.address);
+            if (!fetched.count) return;
+            made.address = fetched.address, made.bytes = fetched.count, made.element = (u8)fetched.count;
+        }
         made.cluster = cluster_, made.thread = thread, made.site = given.site();
         made.writes = writes, made.reads = reads;
         made.strong = given.strong(), made.constant = given.nc(), made.scope = (u8)grid_->views.scope(given.order()),

@@ -1,0 +1,1 @@
+"""Texture objects: what they describe, and arrays that are passed as textures."""

@@ -1,0 +1,84 @@
+"""The fields of a texture object, in the words of the CUDA runtime (`cudaResourceDesc`, `cudaTextureDesc`). Extents are innermost first."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import prod
+from typing import Final
+
+import numpy as np
+import numpy.typing as npt
+
+MEMORIES: Final = ("array", "linear", "pitch2d")
+FILTERS: Final = ("point", "linear")
+ADDRESSES: Final = ("clamp", "border", "wrap", "mirror")
+READS: Final = ("element", "normalized")
+SHAPES: Final = ("plain", "layered", "cube")
+TYPES: Final = ("u8", "s8", "u16", "s16", "u32", "s32", "f16", "f32")
+FACES: Final = 6  # of a cube
+
+
+@dataclass(frozen=True)
+class TextureInfo:
+    """A texture object. `address`: of the first texel. `layers`: 0 without; of a cube: six faces for each layer, or six.
+
+    `memory`: of an array no address reaches an element, of the others the elements lie at `address`, rows without gaps. `addresses`: the
+    addressing mode of each dimension. What is outside with mode "border", and outside of linear memory, is zero.
+    """
+
+    type: str
+    channels: int
+    extents: tuple[int, ...]
+    address: int = 0
+    layers: int = 0
+    cube: bool = False
+    memory: str = "array"
+    filter: str = "point"
+    addresses: tuple[str, ...] = ()
+    normalized: bool = False
+    read: str = "element"
+
+    @property
+    def dtype(self) -> np.dtype[np.generic]:
+        """The NumPy type of a channel."""
+        return np.dtype({"u": "u", "s": "i", "f": "f"}[self.type[0]] + str(int(self.type[1:]) // 8))
+
+    @property
+    def texel_bytes(self) -> int:
+        """Bytes of an element, of all its channels."""
+        return self.channels * self.dtype.itemsize
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes of all elements."""
+        return prod(self.extents) * max(1, self.layers) * self.texel_bytes
+
+    @property
+    def gives_floats(self) -> bool:
+        """Whether a fetch gives floating-point numbers."""
+        return self.type[0] == "f" or self.read == "normalized"
+
+    @property
+    def reached(self) -> TextureMemory:
+        """Its elements that have addresses."""
+        return TextureMemory(self.address, self.nbytes if self.memory != "array" else 0, self.texel_bytes, self.memory == "linear")
+
+    def floats(self, texels: npt.NDArray[np.generic]) -> npt.NDArray[np.float64]:
+        """What fetches of these channels give, before they are filtered ("Texture Functions", read mode)."""
+        values = texels.astype(np.float64)
+        if self.read == "element":
+            return values
+        return np.maximum(values / np.iinfo(self.dtype).max, -1.0)
+
+
+@dataclass(frozen=True)
+class TextureMemory:
+    """The bytes of a texture that have addresses; none of an array.
+
+    `numbered`: the n-th element lies `n * element_bytes` behind the first.
+    """
+
+    address: int
+    nbytes: int
+    element_bytes: int
+    numbered: bool = False

@@ -1,0 +1,123 @@
+"""Textures: the names of what fetches read, what is compared of them, and what makes a kernel `incomplete`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+from compact_support import Work, compared
+
+import consan
+from consan.checker.logs.retained import read
+from consan.instrument import surfaces, textures
+from consan.instrument.isa import names_element
+from consan.instrument.ptx import parse
+from consan.instrument.record import record
+from consan.toolchain.assemble import assemble_cached
+
+COUNT = 32
+F = "{%f1, %f2, %f3, %f4}"
+FORMS = {
+    f"tex.1d.v4.f32.s32 {F}, [%d1, {{%r9}}];": True,
+    f"@%p1 tex.base.1d.v4.f32.s32 {F}|%p2, [%d1, {{%r9}}];": True,
+    f"tex.level.1d.v4.f32.s32 {F}, [%d1, {{3}}], %r8;": True,
+    f"tex.1d.v4.f32.s32 {F}, [%d1, {{%r9}}], {{%r8}};": False,
+    f"tex.1d.v4.f32.f32 {F}, [%d1, {{%f5}}];": False,
+    f"tex.2d.v4.f32.s32 {F}, [%d1, {{%r9, %r8}}];": False,
+    f"tex.grad.2d.v4.f32.f32 {F}, [%d1, {{%f5, %f6}}], {{%f5, %f6}}, {{%f5, %f6}};": False,
+    f"tex.acube.v4.f32.f32 {F}, [%d1, {{%r9, %f6, %f7, %f8}}];": False,
+    f"tex.a2dms.v4.f32.s32 {F}, [%d1, {{%r9, %r8, %r9, %r9}}];": False,
+    "tex.3d.v2.f16x2.f32 {%r1, %r2}, [%d1, {%f5, %f6, %f7, %f8}];": False,
+    f"tld4.a.a2d.v4.f32.f32 {F}, [%d1, {{%r9, %f5, %f6, %f6}}];": False,
+}
+FETCHED = "a launch fetches elements of a texture that may be among those that it writes"
+
+
+def _ptx(body: str, target: str = "sm_80", before: str = "") -> str:
+    return f"""
+.version 9.0
+.target {target}
+.address_size 64
+{before}
+.visible .entry k(.param .u64 s, .param .u64 t, .param .u64 q) {{
+.reg .b32 %r<16>; .reg .f32 %f<16>; .reg .b64 %d<16>; .reg .pred %p<4>;
+ld.param.u64 %d1, [s]; ld.param.u64 %d2, [t]; ld.param.u64 %d3, [q]; mov.u32 %r9, %tid.x; mov.b32 %r8, 0; mul.wide.u32 %d4, %r9, 4;
+add.u64 %d4, %d3, %d4; setp.eq.u32 %p1, %r9, 3; mov.b32 %f5, 0f3F000000; mov.b32 %f6, %f5; mov.b32 %f7, %f5; mov.b32 %f8, %f5;
+{body} ret;
+}}"""
+
+
+def _run(body: str, texture: Any, *buffers: Any) -> tuple[Any, Any]:
+    out = np.zeros(COUNT, np.float32)
+    other, buffer = (*buffers, np.uint64(0), out)[:2] if buffers else (np.uint64(0), out)
+    return consan.launch(consan.Kernel(_ptx(body), entry="k"), 1, COUNT, [texture, other, buffer], device="cpu"), out
+
+
+@pytest.mark.parametrize("target", ["sm_80", "sm_100a"])
+@pytest.mark.parametrize("form", FORMS)
+def test_the_recorded_text_assembles(form: str, target: str) -> None:
+    module = _ptx(f"{form} st.global.f32 [%d4], %f1;", target)
+    assert "k" in assemble_cached(record(module, global_races=True).ptx, target).info
+    fetch = next(each for each in parse(module).functions[0].instructions() if each.parts[0] in ("tex", "tld4"))
+    assert names_element(fetch) == FORMS[form]
+
+
+def test_names_are_below_those_of_surfaces() -> None:
+    assert textures.HANDLE + textures.HANDLE_BITS == 62
+    assert textures.FIRST + (1 << 62) == surfaces.FIRST
+
+
+FETCH, STORE = f"tex.1d.v4.f32.s32 {F}, [%d1, {{%r9}}];", "st.global.f32 [%d4], %f1;"
+ANY = f"tex.1d.v4.f32.f32 {F}, [%d1, {{%f5}}];"
+
+
+def test_an_element_that_the_thread_itself_writes_later_is_a_warning() -> None:
+    data = np.zeros(COUNT, np.float32)
+    report, _ = _run(f"{FETCH} {STORE}", consan.Texture(data, memory="linear"), np.uint64(0), data)
+    (finding,) = report.findings
+    assert (finding.kind, finding.hazard, finding.severity) == ("data-race", "WAR", "warning")
+    fetch = next(access for access in finding.accesses if access.op.startswith("tex."))
+    assert (fetch.role, fetch.space, fetch.proxy) == ("texture fetch", "global", "texture")
+
+
+@pytest.mark.parametrize(
+    ("fetch", "memory", "same", "verdict"),
+    [
+        (ANY, "linear", True, "incomplete"),
+        (ANY, "linear", False, "clean"),
+        (ANY, "array", True, "clean"),
+        (f"{ANY} sust.b.1d.b32.trap [%d2, {{%r8}}], 1;", "array", False, "incomplete"),
+        (f"tex.1d.v4.f32.s32 {F}, [%d1, {{40}}];", "linear", True, "clean"),  # outside
+    ],
+)
+def test_elements_that_no_text_names(fetch: str, memory: str, same: bool, verdict: str) -> None:
+    data = np.zeros(COUNT, np.float32)
+    fetch = fetch.replace("sust", "@%p1 sust")
+    report, _ = _run(f"{fetch} {STORE}", consan.Texture(data, memory=memory), np.uint64(9), data if same else np.zeros(COUNT, np.float32))
+    assert (report.verdict, report.findings) == (verdict, ())
+    assert any(FETCHED in why for why in report.incomplete) == (verdict == "incomplete")
+
+
+def test_a_texture_reference_is_not_recorded() -> None:
+    ptx = _ptx(f"tex.1d.v4.f32.s32 {F}, [reference, {{%r9}}]; {STORE}", before=".global .texref reference;")
+    assert "k" in assemble_cached(ptx, "sm_80").info
+    assert "of the texture reference reference, which the host binds" in record(ptx, global_races=True).refused["k"]
+
+
+def test_names_are_computed_on_the_host() -> None:
+    data = np.zeros(2 * COUNT, np.float32)
+    args = [consan.Texture(data, memory="linear"), np.uint64(0), data]
+    assert compared(Work(_ptx(f"{FETCH} {STORE}"), "k", (2, 1, 1), (COUNT, 1, 1), args, global_races=True)) == ""
+
+
+def test_a_stored_run_has_the_memory_of_its_textures(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    data = np.zeros(COUNT, np.float32)
+    kernel = consan.Kernel(_ptx(f"{FETCH} {STORE}"), entry="k")
+    consan.launch(kernel, 1, COUNT, [consan.Texture(data, memory="linear"), np.uint64(0), data], device="cpu", keep_histories=True)
+    (path,) = tmp_path.glob(".consan/*.histories")
+    (launch,) = read("it", path.read_bytes()).launches
+    (memory,) = launch.textures.values()
+    assert (memory.nbytes, memory.element_bytes, memory.numbered) == (4 * COUNT, 4, True)
