@@ -235,7 +235,7 @@ RULES = {
     "TX1: the elements that a fetch names": (
         "textures.hpp",
         "u64 first = (index_of(name) - 1) * memory->element;",
-        "u64 first = 0;",
+        "u64 first = (index_of(name) + 127) * memory->element;",
         "texture_of_other_elements",
         False,
     ),
