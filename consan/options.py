@@ -237,8 +237,7 @@ SESSION: Final = (
     Option(
         "--engine",
         "record: the kernel logs what it does, and the host checks the log; inline: calls in the kernel check it while it runs; auto:"
-        " record, but inline for launches into graphs on a GPU, and in stress, reduce and replay. What record does not take is"
-        " checked inline, and the report says so",
+        " record, but inline for launches into graphs on a GPU. What record does not take is incomplete, and the report says why",
         default="auto",
         choices=ENGINES,
     ),

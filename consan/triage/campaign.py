@@ -53,20 +53,14 @@ class Campaign:
     again: dict[int, list[Outcome]] = field(default_factory=dict)
     seconds: float = 0.0
     partial: bool = False
-    look: Outcome | None = None  # one more run, for races in global memory, where the runs of schedules do not look for them
     _differences: dict[str, str] = field(default_factory=dict)
 
     def run(self, workers: Workers, progress: CampaignProgress) -> None:
         """Run all seeds. An error that every run would have is raised once, as a UsageError."""
-        looks = [Request(self.seeds[0], look=True)] if subjects.wants_look(self.job.subject, self.job.ptx) else []
-        progress.begin("seeds", len(self.seeds) + len(looks))
+        progress.begin("seeds", len(self.seeds))
         started = time.monotonic()
         try:
-            for index, outcome in workers.results(self.job, [*map(Request, self.seeds), *looks]):
-                if index >= len(self.seeds):
-                    self.look = outcome
-                    progress.advance(outcome)
-                    continue
+            for _, outcome in workers.results(self.job, map(Request, self.seeds)):
                 if outcome.status == REFUSED and not any(other.status == OK for other in self.outcomes.values()):
                     raise UsageError(outcome.detail)
                 self.outcomes[outcome.seed] = outcome
@@ -166,31 +160,14 @@ class Campaign:
 
     def verdict(self) -> str:
         """Violations if a run had an error or a wrong result. Incomplete if a run was not fully checked, not done, or cannot be judged."""
-        if (
-            any(outcome.errors for outcome in self.ok)
-            or any(each["finding"]["severity"] == "error" for each in self._of_look())
-            or self._wrong()
-        ):
+        if any(outcome.errors for outcome in self.ok) or self._wrong():
             return VIOLATIONS
         return CLEAN if len(self.ok) == len(self.seeds) and not self.incomplete() else INCOMPLETE
 
-    @property
-    def _looked(self) -> list[Outcome]:
-        return [self.look] if self.look is not None and self.look.status == OK else []
-
     def incomplete(self) -> list[str]:
         """Why the campaign is incomplete, but for runs that the machinery failed."""
-        reasons = [*self.undecided(), *(reason for outcome in (*self.ok, *self._looked) for reason in outcome.incomplete)]
-        if self.ok and self.look is not None and self.look.status != OK:
-            reasons.append(f"the run that looks for races in global memory failed: {self.look.detail or self.look.status}")
+        reasons = [*self.undecided(), *(reason for outcome in self.ok for reason in outcome.incomplete)]
         return list(dict.fromkeys(reasons))
-
-    def _of_look(self) -> list[Json]:
-        """The look's findings in global memory that no run of a schedule has."""
-        known = self.findings()
-        found = {key_of(finding): finding for outcome in self._looked for finding in outcome.findings if _is_global(finding)}
-        counted = {**rate(1, 1), "seeds": [min(self.seeds)], "in_right_runs": 0, "confirmed": None}
-        return [{"key": key, "finding": finding, **counted} for key, finding in found.items() if key not in known]
 
     def document(self, **more: Any) -> Json:
         """Everything, as JSON."""
@@ -213,11 +190,11 @@ class Campaign:
                 "failed": len(self.outcomes) - len(ok),
             },
             "reference": {"from": self._source_of_reference(), "result": reference},
-            "findings": [*(self._finding(key, runs) for key, runs in self.findings().items()), *self._of_look()],
+            "findings": [self._finding(key, runs) for key, runs in self.findings().items()],
             "results": [self._result(runs) for runs in self.results().values()],
             "failures": self._failures(),
             "incomplete": self.incomplete(),
-            "not_checked": list(dict.fromkeys(area for outcome in self._looked or ok for area in outcome.not_checked)),
+            "not_checked": list(dict.fromkeys(area for outcome in ok for area in outcome.not_checked)),
             "kernels": list(dict.fromkeys(value for outcome in ok for value in outcome.kernels)),
             "seconds": round(self.seconds, 3),
             **more,
@@ -264,10 +241,6 @@ class Campaign:
             {"status": status, "detail": detail, "runs": len(seeds), "seeds": seeds[:_SEEDS_LISTED]}
             for (status, detail), seeds in groups.items()
         ]
-
-
-def _is_global(finding: Json) -> bool:
-    return any(access["space"] == "global" for access in finding["accesses"])
 
 
 def _again(same: int, again: Sequence[Outcome]) -> Json | None:

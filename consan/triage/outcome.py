@@ -34,17 +34,13 @@ class Job:
 
 @dataclass(frozen=True)
 class Request:
-    """One run: a seed's schedule, or a baseline with decisions. `whole`: also return the buffers and the report.
-
-    `look`: with the engine that `consan check` takes, which looks for races in global memory.
-    """
+    """One run: a seed's schedule, or a baseline with decisions. `whole`: also return the buffers and the report."""
 
     seed: int = 0
     record: bool = False
     decisions: Sequence[Decision] | None = None
     baseline: str = "late"
     whole: bool = False
-    look: bool = False
 
 
 @dataclass(frozen=True)

@@ -26,7 +26,7 @@ from consan.tensormap.argument import TensorMap
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, Job, Outcome, Request, outcome_of
 from consan.triage.run_program import run_program
 from consan.triage.steering import Steering
-from consan.triage.subject import KernelSubject, engine_for_schedules
+from consan.triage.subject import KernelSubject
 
 if TYPE_CHECKING:
     from consan.session.session import Session
@@ -80,7 +80,6 @@ class KernelRunner:
     def __init__(self, job: Job) -> None:
         assert isinstance(job.subject, KernelSubject)
         self.job, self.subject = job, job.subject
-        self.engine = engine_for_schedules(self.subject.engine, job.ptx)
         specs = parse_args(self.subject.args)
         session = self._session(0)
         self.device = session.device
@@ -96,7 +95,7 @@ class KernelRunner:
             self.placed.address(buffer)
         self.expected = dict(_read_expected(text, self.buffers) for text in self.subject.expect)
 
-    def _session(self, seed: int, *, look: bool = False) -> Session:
+    def _session(self, seed: int) -> Session:
         subject = self.subject
         watched = 0 if subject.ctas is None else subject.ctas * int(np.prod(subject.cluster))
         options = SessionOptions(
@@ -106,7 +105,7 @@ class KernelRunner:
             timeout=self.job.limit,
             shadow_memory=subject.shadow_memory,
             assembly=subject.assembly,
-            engine=subject.engine if look else self.engine,
+            engine=subject.engine,
             trace_memory=subject.trace_memory,
             exhaustive=subject.exhaustive,
             sample=subject.sample,
@@ -120,8 +119,8 @@ class KernelRunner:
         if self.device.backend.seeded:
             self.device.renew()
         else:
-            self.device.delay(None if request.look else request.seed)  # delays stand in called hooks
-        session = self._session(request.seed, look=request.look)
+            self.device.delay(request.seed)
+        session = self._session(request.seed)
         prepared = session.prepare(self.job.ptx, name=subject.file)
         self.placed.refresh()
         with steering.steer():

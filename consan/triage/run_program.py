@@ -27,7 +27,7 @@ from consan.session.session_options import open_session
 from consan.suppressions import finish
 from consan.triage.outcome import CRASH, ERROR, OUT_OF_MEMORY, REFUSED, TIMEOUT, Job, Outcome, Request, outcome_of
 from consan.triage.steering import Steering
-from consan.triage.subject import ProgramSubject, engine_for_schedules
+from consan.triage.subject import ProgramSubject
 
 _TAIL: Final = 400  # characters of a program's last output
 
@@ -96,14 +96,13 @@ def answer(job: Job, request: Request) -> Outcome:
     assert isinstance(subject, ProgramSubject)
     arguments = _arguments(subject)
     arguments.seed = request.seed
-    arguments.engine = arguments.engine if request.look else engine_for_schedules(arguments.engine)
     native = programs.find_native(arguments)
     if native is not None:
-        status, report, _ = run_native(native, SessionOptions.in_arguments(arguments), delays=not request.look)
+        status, report, _ = run_native(native, SessionOptions.in_arguments(arguments), delays=True)
         return replace(outcome_of(finish(report, job.rules), (), whole=request.whole), result=f"exit {status}")
     program, session = programs.find_program(arguments), open_session(SessionOptions.in_arguments(arguments))
     device = session.device
-    if not device.backend.seeded and not request.look:
+    if not device.backend.seeded:
         device.delay(request.seed)
     steering = Steering(request, device)
     with steering.steer():

@@ -9,7 +9,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Any
 
 from consan.backends.cpu.engine.decisions import Decision, Recorder, Replay, Trace
 from consan.backends.cpu.engine.steered import schedule_of
@@ -21,8 +21,6 @@ from consan.triage.subject import hash_ptx
 if TYPE_CHECKING:
     from consan.instrument import Instrumented
     from consan.session.modules.device import Device
-
-_HOOK: Final = 100  # most lines of a hook before its instruction
 
 
 class Steering:
@@ -98,9 +96,8 @@ class Steering:
 
 
 def _original(instrumented: Instrumented, lines: Sequence[int]) -> DecisionPlace | None:
-    """The first line that the original has, else the instruction after the hook that the last line calls."""
-    after = range(lines[-1] + 1, lines[-1] + _HOOK) if lines else ()
-    found = (instrumented.original(line) for line in (*lines, *after))
+    """The first line that the original has."""
+    found = map(instrumented.original, lines)
     return next((_shown(place) for place in found if place is not None), None)
 
 

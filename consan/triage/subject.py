@@ -20,31 +20,8 @@ from typing import Any, Final
 from consan._errors import UsageError
 from consan.launching.arguments import ArgSpec, Dim3
 from consan.launching.source import DEFAULT_ARCH, load_ptx
-from consan.options import AUTO, INLINE
-from consan.session.collecting.unknown import only_recorded
 
 _FILE: Final = re.compile(r"^[ \t]*\.file\b.*$", re.M)
-
-
-def engine_for_schedules(engine: str, ptx: str = "") -> str:
-    """The engine of runs that compare schedules: `auto` means hooks, which find what happened in a schedule.
-
-    The recording engine finds the same in each schedule, so its findings cannot tell one from another. It is taken all the same where
-    hooks do not know what the kernel uses, such as tensor memory. A program's kernels are not known before it runs: there such a kernel
-    makes the run incomplete.
-    """
-    return INLINE if engine == AUTO and not only_recorded(ptx) else engine
-
-
-def wants_look(subject: Subject, ptx: str = "") -> bool:
-    """Whether the runs leave out global memory, which `consan check` would look at."""
-    if isinstance(subject, KernelSubject):
-        given = {"--engine": subject.engine, "--global": subject.global_memory, **({"--sample": ""} if subject.sample is not None else {})}
-    else:
-        given = dict(zip(subject.options, subject.options[1:], strict=False))
-    engine = given.get("--engine", AUTO)
-    by_hooks = engine == AUTO and engine_for_schedules(engine, ptx) == INLINE
-    return by_hooks and given.get("--global", AUTO) == AUTO and "--sample" not in given
 
 
 @dataclass(frozen=True)

@@ -61,7 +61,7 @@ def test_a_seed_of_a_campaign_is_the_seed_of_a_check() -> None:
     words = [sys.executable, "-m", "consan", "check", "--device", "cpu", "--seed", "1", "-o", "r.json", "flaky.cu", *LAUNCH]
     assert subprocess.run(words, check=False, capture_output=True).returncode == 66
     (alone,) = json.loads(Path("r.json").read_text())["findings"]
-    del alone["verified"]  # a campaign calls hooks: there is no recorded run to ask again
+    del alone["verified"]  # a campaign tries no fixes
     assert alone == finding["finding"]
 
 

@@ -10,11 +10,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from consan.instrument.isa import ROWS, lookup, spares_shared
-from consan.instrument.ptx import parse
+from consan.instrument.isa import lookup, spares_shared
 from consan.session.modules.prepared import Prepared
-
-_RECORDED = frozenset(row.name.partition(".")[0] for row in ROWS if row.status == "recorded")
 
 
 def unknown_order(used: Iterable[Prepared]) -> dict[str, str]:
@@ -28,14 +25,6 @@ def unknown_order(used: Iterable[Prepared]) -> dict[str, str]:
             if first is not None:
                 found[name] = first
     return found
-
-
-def only_recorded(ptx: str) -> bool:
-    """Whether PTX has an instruction that called hooks do not know."""
-    if not any(family in ptx for family in _RECORDED):  # most PTX need not be parsed for this
-        return False
-    rows = (lookup(each.parts) for function in parse(ptx).functions for each in function.instructions())
-    return any(row is not None and row.status == "recorded" for row in rows)
 
 
 def _may_order(opcode: str) -> bool:

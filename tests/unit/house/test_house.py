@@ -65,7 +65,7 @@ ROOMS = {
         f"{SESSION}.comparing",
     ),
     f"{SESSION}.collecting": (
-        *("consan.instrument.isa", "consan.instrument.ptx", "consan.reports", "consan.options"),
+        *("consan.instrument.isa", "consan.reports", "consan.options"),
         *(f"{SESSION}.modules", f"{SESSION}.planning", f"{SESSION}.executing"),
     ),
     f"{SESSION}.asking": (

@@ -10,7 +10,7 @@ Not handled: texture, surface and sampler references; initialisers of shared or 
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from copy import copy
 from dataclasses import dataclass
 from functools import cached_property
@@ -76,7 +76,8 @@ Named = RegisterVariable | ParamVariable | MemoryVariable | Function
 class CodeBlock:
     """A basic block: instructions [start, end) of a function.
 
-    `ends`: the last one decides what comes next. `collective`: the first one needs lanes of a warp to be together.
+    `ends`: the last one decides what comes next. `collective`: the first one needs lanes of a warp to be together. `event`: before the
+    first one a schedule may delay warps.
     """
 
     index: int
@@ -84,6 +85,7 @@ class CodeBlock:
     end: int
     ends: bool
     collective: bool
+    event: bool = False
 
 
 def align_up(value: int, alignment: int) -> int:
@@ -167,6 +169,14 @@ class FunctionCode:
         code.program, code.ordinal, code.above = program, ordinal, above
         return code
 
+    def cut_at(self, event: Callable[[Instruction], bool]) -> FunctionCode:
+        """The function with a block more before each event."""
+        code = copy(self)
+        code.__dict__.pop("_loops", None)
+        code._starts = {}
+        code.blocks = list(code._cut(event))
+        return code
+
     def line(self, instruction: Instruction) -> int:
         """The line of one of its instructions in the module's text."""
         return self.above + instruction.line
@@ -191,8 +201,10 @@ class FunctionCode:
             self._names[id(block), memory.name] = memory
             self.memory.append(memory)
 
-    def _cut(self) -> Iterator[CodeBlock]:
+    def _cut(self, event: Callable[[Instruction], bool] | None = None) -> Iterator[CodeBlock]:
         leaders = {0, *self._labels.values()}
+        events = {index for index, instruction in enumerate(self.instructions) if event(instruction)} if event is not None else set()
+        leaders |= events
         together = False  # a whole warp that is together stays so up to the end of the block
         for index, instruction in enumerate(self.instructions):
             together = together and index not in leaders
@@ -207,7 +219,7 @@ class FunctionCode:
             self._starts[start] = number
             inside = self.instructions[start:end]
             collective = bool(inside) and (is_collective(inside[0]) or is_aligned(inside[0]))
-            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), collective)
+            yield CodeBlock(number, start, end, bool(inside) and ends_block(inside[-1]), collective, start in events)
 
     def block_at(self, scope: Block, label: str) -> int | None:
         """Number of the block that a label in scope starts; None where it stands at the very end of the body."""

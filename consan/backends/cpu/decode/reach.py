@@ -6,11 +6,13 @@ The functions of the shadow runtime are the same text in every module of a varia
 from __future__ import annotations
 
 import re
+from collections.abc import Callable
+from copy import copy
 from dataclasses import dataclass, field
 from functools import cached_property, lru_cache
 
 from consan.instrument.control_flow.paths import repeats
-from consan.instrument.ptx import Function, parse
+from consan.instrument.ptx import Function, Instruction, parse
 from consan.instrument.ptx.operands import Symbol
 
 from .program import FunctionCode, MemoryVariable, align_up, call_parts, lay_out, memory_variables
@@ -82,6 +84,13 @@ class FlattenedModule:
         self._ordinals = {name: index for index, name in enumerate(dict.fromkeys(function.name for function in self.functions))}
         self._codes: dict[str, FunctionCode] = {}
         self._reach: dict[str, Reach] = {}
+        self._event: Callable[[Instruction], bool] | None = None
+
+    def cut_at(self, event: Callable[[Instruction], bool]) -> FlattenedModule:
+        """The module with a block more before each event, but in functions of the shadow runtime."""
+        module = copy(self)
+        module._codes, module._reach, module._event = {}, {}, event
+        return module
 
     def code(self, name: str) -> FunctionCode | None:
         """The flattened function of that name; None if the module does not define it."""
@@ -90,7 +99,8 @@ class FlattenedModule:
             if not isinstance(function, Function) or function.is_declaration:
                 return None
             shared, above = self._runtime[name] if name in self._runtime else (FunctionCode(function), 0)
-            self._codes[name] = shared.placed(self, self._ordinals[name], above)
+            code = shared.placed(self, self._ordinals[name], above)
+            self._codes[name] = code if self._event is None or name in self._runtime else code.cut_at(self._event)
         return self._codes[name]
 
     @cached_property

@@ -281,7 +281,8 @@ class Plan:
 
     def function_at(self, address: int) -> BoundFunction | None:
         """The function of this module at an address."""
-        code = self.module.code_at(address)
+        placed = self.module.code_at(address)
+        code = self.reach.entry.program.code(placed.name) if placed is not None else None
         return self.function(code) if code is not None else None
 
     def module_address(self, variable: MemoryVariable) -> int:

@@ -225,7 +225,7 @@ class Machine:
             started = min(size, resident(seed, waiting) if reach.takes_clusters else waiting)
             local = reach.static_local + reach.dynamic_local
             shape = Shape(info.block, started * members, info.static_shared + info.dynamic_shared, local, cluster)
-            plan = module.plan(entry, shape)
+            plan = module.plan(entry, shape, by_events=schedule.perturbs)
             info.first_cta = queue.first * members
             self.on_ctas(info.first_cta, clusters * members)
             queue.first += started

@@ -9,11 +9,13 @@ from __future__ import annotations
 import re
 import struct
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from consan._errors import UsageError
+from consan.backends.cpu.decode.events import is_event
 from consan.backends.cpu.decode.program import FunctionCode, MemoryVariable, ParamVariable
 from consan.backends.cpu.decode.reach import FlattenedModule, Reach
 from consan.backends.cpu.state.faults import Dim3
@@ -83,7 +85,7 @@ class LoadedModule:
         self.program = FlattenedModule(text, name)
         self._addresses: dict[MemoryVariable, Allocation] = {}
         self._params: dict[str, Allocation] = {}
-        self._plans: dict[tuple[str, Shape], Plan] = {}
+        self._plans: dict[tuple[str, Shape, bool], Plan] = {}
         for variable in self.program.names.values():
             if isinstance(variable, MemoryVariable) and variable.is_module_scope:
                 self._place(variable)
@@ -254,13 +256,18 @@ class LoadedModule:
         with np.errstate(all="ignore"):
             self.plan(entry, shape).entry.bind()
 
-    def plan(self, entry: str, shape: Shape) -> Plan:
-        """The plan for an entry on waves of a shape, kept for later launches."""
-        key = (entry, shape)
+    @cached_property
+    def _by_events(self) -> FlattenedModule:
+        return self.program.cut_at(is_event)
+
+    def plan(self, entry: str, shape: Shape, *, by_events: bool = False) -> Plan:
+        """The plan for an entry on waves of a shape, kept for later launches. `by_events`: each event begins a block."""
+        key = (entry, shape, by_events)
         plan = self._plans.pop(key, None)
         if plan is None:
             while len(self._plans) >= MAX_PLANS:
                 self._plans.pop(next(iter(self._plans))).wave.release()
-            plan = Plan(self, self.reach(entry), Wave(self.machine.arena, shape))
+            program = self._by_events if by_events else self.program
+            plan = Plan(self, program.reach(entry), Wave(self.machine.arena, shape))
         self._plans[key] = plan
         return plan

@@ -46,14 +46,14 @@ class Scheduler:
         self.wave = plan.wave
         plan.scheduler = self
         self.schedule = schedule
-        self.perturbs = schedule.perturbs
         self.enter = schedule.enter if schedule.counts else None
         self.deadline = deadline
         self.stats = stats
         self.ready = ReadyQueue()
         self.parked = ParkedGroups(self.wave, self.ready)
         self.held: list[tuple[int, LaneGroup]] = []  # groups delayed by the schedule, and until which step
-        self.step = 0
+        self.step = 0  # events of any thread (decode/events.py): the time of schedules
+        self.blocks = 0
         self.instructions = 0
         self.turns = Turns(self.ready, self.wave)
         self.run_block = self.plain_block
@@ -70,7 +70,7 @@ class Scheduler:
         steers = self.schedule.steers
         try:
             while (group := self._next()) is not None:
-                if (not steers or self._hold_back(group)) and self._run_group(group):
+                if (not steers or not group.block.code.event or self._hold_back(group)) and self._run_group(group):
                     self._stop(group)
                     return False
         except LaneError as fault:
@@ -128,8 +128,9 @@ class Scheduler:
                 return False
             self.run_block(group, block)
             following = block.end(self, group)
-            self.step += 1
-            if self.step % TICKS == 0 and self._tick():
+            self.blocks += 1
+            self.step += block.code.event
+            if self.blocks % TICKS == 0 and self._tick():
                 if following is not None:
                     group.block = following
                 return True
@@ -141,7 +142,7 @@ class Scheduler:
                 ready.push(group)
                 return self.progress.over
             block = following
-            if self.perturbs and not self.progress.calm and not self._hold_back(group):
+            if block.code.event and not self.progress.calm and not self._hold_back(group):
                 return False
             if ready and (best := ready.best()) is not None and best <= ready.key(group):
                 ready.push(group)
@@ -207,6 +208,8 @@ class Scheduler:
             return group.spins % EARLY == 0 and self._spun_early(group)
         if polled and not self.held:
             self.plan.unblock(polled=True)
+        if self.held:  # no time passes in a loop without events
+            self._release_held(min(due for due, _ in self.held))
         group.spins = group.polls = 0
         self.turns.ends(group)
         return self.progress.turn(group) or bool(self.ready) or bool(self.held)
@@ -224,16 +227,15 @@ class Scheduler:
         return idles
 
     def _tick(self) -> bool:
-        self.plan.copies.tick(self.step)
-        if self.held:
-            self._release_held(self.step)
         return self.deadline is not None and time.monotonic() > self.deadline
 
     # Delays --------------------------------------------------------------------------------------------------------
 
     def _hold_back(self, group: LaneGroup) -> bool:
-        """Remove the lanes that the schedule delays from the group. Returns whether any lanes are left."""
+        """Before an event: remove the lanes that the schedule delays from the group. Returns whether any lanes are left."""
         self.plan.copies.tick(self.step)
+        if self.held:
+            self._release_held(self.step)
         left = None
         for late, steps in self.schedule.holds(group):
             left = ~late if left is None else left & ~late

@@ -3,7 +3,7 @@
 A `Schedule` answers the scheduler's questions for one launch, wave by wave:
 
 - `late_starts`: CTAs of clusters that begin later than the others;
-- `holds`: warps that stop before their next block, and for how many steps (blocks run by any thread) at least;
+- `holds`: warps that stop before an event (decode/events.py), and for how many steps at least: events of any threads;
 - `landings`: when a newly issued operation lands;
 - `first`: which operation lands when no thread can run;
 - `stay`: which lanes of a try_wait with an incomplete phase keep waiting; the others time out.
@@ -38,19 +38,19 @@ LATE: Final = -1  # when a wait covers it, or when no thread can run
 LATE_READ: Final = -2  # the same, but what it copies is read at once
 HELD: Final = -3  # later still: even a polling thread does not make it land
 
-EARLY, EARLY_DELAYS, DELAYS = 64, 1 / 6, 1 / 24  # how often a seed delays warps; short kernels need delays early
-LONGEST_HOLD = 120
+EARLY, EARLY_DELAYS, DELAYS = 4, 1 / 2, 1 / 32  # how often a seed delays warps before an event; short kernels need delays early
+LONGEST_HOLD = 40
 STEERED: Final = 1 << 32  # seeds from here on name schedules that steer (engine/steered.py)
-LATEST = (4, 40, 400)  # the latest steps at which a seed lets an operation land or a CTA of a cluster start
+LATEST = (2, 12, 100)  # the latest steps at which a seed lets an operation land or a CTA of a cluster start
 GIVE_UP = 1 / 4  # how often a seed lets some lanes of a try_wait time out at once
 
 
 class Schedule:
     """Seed 0: no delays, and asynchronous operations land as late as is legal."""
 
-    perturbs = False  # whether the scheduler must ask after each block
+    perturbs = False  # whether the scheduler must ask before each event
     counts = False  # whether the scheduler calls `enter` before each block
-    steers = False  # whether the scheduler must ask before the first block of a group, too
+    steers = False  # whether the scheduler must ask before an event that a group begins with, too
 
     def start_wave(self, scheduler: Scheduler) -> None:
         """A wave starts."""
@@ -105,15 +105,15 @@ class Seeded(Schedule):
         return [((wave.cta_of == cta).nonzero()[0], int(rng.integers(1, rng.choice(LATEST)))) for cta in ctas]
 
     def holds(self, group: LaneGroup) -> list[tuple[Bools, int]]:
-        """Now and then, some warps or some CTAs."""
+        """Now and then, some warps or some CTAs, but not all."""
         rng, wave = self.rng, self.wave
         if rng.random() > (EARLY_DELAYS if self.scheduler.step < EARLY else DELAYS):
             return []
-        if wave.cluster_size > 1 and rng.random() < 1 / 2:
-            late = (rng.random(wave.shape.ctas) < rng.random())[wave.cta_of[group.lanes]]
-        else:
-            late = (rng.random(wave.warps) < rng.random())[wave.warp_of[group.lanes]]
-        return [(late, int(rng.integers(1, LONGEST_HOLD)))] if late.any() and not late.all() else []
+        parties = (wave.cta_of if wave.cluster_size > 1 and rng.random() < 1 / 2 else wave.warp_of)[group.lanes]
+        late = (rng.random(wave.warps) < rng.random())[parties]
+        if late.all() or not late.any():
+            late = parties == parties[rng.integers(len(parties))]
+        return [] if late.all() else [(late, int(rng.integers(1, LONGEST_HOLD)))]
 
     def landings(self, operation: PendingOperation) -> list[tuple[PendingOperation, int]]:
         """At once, after a while, or late."""
