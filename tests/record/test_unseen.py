@@ -54,15 +54,12 @@ def test_what_spares_shared_memory_or_is_known_in_part_is_listed_and_the_kernel_
     assert _listed(instruction) == ([instruction.split()[0].rstrip(";")], "")
 
 
-# Forms of PTX 9.2 to 9.5. No assembler here takes them, and no row says what they do.
+# Forms of PTX 9.2 to 9.5 that no row describes.
 NEWER = [
-    "atom.global.add.noftz.f32 %f1, [%d1], %f2;",
-    "red.global.add.noftz.f32 [%d1], %f2;",
     "ld.proxy::readonly.global.b32 %r1, [%d1];",
     "mbarrier.layout.shared.b64 %d2, [%r1];",
-    "st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%r1], %d2, [%r2];",
-    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d1], 128, [%r2];",
-    "fence.proxy.alias.acquire;",
+    "cp.async.bulk.shared::cta.global.mbarrier::complete_tx::bytes.ignore_oob [%r1], [%d1], 128, %r2, %r3, [%r2];",
+    "fence.proxy.alias.acquire.sys;",
 ]
 
 

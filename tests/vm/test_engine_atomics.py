@@ -107,3 +107,11 @@ def test_b128_exchange_and_compare() -> None:
     @%p1 atom.global.cas.b128 %q5, [%rd0], %q3, %q4; mov.b128 {%rd9, %rd10}, %q5; @%p1 st.global.u64 [%rd0+16], %rd9;"""
     found = run(kernel(body), out=8)
     assert found.view(U64)[:3].tolist() == [99, 99, 31]
+
+
+@pytest.mark.parametrize(("words", "kept"), [("", False), (".noftz", True)])
+def test_sums_of_subnormals_in_global_memory(words: str, kept: bool) -> None:
+    """`atom.add.f32` flushes them there (ISA "atom"), .noftz does not."""
+    small = np.float32(1e-40)
+    body = f"red.global.add{words}.f32 [%rd3], 0f{int(small.view(np.uint32)):08X};"
+    assert run(kernel(body), dtype=np.float32)[0] == (small if kept else 0)

@@ -243,3 +243,11 @@ def test_a_pipeline_of_bulk_loads_with_stores_of_the_results(seed: int) -> None:
     data = np.random.default_rng(7).integers(0, 1 << 28, (10, 64)).astype(U32)
     found = run(kernel(body, SHARED + ".shared .align 8 .b64 bars[6];"), data, block=96, out=640, seed=seed, timeout=60)
     np.testing.assert_array_equal(found.reshape(10, 64), data * 3 + np.arange(64, dtype=U32))
+
+
+def test_st_async_of_128_bits() -> None:
+    body = f"""{SLOT} {INIT} @%p9 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 1024; cvt.u64.u32 %rd10, %r0; mov.b128 %q1, {{%rd10, 7}};
+    shl.b32 %r7, %r0, 4; add.u32 %r7, %r7, s; st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%r7], %q1, [bar];
+    {WAIT} ld.shared.v2.u64 {{%rd11, %rd12}}, [%r7]; cvt.u32.u64 %r8, %rd11; cvt.u32.u64 %r9, %rd12; mad.lo.u32 %r8, %r9, 1000, %r8;
+    st.global.u32 [%rd3], %r8;"""
+    np.testing.assert_array_equal(run(kernel(body, SHARED), block=64), 7000 + np.arange(64))

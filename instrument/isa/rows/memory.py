@@ -157,7 +157,7 @@ _ATOMIC = {
     "op": "and or xor add inc dec min max",
     "halfop": "add min max",
     "type": "b32 b64 u32 u64 s32 s64 f32 f64",
-    "half": "f16 f16x2 bf16 bf16x2",
+    "half": "f16 f16x2 bf16 bf16x2 f32",  # f32 from PTX 9.2 on, with .add
 }
 
 _RELAXED_GPU: dict[str, Any] = {"sem": "relaxed", "scope": "gpu", "touch": "rmw addr ss"}
@@ -235,7 +235,7 @@ REMOTE: list[Row] = [
         classes={
             "scope": "cluster",
             "ss": "shared::cluster",
-            "type": "b32 b64 u32 u64 s32 s64 f32 f64",
+            "type": "b32 b64 b128 u32 u64 s32 s64 f32 f64",  # b128 from PTX 9.2 on
             "vec": "v2 v4",
             "completion_mechanism": _MBARRIER_TX,
         },

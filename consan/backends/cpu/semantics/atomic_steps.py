@@ -58,7 +58,7 @@ def decode(context: DecodeContext) -> Step:
 
 
 def _function(context: DecodeContext, space: str, operation: str, word: str) -> Callable[..., Any]:
-    flushing = (operation, word) == ("add", "f32") and space != "shared"
+    flushing = (operation, word) == ("add", "f32") and space != "shared" and "noftz" not in context.words
     function = atomic_function(f"{operation}.ftz" if flushing else operation, word)
     if function is None:
         raise context.unsupported()

@@ -29,6 +29,7 @@ from consan.instrument.ptx import Operand
 
 from .access import SPACES, locator, scatter, space_of
 from .atomics import read_modify_write
+from .lanes import halves
 from .mbarrier_steps import barrier_locator, per_lane, units_of
 from .ops import atomic_function
 
@@ -243,8 +244,9 @@ def _issue_signalled(context: DecodeContext, write: Callable[[Any], Callable[[],
 def decode_store(context: DecodeContext) -> Step:
     """st.async."""
     address, values, *rest = context.instruction.operands
-    raw = RAW_DTYPES[WORD_DTYPES[context.modifiers["type"]].itemsize]
-    sources = [context.source_as(value, raw) for value in flatten(values)]
+    wide = context.modifiers["type"] == "b128"
+    raw = RAW_DTYPES[8 if wide else WORD_DTYPES[context.modifiers["type"]].itemsize]
+    sources = halves(context, values) if wide else [context.source_as(value, raw) for value in flatten(values)]
     nbytes = raw.itemsize * len(sources)
     found = locator(context, space_of(context), address, nbytes, "write")
 

@@ -1,0 +1,70 @@
+"""Forms of PTX 9.2 to 9.5: `st.async` of 128 bits, `atom` and `red` with .add.noftz.f32. Racy kernels and repaired ones."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+
+import consan
+from consan._errors import UsageError
+from consan.instrument.record import record
+from consan.toolchain.assemble import assemble_cached
+
+COUNT = 32
+WAIT = "W: mbarrier.try_wait.parity.shared.b64 %p1, [bar], 0; @!%p1 bra W;"
+PUSH = """setp.eq.u32 %p2, %r9, 0; @%p2 mbarrier.init.shared.b64 [bar], 1; bar.sync 0;
+@%p2 mbarrier.arrive.expect_tx.shared.b64 _, [bar], 512;
+shl.b32 %r1, %r9, 4; mov.u32 %r2, s; add.u32 %r1, %r1, %r2; cvt.u64.u32 %d2, %r9; mov.b128 %q1, {%d2, %d2};
+st.async.shared::cluster.mbarrier::complete_tx::bytes.b128 [%r1], %q1, [bar];
+BODY ld.shared.u32 %r3, [%r1+8]; st.global.u32 [%d4], %r3; bar.sync 0;"""
+ADD = "red.global.add.noftz.f32 [%d1], 0f3F800000; atom.global.add.noftz.v2.f32 {%f1, %f2}, [%d1+8], {%f3, %f3}; BODY"
+KERNELS = {
+    "st.async, no wait": (PUSH.replace("BODY", "") + WAIT, {"missing-wait"}),
+    "st.async": (PUSH.replace("BODY", WAIT), set()),
+    "sums": (ADD.replace("BODY", ""), set()),
+    "sums beside a store": (ADD.replace("BODY", "@%p3 st.global.u32 [%d1], 0;"), {"data-race"}),
+}
+
+
+def _ptx(body: str) -> str:
+    return f"""
+.version 9.5
+.target sm_90
+.address_size 64
+.shared .align 8 .b64 bar; .shared .align 16 .b8 s[512];
+.visible .entry k(.param .u64 q) {{
+.reg .b32 %r<16>; .reg .f32 %f<8>; .reg .b64 %d<8>; .reg .b128 %q<2>; .reg .pred %p<4>;
+ld.param.u64 %d1, [q]; mov.u32 %r9, %tid.x; mul.wide.u32 %d4, %r9, 4; add.u64 %d4, %d1, %d4; setp.eq.u32 %p3, %r9, 5;
+mov.b32 %f3, 0f3F800000;
+{body} ret;
+}}"""
+
+
+def _launch(body: str) -> tuple[Any, np.ndarray[Any, Any]]:
+    out = np.zeros(COUNT, np.uint32)
+    return consan.launch(consan.Kernel(_ptx(body), entry="k"), 1, COUNT, [out], device="cpu"), out
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_races_are_reported(name: str) -> None:
+    body, kinds = KERNELS[name]
+    report, _ = _launch(body)
+    assert {each.kind for each in report.findings if each.severity == "error"} == kinds
+    assert report.verdict == ("violations" if kinds else "clean")
+
+
+def test_values() -> None:
+    np.testing.assert_array_equal(_launch(KERNELS["st.async"][0])[1], np.arange(COUNT))
+    sums = _launch(KERNELS["sums"][0])[1].view(np.float32)
+    assert sums[[0, 2, 3]].tolist() == [COUNT] * 3
+
+
+@pytest.mark.parametrize("name", KERNELS)
+def test_the_recorded_text_assembles(name: str) -> None:
+    try:
+        made = assemble_cached(record(_ptx(KERNELS[name][0]), global_races=True).ptx, "sm_90")
+    except UsageError as error:
+        pytest.skip(f"the assembler here is older than these forms: {error}")
+    assert "k" in made.info
